@@ -1,0 +1,1 @@
+"""qkdemo: see and try query-key normalisation in transformer attention."""

@@ -1,0 +1,50 @@
+"""How a number is written on a page, in a sentence and in a table: the same everywhere.
+
+* `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
+* `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
+"""
+
+import math
+from typing import Final
+
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_THIN_SPACE: Final = "\u202f"
+
+
+def written(x: float, digits: int = 4) -> str:
+    """`x` for the eye, with `digits` significant digits.
+
+    >>> [written(v) for v in (169.231, 3.3024, 0.0013616, 676924.28, 1e-12, 0.0)]
+    ['169.2', '3.302', '1.362·10⁻³', '676\u202f900', '1·10⁻¹²', '0']
+    >>> written(float("inf")), written(float("-inf")), written(float("nan"))
+    ('∞', '−∞', 'NaN')
+    """
+    if math.isnan(x):
+        return "NaN"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    if x == 0:
+        return "0"
+    sign = "−" if x < 0 else ""
+    mantissa, exponent = f"{abs(x):.{digits - 1}e}".split("e")
+    power = int(exponent)
+    if -3 < power < 7:
+        rounded = float(f"{mantissa}e{power}")
+        text = f"{rounded:,.{max(0, digits - 1 - power)}f}".replace(",", _THIN_SPACE)
+        return sign + _trimmed(text)
+    return f"{sign}{_trimmed(mantissa)}·10{str(power).translate(_SUPERSCRIPTS)}"
+
+
+def plain(x: float) -> str:
+    """The shortest text that reads back as exactly `x`, whole numbers without a point.
+
+    >>> plain(8.0), plain(0.315), plain(1e-12)
+    ('8', '0.315', '1e-12')
+    """
+    if float(x).is_integer() and abs(x) < 1e15:
+        return str(int(x))
+    return repr(float(x))
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
