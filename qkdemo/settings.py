@@ -120,9 +120,7 @@ class Declaration:
                 if value in self.allowed_words():
                     return value
                 key = "error.unavailable" if value in self.words else "error.word"
-                raise SettingsError(
-                    say(key, name=self.name, value=_echo(value), known=_listed(self.allowed_words()))
-                )
+                raise SettingsError(say(key, name=self.name, value=_echo(value), known=_listed(self.allowed_words())))
             case Dial():
                 return self._checked_number(value)
 
