@@ -1,0 +1,22 @@
+"""What every test relies on: shapes are checked, torch uses one thread, Hypothesis repeats itself in CI."""
+
+import os
+
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+# Before anything imports them: the shapes in these signatures are checked at every call that a test makes.
+# The option lets a whole number stand for a float, as mypy does.
+install_import_hook(
+    ["qkdemo.attention", "qkdemo.measures", "qkdemo.numerics", "qkdemo.training"],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)
+
+# The machine may be busy: no test fails for being slow.
+settings.register_profile("laptop", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "laptop")
