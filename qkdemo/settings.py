@@ -21,8 +21,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from qkdemo.notation import plain
 from qkdemo.strings import has, say
@@ -52,6 +51,7 @@ class Dial:
     stops: tuple[float, ...] = ()
     sign: str = ""  # written before the value: "×"
     more: bool = False  # stands under "more dials"
+    also: str = ""  # another dial's name that a command line may use for this one where that one is idle
     only_for: tuple[str, tuple[Value, ...]] | None = None
 
     def grid(self) -> tuple[float, ...]:
@@ -225,11 +225,15 @@ class Dials:
         return {dial.name: getattr(self, dial.name) for dial in declarations(type(self))}
 
 
-@cache
 def declarations(cls: type[Dials]) -> tuple[Declaration, ...]:
     """The dials of `cls`, in order of declaration."""
-    hints = get_type_hints(cls, include_extras=True)
-    return tuple(_declaration(field, hints[field.name]) for field in dataclasses.fields(cls))
+    if cls not in _DECLARED:
+        hints = get_type_hints(cls, include_extras=True)
+        _DECLARED[cls] = tuple(_declaration(field, hints[field.name]) for field in dataclasses.fields(cls))
+    return _DECLARED[cls]
+
+
+_DECLARED: Final[dict[type[Dials], tuple[Declaration, ...]]] = {}
 
 
 def schema(cls: type[Dials]) -> dict[str, Any]:
@@ -266,7 +270,7 @@ def _declaration(field: "dataclasses.Field[Any]", hint: Any) -> Declaration:
         raise TypeError(f"{field.name} needs Annotated[type, Dial(...) or Choice(...) or Switch(...)]")
     base, kind = get_args(hint)
     words = get_args(base) if isinstance(kind, Choice) else ()
-    return Declaration(name=field.name, kind=kind, default=field.default, whole=base is int, words=words)
+    return Declaration(name=field.name, kind=kind, default=cast(Value, field.default), whole=base is int, words=words)
 
 
 def _echo(value: Value) -> str:

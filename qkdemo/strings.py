@@ -4,8 +4,8 @@
 * `has(key)`: whether the table knows it;
 * `LANGUAGES`: the languages that lie in `locale/`, each a mapping from key to sentence.
 
-A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive already written
-(see `notation`), because how a number is written does not depend on the sentence around it.
+A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive
+already written (see `notation`), because how a number is written does not depend on the sentence around it.
 """
 
 import tomllib

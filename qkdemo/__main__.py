@@ -1,0 +1,149 @@
+"""The labs from a shell: `python -m qkdemo drift --scale 1,2,4,8,16 --variant l2 --gain 10 --json`.
+
+Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed.
+A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
+"""
+
+import argparse
+import itertools
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from qkdemo.labs import drift
+from qkdemo.notation import plain, written
+from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
+from qkdemo.strings import say
+
+LABS: Final[dict[str, ModuleType]] = {"drift": drift}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one lab; returns the exit code."""
+    parser = _parser()
+    given = vars(parser.parse_args(arguments))
+    lab, as_json, preset = LABS[given.pop("lab")], given.pop("json"), given.pop("preset")
+    try:
+        states, swept = _states(lab, preset, given)
+    except SettingsError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    report: dict[str, list[dict[str, Any]]] = {}
+    for state in states:
+        for name, rows in lab.report(state).items():
+            named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
+            report.setdefault(name, []).extend(named)
+    if as_json:
+        settings = states[0].as_dict() | swept
+        print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
+    else:
+        print("\n\n".join(_table(rows) for rows in report.values()))
+    return 0
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
+    subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
+    for word, lab in LABS.items():
+        sub = subparsers.add_parser(
+            word, help=say(f"command.{word}"), description=say(f"command.{word}"), allow_abbrev=False
+        )
+        sub.add_argument("--json", action="store_true", help=say("command.json"))
+        sub.add_argument("--preset", choices=list(lab.PRESETS), help=say("command.preset"), metavar="NAME")
+        for dial in declarations(lab.Settings):
+            flag = "--" + dial.name.replace("_", "-")
+            bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
+            sub.add_argument(flag, metavar=_range(dial), help=_help(dial), **bare)
+    return parser
+
+
+def _range(dial: Declaration) -> str:
+    match dial.kind:
+        case Dial(low=low, high=high):
+            return f"{plain(low)}…{plain(high)}"
+        case Choice():
+            return "|".join(dial.allowed_words())
+        case Switch():
+            return "0|1"
+
+
+def _help(dial: Declaration) -> str:
+    return f"{dial.label}. {dial.help} [{dial.write(dial.default)}]".replace("%", "%%")
+
+
+def _states(
+    lab: ModuleType, preset: str | None, given: Mapping[str, str | None]
+) -> tuple[list[Dials], dict[str, list[Any]]]:
+    """Every combination of the values given, and the names and values of the dials that are swept."""
+    cls: type[Dials] = lab.Settings
+    base: Dials = lab.PRESETS[preset] if preset else cls()
+    chosen = {
+        name: [cls.from_text(name, part) for part in text.split(",")]
+        for name, text in given.items()
+        if text is not None
+    }
+    combinations = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+    states = [base.but(**_renamed(base, combination)) for combination in combinations]
+    for name in chosen:
+        _refuse_if_idle(name, states, combinations)
+    return states, {name: values for name, values in chosen.items() if len(values) > 1}
+
+
+def _renamed(base: Dials, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with a dial that is idle in this state standing for the one that may go by its name."""
+    state, dials = base.but(**values), {dial.name: dial for dial in declarations(type(base))}
+    renamed = dict(values)
+    for dial in dials.values():
+        also = dial.kind.also if isinstance(dial.kind, Dial) else ""
+        if also in values and dial.name not in values and dial.acts_for(state) and not dials[also].acts_for(state):
+            renamed[dial.name] = dial.check(renamed.pop(also))
+    return renamed
+
+
+def _refuse_if_idle(name: str, states: Sequence[Dials], combinations: Sequence[Mapping[str, Any]]) -> None:
+    """Raises SettingsError if a dial was given that changes nothing in any of the states."""
+    dial = next(dial for dial in declarations(type(states[0])) if dial.name == name)
+    stands_for_another = any(
+        getattr(state, name) != wanted[name] for state, wanted in zip(states, combinations, strict=True)
+    )
+    if dial.kind.only_for and not stands_for_another and not any(dial.acts_for(state) for state in states):
+        other, words = dial.kind.only_for
+        known = ", ".join(str(word) for word in words)
+        raise SettingsError(say("error.idle", name=name, other=other, value=getattr(states[0], other), known=known))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no ∞ and no NaN: they are written as the words inf, -inf and nan."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return ""
+    names = list(rows[0])
+    cells = [names, *([_cell(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return written(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

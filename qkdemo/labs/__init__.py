@@ -1,0 +1,1 @@
+"""One question about attention per module: settings in, a frozen result out."""
