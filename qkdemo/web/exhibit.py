@@ -1,0 +1,107 @@
+"""The one browser component through which every lab is dragged live.
+
+* `exhibit(table, view, key=...)`: mounts it and returns the visitor's last pick.
+
+Python sends a whole sweep, one row per position of the dial; the browser shows any row of it at once, without a round
+trip. The component draws and looks up: it does no arithmetic about attention, writes no numbers and knows no words. Its
+assets lie in `exhibit/`, small ES modules served from a URL, so that they are not sent again with every update.
+
+`table` has one row per position, ascending in the dial's column: float64 scalars, fixed-size lists of float32 (vectors)
+or uint8 (matrices, row by row), and strings, which are every text that follows the cursor. Scalars and vectors may hold
+±inf and NaN. `view` is JSON (no NaN, no inf):
+
+    dial      column, text (a string column), label, at (the committed value, equal to one row), log
+    finding   a string column: the headline
+    heading   level of the headline, 2 unless given; panel titles are one below
+    tiles     label, lines: [{role, column}]; read as a causal chain
+    panels    kind, title, subtitle?, wide (columns of 12), and by kind:
+      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}]
+      heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
+              codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
+      bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}
+      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row)
+      arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
+    words     hint, png, svg, undefined, heat and bars (how to pick there with the keyboard)
+    alt       what the exhibit shows at the committed value, for those who do not see it
+
+Roles are plain, norm, bound and other: colours one to three of the theme's categorical palette, and the text colour.
+"""
+
+import math
+import threading
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import streamlit as st
+from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+from streamlit.components.v2.types import ComponentRenderer
+from streamlit.runtime import Runtime
+
+Pick = dict[str, float | int]
+
+_NAME: Final = "qkdemo.exhibit"
+_MANIFEST: Final = ComponentManifest(
+    name="qkdemo",
+    version="1",
+    components=[ComponentConfig(name="exhibit", asset_dir="exhibit")],
+)
+_HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
+_lock: Final = threading.Lock()
+
+
+def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str) -> Pick | None:
+    """The visitor's pick in the exhibit that this call mounts, or None if there is no new one.
+
+    A pick lasts for one run: `{"dial": value}`, `{"query": i, "key": j}` or `{"key": j}`. Whether it lies in the
+    dial's range, or among the queries and keys there are, is for the caller to check.
+    """
+    if not Runtime.exists():
+        return None
+    result = _renderer()(data={"table": table, "view": dict(view)}, key=key, on_pick_change=_ignore)
+    return read_pick(result.get("pick"))
+
+
+def read_pick(message: object) -> Pick | None:
+    """`message` as a pick, or None if it is anything else: it comes from the browser, where anyone can write it."""
+    if not isinstance(message, dict) or not message or not set(message) <= {"dial", "query", "key"}:
+        return None
+    pick: Pick = {}
+    for name, value in message.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        if name == "dial" and _is_finite(value):
+            pick[name] = float(value)
+        elif name != "dial" and isinstance(value, int) and value >= 0:
+            pick[name] = value
+        else:
+            return None
+    return pick
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond float64
+        return False
+
+
+def _renderer() -> ComponentRenderer:
+    """The mounting function, its assets known to the current runtime: tests start several in one process."""
+    manager = get_bidi_component_manager()
+    with _lock:
+        if manager.get_component_asset_root(_NAME) is None:
+            manager.register_from_manifest(_MANIFEST, Path(__file__).parent)
+        return _component()
+
+
+@cache
+def _component() -> ComponentRenderer:
+    return st.components.v2.component(_NAME, html=_HTML, js="exhibit.js", css="exhibit.css")
+
+
+def _ignore() -> None:
+    """Nothing: the pick is read after the mount."""

@@ -1,0 +1,65 @@
+// The query and its keys as arrows from one point: the query to the right, each key at its true angle to it.
+//
+// Keys lie by turns above and below the query, so that equal angles do not cover each other.
+
+const HEAD = 7;
+
+export function live(pen, box, scene) {
+  const { panel, sweep, theme, row, selected } = scene;
+  const frame = frameOf(box, scene);
+  pen.rect(frame.x - frame.half, frame.y - frame.half, 2 * frame.half, 2 * frame.half, { stroke: theme.grid });
+  if (panel.ring) drawRing(pen, frame, (panel.ring * frame.half) / panel.reach, theme);
+  const lengths = sweep.list(panel.lengths, row);
+  const arm = (key) => reach(panel.angles[key] * (key % 2 ? 1 : -1), lengths[key], frame, panel);
+  panel.angles.forEach((_, key) => {
+    if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.role[panel.role], width: 1 });
+  });
+  drawArrow(pen, frame, reach(0, sweep.numbers(panel.query)[row], frame, panel), { stroke: theme.text, width: 2.5 });
+  drawLabel(pen, frame, scene);
+  if (selected === null) return;
+  if (Number.isNaN(lengths[selected])) drawUndefined(pen, frame, scene);
+  else drawArrow(pen, frame, arm(selected), { stroke: theme.role[panel.role], width: 3 });
+}
+
+function frameOf(box) {
+  const half = Math.max(10, Math.floor(Math.min(box.w, box.h) / 2) - 1);
+  return { x: box.x + half + 1, y: box.y + half + 1, half };
+}
+
+function drawLabel(pen, frame, { panel, sweep, theme, row }) {
+  if (!panel.label) return;
+  const words = sweep.has(panel.label) ? sweep.text(panel.label, row) : panel.label;
+  const style = { fill: theme.role[panel.role], weight: 600, halo: theme.paper };
+  pen.text(words, frame.x - frame.half + 6, frame.y - frame.half + theme.small * 1.3, style);
+}
+
+function drawRing(pen, frame, radius, theme) {
+  pen.clipped(frame.x - frame.half, frame.y - frame.half, 2 * frame.half, 2 * frame.half, () =>
+    pen.circle(frame.x, frame.y, radius, { stroke: theme.rule, dash: [3, 3] }),
+  );
+}
+
+// The tip of an arrow, cut at the frame where it is longer; null where its length is undefined.
+function reach(angle, length, frame, panel) {
+  if (Number.isNaN(length)) return null;
+  const [dx, dy] = [Math.cos(angle), Math.sin(angle)];
+  const wanted = (length / panel.reach) * frame.half;
+  const most = frame.half / Math.max(Math.abs(dx), Math.abs(dy));
+  const shown = Math.min(wanted, most);
+  return { x: frame.x + dx * shown, y: frame.y + dy * shown, dx, dy, shown, cut: wanted > most };
+}
+
+function drawArrow(pen, frame, tip, { stroke, width }) {
+  if (!tip) return;
+  const head = tip.cut ? 0 : Math.min(HEAD * Math.min(1.6, 0.6 + width * 0.3), tip.shown);
+  pen.line([frame.x, frame.y, tip.x - tip.dx * head * 0.8, tip.y - tip.dy * head * 0.8], { stroke, width });
+  if (!head) return;
+  const [bx, by] = [tip.x - tip.dx * head, tip.y - tip.dy * head];
+  const [nx, ny] = [-tip.dy * head * 0.42, tip.dx * head * 0.42];
+  pen.polygon([tip.x, tip.y, bx + nx, by + ny, bx - nx, by - ny], { fill: stroke });
+}
+
+function drawUndefined(pen, frame, { theme, panel, view }) {
+  const style = { fill: theme.role[panel.role], weight: 600, align: "center", middle: true, halo: theme.paper };
+  pen.text(view.words.undefined, frame.x, frame.y + frame.half * 0.6, style);
+}

@@ -1,0 +1,59 @@
+// One query's attention weights: a pair of bars per key, one for each role, from 0 to 1.
+
+const TICKS = [[0, "0"], [1, "1"]];
+
+export function frameOf(box, { panel, theme, measure }) {
+  const ticks = panel.y?.ticks ?? TICKS;
+  const left = Math.max(...ticks.map(([, words]) => measure(words))) + 6;
+  return { left: box.x + left, right: box.x + box.w - 2, top: box.y + 7, bottom: box.y + box.h - theme.small * 1.5 };
+}
+
+// The key under a point, or null.
+export function keyUnder(x, box, scene) {
+  const frame = frameOf(box, scene);
+  const count = scene.panel.labels.length;
+  const key = Math.floor(((x - frame.left) / (frame.right - frame.left)) * count);
+  return key >= 0 && key < count ? key : null;
+}
+
+export function live(pen, box, scene) {
+  const { panel, sweep, theme, row, selected } = scene;
+  const frame = frameOf(box, scene);
+  const group = (frame.right - frame.left) / panel.labels.length;
+  if (selected !== null) pen.rect(frame.left + selected * group, frame.top - 4, group, frame.bottom - frame.top + 4, { fill: theme.band });
+  drawAxes(pen, frame, group, scene);
+  const width = Math.max(1, (group * 0.78) / panel.lines.length);
+  let missing = 0;
+  panel.lines.forEach((line, i) => {
+    const weights = sweep.list(line.column, row);
+    weights.forEach((weight, key) => {
+      const tall = Math.min(1, weight) * (frame.bottom - frame.top);
+      if (tall > 0) pen.rect(frame.left + key * group + group * 0.11 + i * width, frame.bottom - tall, width - 0.5, tall, { fill: theme.role[line.role] });
+    });
+    if (weights.some(Number.isNaN)) drawUndefined(pen, frame, missing++, line, scene);
+  });
+}
+
+function drawAxes(pen, frame, group, { panel, theme, selected, view }) {
+  for (const [value, words] of panel.y?.ticks ?? TICKS) {
+    const y = frame.bottom - value * (frame.bottom - frame.top);
+    pen.line([frame.left, y, frame.right, y], { stroke: theme.grid });
+    pen.text(words, frame.left - 5, y, { fill: theme.muted, align: "right", middle: true });
+  }
+  const widest = Math.max(...panel.labels.map((words) => pen.width(words)));
+  const every = Math.max(1, Math.ceil((widest + 6) / group));
+  panel.labels.forEach((words, key) => {
+    const chosen = key === selected;
+    const crowded = selected !== null && !chosen && Math.abs(key - selected) * group < widest + 6;
+    if (chosen || (key % every === 0 && !crowded)) {
+      const style = { fill: chosen ? theme.text : theme.muted, weight: chosen ? 600 : 400, align: "center" };
+      pen.text(words, frame.left + (key + 0.5) * group, frame.bottom + theme.small * 1.25, style);
+    }
+  });
+}
+
+function drawUndefined(pen, frame, above, line, { theme, view }) {
+  const y = frame.top + (frame.bottom - frame.top) / 3 + above * theme.small * 1.4;
+  const style = { fill: theme.role[line.role], weight: 600, align: "center", middle: true, halo: theme.paper };
+  pen.text(view.words.undefined, (frame.left + frame.right) / 2, y, style);
+}

@@ -1,0 +1,201 @@
+// Curves over the dial: lines with their labels, marks, and one cursor that all curve panels share.
+//
+// `rest` draws what stays while the cursor moves; `live` draws the cursor. +∞ leaves the frame through its top, NaN is a gap.
+
+import { DASH } from "./theme.js";
+import { freest, sampled, spread } from "./labels.js";
+
+const DOT = 4;
+const GAP = 7; // between the frame and the words outside it
+
+const TOP = 6;
+
+// Room for the ticks under the frame, and for the axis title where it has a row of its own.
+const bottom = ({ theme, axis }) => theme.small * (axis === "below" ? 2.9 : 1.5);
+
+// What the widest words beside the frames of these panels need: [left, right]. Long labels go inside the frame.
+export function gutters(panels, theme, measure, width) {
+  const longest = Math.min(width * 0.2, theme.small * 8);
+  const ticks = panels.flatMap((panel) => (panel.y.ticks ?? []).map(([, words]) => measure(words)));
+  const labels = panels.flatMap((panel) => panel.lines.map((line) => measure(line.label ?? "", 600)));
+  return [Math.max(0, ...ticks) + GAP, Math.max(DOT, ...labels.filter((w) => w <= longest)) + GAP];
+}
+
+export function frameOf(box, scene) {
+  const [left, right] = scene.gutters;
+  return { left: box.x + left, right: box.x + box.w - right, top: box.y + TOP, bottom: box.y + box.h - bottom(scene) };
+}
+
+// The row under a point of the canvas.
+export function rowUnder(x, box, scene) {
+  const frame = frameOf(box, scene);
+  return scene.sweep.rowAt((x - frame.left) / (frame.right - frame.left));
+}
+
+export function rest(pen, box, scene) {
+  const frame = frameOf(box, scene);
+  drawAxes(pen, box, frame, scene);
+  const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
+  for (const line of lines) drawLine(pen, line, frame, scene.theme);
+  const marks = (scene.panel.marks ?? []).filter((mark) => within(scene.sweep.place(mark.x)));
+  for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
+  drawLabels(pen, lines, marks, frame, scene);
+}
+
+export function live(pen, box, scene) {
+  const frame = frameOf(box, scene);
+  const { sweep, theme, panel, row } = scene;
+  const x = xOf(sweep.places[row], frame);
+  pen.line([x, frame.top - 4, x, frame.bottom], { stroke: theme.rule });
+  for (const line of panel.lines) {
+    const value = sweep.numbers(line.column)[row];
+    if (Number.isNaN(value)) continue;
+    const y = yOf(value, panel.y, frame);
+    const shown = clamp(y, frame.top, frame.bottom);
+    const colour = theme.role[line.role];
+    pen.circle(x, shown, DOT, y === shown ? { fill: colour, stroke: theme.paper, width: 1.5 } : { fill: theme.paper, stroke: colour, width: 1.5 });
+    if (Math.abs(value) === Infinity) drawInfinity(pen, x + 9, value, frame, colour, theme);
+  }
+}
+
+function drawAxes(pen, box, frame, { panel, sweep, theme, view, axis }) {
+  const size = theme.small;
+  let last = Infinity;
+  const rising = [...(panel.y.ticks ?? [])].sort((a, b) => a[0] - b[0]);
+  for (const [value, words] of rising) {
+    const y = yOf(value, panel.y, frame);
+    if (!(y >= frame.top - 1 && y <= frame.bottom + 1)) continue;
+    pen.line([frame.left, y, frame.right, y], { stroke: theme.grid });
+    if (last - y < size) continue;
+    pen.text(words, frame.left - GAP, y, { fill: theme.muted, align: "right", middle: true });
+    last = y;
+  }
+  const base = frame.bottom + size * 1.25;
+  let free = box.x;
+  for (const [value, words] of panel.x?.ticks ?? []) {
+    const place = sweep.place(value);
+    if (!within(place)) continue;
+    const half = pen.width(words) / 2;
+    const x = clamp(xOf(place, frame), box.x + half, box.x + box.w - half);
+    if (x - half < free) continue;
+    pen.text(words, x, base, { fill: theme.muted, align: "center" });
+    free = x + half + 6;
+  }
+  if (axis === "below") pen.text(view.dial.label, frame.right, base + size * 1.4, { fill: theme.muted, align: "right" });
+  else if (box.x + box.w - pen.width(view.dial.label) > free + 6)
+    pen.text(view.dial.label, box.x + box.w, base, { fill: theme.muted, align: "right" });
+}
+
+// The line as runs of points inside the frame, and the places where it leaves for infinity.
+function traced(line, frame, { sweep, panel }) {
+  const values = sweep.numbers(line.column);
+  const runs = [];
+  const exits = [];
+  let run = null;
+  for (let row = 0; row < sweep.rows; row++) {
+    const value = values[row];
+    const x = xOf(sweep.places[row], frame);
+    if (Number.isNaN(value)) {
+      run = null;
+    } else if (Number.isFinite(value)) {
+      if (!run) runs.push((run = infiniteBefore(values, row) ? edge(values[row - 1], sweep, row - 1, frame) : []));
+      run.push(x, yOf(value, panel.y, frame));
+    } else {
+      if (run) run.push(...edge(value, sweep, row, frame));
+      if (!infiniteBefore(values, row)) exits.push({ x, value });
+      run = null;
+    }
+  }
+  return { runs, exits, ends: Number.isFinite(values[sweep.rows - 1]) };
+}
+
+function infiniteBefore(values, row) {
+  return row > 0 && Math.abs(values[row - 1]) === Infinity;
+}
+
+function edge(value, sweep, row, frame) {
+  return [xOf(sweep.places[row], frame), value > 0 ? frame.top : frame.bottom];
+}
+
+function drawLine(pen, line, frame, theme) {
+  const stroke = theme.role[line.role];
+  pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {
+    for (const run of line.runs) {
+      if (run.length > 2) pen.line(run, { stroke, width: line.role === "bound" || line.role === "other" ? 1.5 : 2.25, dash: DASH[line.role] });
+      else pen.circle(run[0], run[1], 1.5, { fill: stroke });
+    }
+  });
+  for (const { x, value } of line.exits) drawInfinity(pen, x + 9, value, frame, stroke, theme);
+}
+
+function drawInfinity(pen, x, value, frame, fill, theme) {
+  const size = theme.small * 1.15;
+  const y = value > 0 ? frame.top + size * 0.45 : frame.bottom - size * 0.45;
+  const where = Math.min(x, frame.right - size * 0.5);
+  pen.text(value > 0 ? "∞" : "−∞", where, y, { fill, size, weight: 700, align: "center", middle: true, halo: theme.paper });
+}
+
+function drawRule(pen, x, frame, stroke) {
+  pen.line([x, frame.top, x, frame.bottom], { stroke, dash: [1, 3], width: 1.5 });
+}
+
+// Words at the ends of the lines, beside the frame where they fit, else inside it where it is emptiest.
+function drawLabels(pen, lines, marks, frame, { sweep, theme, gutters: [, right] }) {
+  const size = theme.small;
+  const dots = lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
+  const taken = lines.flatMap((line) => line.exits.map(({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size]));
+  const named = lines.filter((line) => line.label && line.runs.length);
+  const beside = named.filter((line) => line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
+  const ends = beside.map((line) => clamp(line.runs.at(-1).at(-1), frame.top, frame.bottom));
+  spread(ends, size * 1.15, frame.top - 4, frame.bottom + 4).forEach((y, i) =>
+    pen.text(beside[i].label, frame.right + GAP, y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
+  );
+  const write = (words, fill, candidates) => {
+    const box = freest(candidates, dots, taken, frame);
+    if (!box) return;
+    taken.push(box);
+    pen.text(words, box[0] + 2, box[1] + size * 0.95, { fill, halo: theme.paper });
+  };
+  for (const line of named.filter((one) => !beside.includes(one)))
+    write(line.label, theme.role[line.role], alongLine(line, pen.width(line.label, size) + 4, size * 1.25, frame));
+  for (const mark of marks) {
+    const x = xOf(sweep.place(mark.x), frame);
+    write(mark.label, theme.role[mark.role ?? "other"], besideRule(x, pen.width(mark.label, size) + 4, size * 1.25, frame));
+  }
+}
+
+function alongLine(line, w, h, frame) {
+  const points = line.runs.flat();
+  const candidates = [];
+  for (let i = points.length - 2; i >= 0; i -= 2) {
+    const x = clamp(points[i] - w, frame.left + 2, frame.right - w);
+    candidates.push([x, points[i + 1] - h - 3, w, h], [x, points[i + 1] + 4, w, h]);
+  }
+  return candidates;
+}
+
+function besideRule(x, w, h, frame) {
+  const candidates = [];
+  for (let y = frame.top + 1; y + h <= frame.bottom; y += h / 2) candidates.push([x + 3, y, w, h], [x - w - 3, y, w, h]);
+  return candidates.length ? candidates : [[x + 3, frame.top, w, h]];
+}
+
+function xOf(place, frame) {
+  return frame.left + place * (frame.right - frame.left);
+}
+
+// Where a value lies in the frame; beyond it for what the axis cannot show.
+function yOf(value, { log, domain: [low, high] }, frame) {
+  if (value === Infinity || value === -Infinity) return value > 0 ? frame.top - 1 : frame.bottom + 1;
+  if (log && value <= 0) return frame.bottom + 1;
+  const share = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  return frame.bottom - clamp(share, -2, 3) * (frame.bottom - frame.top);
+}
+
+function within(place) {
+  return place >= -1e-9 && place <= 1 + 1e-9;
+}
+
+function clamp(value, low, high) {
+  return Math.max(low, Math.min(high, value));
+}

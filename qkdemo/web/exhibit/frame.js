@@ -1,0 +1,159 @@
+// The exhibit's HTML: finding, tiles, scrubber, panels. Built once per structure; afterwards only its words change.
+//
+// Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
+
+const DRAWN = new Set(["arrows", "bars", "curves", "heat"]);
+const PICKED = new Set(["bars", "heat"]);
+
+// What must be equal for the DOM to be kept.
+export function structureOf(view) {
+  return JSON.stringify([
+    view.heading ?? 2,
+    view.tiles.map((tile) => tile.lines.map((line) => line.role)),
+    view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), p.kind === "cells" && [p.roles, p.rows.length, p.strong]]),
+  ]);
+}
+
+// Builds everything inside `root` and returns the parts that are filled later.
+export function build(root, view) {
+  const level = view.heading ?? 2;
+  const parts = { finding: new Steady(`h${level}`, "finding"), spoken: element("p", "unseen"), alt: element("p", "unseen") };
+  parts.spoken.setAttribute("role", "status");
+  parts.spoken.setAttribute("aria-live", "polite");
+  parts.tiles = view.tiles.map(buildTile);
+  parts.scrubber = buildScrubber();
+  parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
+  tiles.style.setProperty("--tiles", view.tiles.length);
+  root.replaceChildren(
+    parts.alt,
+    parts.finding.node,
+    tiles,
+    parts.scrubber.node,
+    element("div", "panels", ...parts.panels.map((panel) => panel.node)),
+    parts.spoken,
+  );
+  return parts;
+}
+
+// Writes the words of this view and returns what has to follow the cursor.
+export function fill(parts, view, sweep) {
+  const steady = [];
+  const follow = (part, words) => {
+    part.follow(words, sweep);
+    steady.push(part);
+  };
+  follow(parts.finding, view.finding);
+  parts.alt.textContent = view.alt ?? "";
+  view.tiles.forEach((tile, i) => {
+    parts.tiles[i].label.textContent = tile.label;
+    tile.lines.forEach((line, k) => follow(parts.tiles[i].lines[k], line.column));
+  });
+  fillScrubber(parts.scrubber, view, sweep);
+  follow(parts.scrubber.text, view.dial.text);
+  view.panels.forEach((panel, i) => fillPanel(parts.panels[i], panel, view.words, follow));
+  return steady;
+}
+
+// A span whose text follows the cursor. The style sheet lays its longest text, unseen, under the shown one.
+class Steady {
+  constructor(tag, name) {
+    this.shown = document.createTextNode("");
+    this.steady = element("span", "steady", element("span", "", this.shown));
+    this.node = element(tag, name, this.steady);
+  }
+
+  // `words`: the name of a string column, {text: constant}, or a constant that names no column.
+  follow(words, sweep) {
+    const constant = words?.text ?? (sweep.has(words) ? null : words);
+    this.texts = constant === null ? sweep.texts(words) : [constant];
+    this.steady.dataset.longest = this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
+  }
+
+  show(row) {
+    const text = this.texts[Math.min(row, this.texts.length - 1)];
+    if (text !== this.shown.nodeValue) this.shown.nodeValue = text;
+  }
+}
+
+function buildTile({ lines }) {
+  const label = element("span", "label");
+  const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
+  return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
+}
+
+function buildScrubber() {
+  const range = element("input", "");
+  Object.assign(range, { type: "range", id: "dial", min: 0, step: 1 });
+  range.setAttribute("aria-describedby", "hint");
+  const label = element("label", "label");
+  label.htmlFor = "dial";
+  const hint = element("span", "hint");
+  hint.id = "hint";
+  const text = new Steady("output", "reading");
+  text.node.setAttribute("aria-live", "off");
+  text.node.htmlFor = "dial";
+  return { node: element("div", "scrubber", label, range, text.node, hint), range, label, hint, text };
+}
+
+function fillScrubber({ range, label, hint }, view, sweep) {
+  range.max = sweep.rows - 1;
+  label.textContent = view.dial.label;
+  hint.textContent = view.words.hint ?? "";
+}
+
+function buildPanel(panel, tag) {
+  const title = element(tag, "title");
+  const subtitle = panel.subtitle ? element("p", "subtitle") : null;
+  const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
+  const body = DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
+  const node = element("figure", `panel ${panel.kind}`, caption, ...body.nodes);
+  node.style.setProperty("--wide", panel.wide ?? 6);
+  return { node, title, subtitle, ...body };
+}
+
+function buildPlot(panel) {
+  const canvas = element("canvas", "");
+  canvas.setAttribute("role", "img");
+  const stage = element("div", "plot", canvas);
+  if (PICKED.has(panel.kind)) {
+    stage.tabIndex = 0;
+    stage.setAttribute("role", "application");
+  }
+  const png = element("button", "");
+  const svg = element("button", "");
+  png.type = svg.type = "button";
+  return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
+}
+
+function buildCells(panel) {
+  const cell = (tag, i, strong) => new Steady(tag, [panel.roles[i] ? `role-${panel.roles[i]}` : "", strong ? "strong" : ""].join(" ").trim());
+  const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
+  head.filter((part) => part.node.tagName === "TH").forEach((part) => (part.node.scope = "col"));
+  const rows = panel.rows.map((row, r) => row.map((_, i) => cell(i ? "td" : "th", i, r === panel.strong)));
+  rows.forEach(([first]) => (first.node.scope = "row"));
+  const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
+  const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
+  return { nodes: [table], head, rows };
+}
+
+function fillPanel(parts, panel, words, follow) {
+  parts.title.textContent = panel.title;
+  if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
+  if (parts.canvas) {
+    parts.png.textContent = words.png;
+    parts.svg.textContent = words.svg;
+    for (const button of [parts.png, parts.svg]) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
+    if (parts.stage.tabIndex === 0) parts.stage.setAttribute("aria-label", `${panel.title}. ${words[panel.kind] ?? ""}`);
+  } else {
+    panel.head.forEach((cell, i) => follow(parts.head[i], cell));
+    panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
+  }
+}
+
+function element(tag, name, ...children) {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  node.append(...children);
+  return node;
+}

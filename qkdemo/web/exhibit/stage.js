@@ -1,0 +1,246 @@
+// The stage: which row is shown, and everything that has to be drawn when that changes.
+//
+// Three things decide the row, the first that is set wins:
+//   previewed  a dial value under the pointer or under the scrubber's thumb
+//   awaited    a dial value that was picked and that new data has not brought yet
+//   committed  the dial value of the data
+
+import { cellUnder } from "./heat.js";
+import { gutters, rowUnder } from "./curves.js";
+import { keyUnder } from "./bars.js";
+import { build, fill, structureOf } from "./frame.js";
+import { holdCurves, holdGrid, holdScrubber } from "./hands.js";
+import { Plot } from "./plot.js";
+import { savePng, saveSvg } from "./save.js";
+import { Sweep } from "./sweep.js";
+import { readTheme, textWidth, wearTheme } from "./theme.js";
+
+const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
+
+export class Stage {
+  constructor(root) {
+    this.root = root;
+    this.previewed = this.awaited = this.committed = null;
+    this.chosen = null; // {query, key, from}: a cell that new data has not brought yet
+    this.send = () => {};
+    this.sizes = new ResizeObserver(() => this.refit());
+    this.sizes.observe(root);
+    root.onkeydown = (event) => event.key === "Escape" && this.reset();
+    document.fonts?.ready.then(() => this.refresh());
+  }
+
+  // Takes new data, a new view or a new theme.
+  show(table, view) {
+    if (table !== this.table) this.sweep = new Sweep(table, view.dial);
+    this.table = table;
+    this.view = view;
+    const structure = structureOf(view);
+    if (structure !== this.structure) this.rebuild(structure);
+    this.steady = fill(this.parts, view, this.sweep);
+    this.chosen = null;
+    this.arrive(view.dial.at);
+    this.refresh();
+  }
+
+  // Settles what a pick was waiting for, now that the data's value is known.
+  arrive(value) {
+    const old = this.committed;
+    this.committed = value;
+    if (this.awaited === null) return;
+    const intermediate = value === old || this.sent.has(value);
+    const late = performance.now() - this.pickedAt > PATIENCE_MS;
+    if (value === this.awaited || !intermediate || late) this.awaited = null;
+  }
+
+  rebuild(structure) {
+    const focus = this.focused();
+    this.structure = structure;
+    this.parts = build(this.root, this.view);
+    this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
+    this.sizes.disconnect();
+    [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
+    holdScrubber(this.parts.scrubber.range, this);
+    this.plots.forEach((plot, i) => plot && this.hold(plot, i));
+    this.reachable()[focus]?.focus();
+  }
+
+  hold(plot, i) {
+    const { canvas, stage: area, png, svg } = this.parts.panels[i];
+    const scene = () => this.scene(i);
+    png.onclick = () => savePng(plot, scene());
+    svg.onclick = () => saveSvg(plot, scene());
+    const { kind } = this.view.panels[i];
+    if (kind === "curves") holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), this);
+    if (kind === "heat") holdGrid(area, canvas, this.heatGrid(plot, i), this);
+    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i), this);
+  }
+
+  heatGrid(plot, i) {
+    const stage = this;
+    return {
+      under: (x, y) => cellUnder(x, y, plot.box, stage.scene(i)),
+      now: () => stage.selected(stage.view.panels[i]),
+      get size() {
+        return [stage.view.panels[i].rows, stage.view.panels[i].columns];
+      },
+      choice: ([query, key]) => ({ query, key, from: "heat" }),
+      name: ([query, key]) => `${stage.view.panels[i].query_label} ${query}, ${stage.view.panels[i].key_label} ${key}`,
+    };
+  }
+
+  barsGrid(plot, i) {
+    const stage = this;
+    const key = (at) => (at === null ? null : [0, at]);
+    return {
+      under: (x) => key(keyUnder(x, plot.box, stage.scene(i))),
+      now: () => key(stage.selected(stage.view.panels[i]) ?? 0),
+      get size() {
+        return [1, stage.view.panels[i].labels.length];
+      },
+      choice: ([, at]) => ({ key: at, from: "bars" }),
+      name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}`,
+    };
+  }
+
+  // ---- what hands do
+
+  preview(row) {
+    this.previewed = this.sweep.dial[row];
+    this.ask();
+  }
+
+  settle() {
+    this.previewed = null;
+    this.ask();
+  }
+
+  commit(row) {
+    const value = this.sweep.dial[row];
+    this.previewed = null;
+    if (value !== (this.awaited ?? this.committed)) {
+      this.sent = this.awaited === null ? new Set() : this.sent;
+      this.sent.add(value);
+      this.awaited = value;
+      this.pickedAt = performance.now();
+      this.speak(this.finding());
+      this.describe();
+      this.send({ dial: value });
+    }
+    this.ask();
+  }
+
+  reset() {
+    this.previewed = null;
+    this.chosen = null;
+    this.ask(true);
+  }
+
+  choose(grid, cell) {
+    this.chosen = grid.choice(cell);
+    this.speak(grid.name(cell));
+    this.ask(true);
+  }
+
+  pickCell(grid, cell) {
+    this.choose(grid, cell);
+    const { from, ...pick } = this.chosen;
+    this.send(pick);
+  }
+
+  // ---- what is shown
+
+  row() {
+    return this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed);
+  }
+
+  selected({ kind, selected }) {
+    const { chosen } = this;
+    if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
+    return chosen?.from === "bars" ? chosen.key : (selected ?? null);
+  }
+
+  scene(i) {
+    const { view, sweep, theme, gutters: room, measure } = this;
+    const panel = view.panels[i];
+    return { view, panel, sweep, theme, measure, gutters: room, row: this.row(), selected: this.selected(panel) };
+  }
+
+  finding() {
+    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, this.row()) : "";
+  }
+
+  speak(words) {
+    if (this.parts.spoken.textContent !== words) this.parts.spoken.textContent = words;
+  }
+
+  // Names the pictures: their title and what the committed value says.
+  describe() {
+    const words = this.finding();
+    this.parts.panels.forEach(({ canvas }, i) => canvas?.setAttribute("aria-label", `${this.view.panels[i].title}. ${words}`));
+  }
+
+  // ---- drawing
+
+  refresh() {
+    if (!this.sweep) return;
+    const theme = readTheme(this.root);
+    if (theme.name !== this.theme?.name) this.theme = theme;
+    wearTheme(this.root, this.theme);
+    this.measure = (words, weight) => textWidth(words, this.theme, this.theme.small, weight);
+    this.plots.forEach((plot) => plot?.fit());
+    this.layOut();
+    this.describe();
+    this.plots.forEach((plot) => plot && (plot.layer = null));
+    this.draw(true);
+  }
+
+  refit() {
+    if (!this.sweep || !this.plots) return;
+    const changed = this.plots.filter((plot) => plot?.fit());
+    if (changed.length) this.refresh();
+  }
+
+  layOut() {
+    const curves = this.view.panels.filter((panel) => panel.kind === "curves");
+    const widths = this.plots.filter((plot, i) => this.view.panels[i].kind === "curves").map((plot) => plot.box.w);
+    this.gutters = gutters(curves, this.theme, this.measure, Math.min(...widths));
+    this.root.style.setProperty("--gutter", `${this.gutters[0]}px`);
+  }
+
+  ask(all = false) {
+    this.all = this.all || all;
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw(this.all);
+    });
+  }
+
+  draw(all) {
+    const row = this.row();
+    if (!all && row === this.drawn) return;
+    this.drawn = row;
+    this.all = false;
+    for (const part of this.steady) part.show(row);
+    const { range } = this.parts.scrubber;
+    if (Number(range.value) !== row) range.value = row;
+    range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
+    range.style.setProperty("--done", `${(100 * row) / Math.max(1, this.sweep.rows - 1)}%`);
+    this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
+  }
+
+  close() {
+    this.sizes.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+
+  // ---- focus across a rebuild
+
+  reachable() {
+    return [...this.root.querySelectorAll("input, button, [tabindex]")];
+  }
+
+  focused() {
+    return this.parts ? this.reachable().indexOf(this.root.getRootNode().activeElement) : -1;
+  }
+}

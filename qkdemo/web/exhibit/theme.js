@@ -1,0 +1,67 @@
+// Colours and fonts, read from the variables that Streamlit gives to components, so that light, dark and custom themes follow.
+//
+// A role has one colour on every page and, as the second cue, one dash.
+
+const ROLES = ["plain", "norm", "bound"]; // their order in --st-chart-categorical-colors
+
+export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3] };
+
+const scratch = document.createElement("canvas").getContext("2d");
+
+export function readTheme(root) {
+  const css = getComputedStyle(root);
+  const read = (name) => css.getPropertyValue(name).trim();
+  const background = rgb(read("--st-background-color"), [255, 255, 255]);
+  const text = rgb(read("--st-text-color"), [0, 0, 0]);
+  const palette = read("--st-chart-categorical-colors").split(/,(?![^(]*\))/);
+  const theme = {
+    background,
+    text: css3(text),
+    paper: css3(background),
+    muted: css3(mix(background, text, 0.7)),
+    rule: css3(mix(background, text, 0.5)),
+    grid: css3(mix(background, text, 0.12)),
+    band: css3(mix(background, text, 0.07)),
+    family: css.fontFamily,
+    small: (parseFloat(css.fontSize) * 12) / 14, // the page's 14 px text has 12 px labels
+    ink: { other: mix(background, text, 0.62) },
+  };
+  ROLES.forEach((role, index) => (theme.ink[role] = rgb(palette[index], text)));
+  theme.role = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(ink)]));
+  theme.name = JSON.stringify(theme);
+  return theme;
+}
+
+// Hands the colours that the style sheet cannot work out itself to the page.
+export function wearTheme(root, theme) {
+  root.style.setProperty("--muted", theme.muted);
+  root.style.setProperty("--grid", theme.grid);
+  for (const [role, colour] of Object.entries(theme.role)) root.style.setProperty(`--${role}`, colour);
+}
+
+export function mix(from, to, share) {
+  return from.map((value, channel) => Math.round(value + (to[channel] - value) * share));
+}
+
+export function css3([red, green, blue]) {
+  return `rgb(${red}, ${green}, ${blue})`;
+}
+
+export function font(theme, size, weight) {
+  return `${weight} ${size}px ${theme.family}`;
+}
+
+export function textWidth(words, theme, size, weight = 400) {
+  scratch.font = font(theme, size, weight);
+  return scratch.measureText(words).width;
+}
+
+// Any CSS colour as three channels; the canvas itself is the parser.
+function rgb(colour, fallback) {
+  if (!colour) return fallback;
+  scratch.fillStyle = css3(fallback);
+  scratch.fillStyle = colour.trim();
+  const parsed = scratch.fillStyle;
+  if (parsed.startsWith("#")) return [1, 3, 5].map((at) => parseInt(parsed.slice(at, at + 2), 16));
+  return parsed.match(/[\d.]+/g).slice(0, 3).map(Number);
+}
