@@ -181,7 +181,8 @@ def _angles(state: State) -> NDArray[np.float64]:
 
 
 def _norm(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x.double() if x.device.type != "mps" else x, dim=-1)
+    norm: Tensor = torch.linalg.vector_norm(x.double() if x.device.type != "mps" else x, dim=-1)
+    return norm
 
 
 def _pooled(weights: Tensor, rows: int, columns: int) -> Tensor:
