@@ -220,7 +220,7 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
                 side=name,
                 logit=written(side.max_abs_logit[at]),
                 entropy=written(side.entropy[at]),
-                fraction=written(100 * side.entropy_fraction[at], 3),
+                fraction=_fraction_in_words(side.entropy_fraction[at]),
                 slope=written(side.softmax_slope[at]),
                 top=written(side.top_weight[at]),
             )
@@ -235,6 +235,12 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
         scale = written(side.first_raw_loss)
         sentences.append(say("drift.first_loss", side=name, format=settings.format, scale=scale))
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
+
+
+def _fraction_in_words(fraction: float) -> str:
+    if math.isnan(fraction):  # every row that could choose is undefined
+        return say("drift.no_fraction")
+    return say("drift.fraction", percent=written(100 * fraction, 3))
 
 
 def bound_in_words(settings: Settings, side: Side) -> str:
@@ -278,7 +284,13 @@ def _finding(result: Result, at: int) -> str:
     if len(result.sides) == 1:
         return plain
     twin = result.twin
-    values = {"variant": _name(twin), "format": result.settings.format, "bound": written(twin.bound)}
+    values = {
+        "variant": _name(twin),
+        "format": result.settings.format,
+        "bound": written(twin.bound),
+        "zeroed": twin.zeroed_rows[at],
+        "vectors": 2 * result.settings.n_heads * result.settings.n_keys,
+    }
     return f"{plain} {say(f'drift.twin.{_relation(result, at)}', **values)}"
 
 
