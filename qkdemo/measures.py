@@ -53,7 +53,7 @@ def attend(
     below = logits - top  # ≤ 0; NaN where undefined
     terms = below.exp().scatter_(-1, where, 0)
     rest = terms.sum(-1, keepdim=True)  # the softmax's denominator, less the largest term, which is 1
-    top_weight = 1 / (1 + rest)
+    top_weight = (1 / (1 + rest)).masked_fill_(~top.isfinite(), torch.nan)  # a lone ∞ too: ∞ − ∞ is undefined
     weights = terms.mul_(top_weight)
     entropy = torch.log1p(rest).squeeze(-1) - (weights * below.clamp_min_(-1e5)).sum(-1)
     slope = (top_weight.square() * rest).squeeze(-1) + (weights * (1 - weights)).sum(-1)
