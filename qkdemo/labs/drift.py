@@ -92,6 +92,11 @@ class Result:
         return int(np.argmin(np.abs(self.scales - self.settings.scale)))
 
     @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return _shown(self.settings)
+
+    @property
     def sides(self) -> tuple[Side, ...]:
         """Plain and twin; only one if the chosen variant is plain attention itself."""
         return (self.plain,) if self.settings.variant == "none" else (self.plain, self.twin)
@@ -140,7 +145,9 @@ def sharpness(settings: Settings) -> Sharpness | None:
         return None
     kind = next(dial.kind for dial in declarations(Settings) if dial.name == variant.dial)
     assert isinstance(kind, Dial)
-    values = preferred_numbers(kind.low, kind.high, _stops_per_decade(settings))
+    values = sorted(
+        {*preferred_numbers(kind.low, kind.high, _stops_per_decade(settings)), getattr(settings, variant.dial)}
+    )
     state = state_of(settings)
     visible, scale = visible_keys(state), torch.tensor([settings.scale], dtype=torch.float64)
     like = torch.empty(0, dtype=FORMATS[state.format].working_dtype, device=state.runs_on)
@@ -166,7 +173,6 @@ _SHARPNESS_COLUMNS: Final = ("max_abs_logit", "top_weight", "entropy_fraction", 
 
 def state_of(settings: Settings) -> State:
     """The twin's side of these settings; dials that it does not read leave no trace in it."""
-    last = settings.n_keys - 1
     recipe = Recipe(**{field.name: getattr(settings, field.name) for field in fields(Recipe)})
     return State(
         variant=settings.variant,
@@ -175,9 +181,14 @@ def state_of(settings: Settings) -> State:
         format=settings.format,
         norm_in_format=settings.norm_in_format,
         causal=settings.causal,
-        shown=(min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)),
+        shown=_shown(settings),
         device=settings.device,
     )
+
+
+def _shown(settings: Settings) -> tuple[int, int, int]:
+    last = settings.n_keys - 1
+    return min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)
 
 
 def _parameters(settings: Settings, **swept: Number) -> Parameters:
