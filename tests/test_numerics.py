@@ -35,12 +35,12 @@ def test_formats_are_known_by_their_own_words() -> None:
 
 @pytest.mark.parametrize("word", list(FORMATS))
 def test_the_largest_number_stays_and_the_next_step_up_is_infinite(word: FormatWord) -> None:
-    format = FORMATS[word]
-    assert format.largest == LARGEST.get(word, 65504.0)
-    assert stored(format.largest, word, format.working_dtype) == format.largest
-    step = format.largest * 2.0 ** (1 - DIGITS[word])
-    assert stored(format.largest + step, word, format.working_dtype) == math.inf
-    assert stored(-format.largest - step, word, format.working_dtype) == -math.inf
+    kind = FORMATS[word]
+    assert kind.largest == LARGEST.get(word, 65504.0)
+    assert stored(kind.largest, word, kind.working_dtype) == kind.largest
+    step = kind.largest * 2.0 ** (1 - DIGITS[word])
+    assert stored(kind.largest + step, word, kind.working_dtype) == math.inf
+    assert stored(-kind.largest - step, word, kind.working_dtype) == -math.inf
 
 
 @pytest.mark.parametrize(
