@@ -20,6 +20,8 @@ def written(x: float, digits: int = 4) -> str:
     >>> written(float("inf")), written(float("-inf")), written(float("nan"))
     ('∞', '−∞', 'NaN')
     """
+    if 0.01 <= x < min(999, 10**digits - 1):  # nearly every number on a page, and pages write thousands of them
+        return f"{x:.{digits}g}"
     if math.isnan(x):
         return "NaN"
     if math.isinf(x):

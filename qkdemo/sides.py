@@ -131,7 +131,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     head, query, key = state.shown
     q, k = made.q[:, head, query], made.k[:, head]  # [scales, d_head], [scales, keys, d_head]
     q_norm, k_norms = _norm(q), _norm(k)
-    zeroed = [(x == 0).all(-1).sum((-2, -1)) for x in (made.q, made.k)]
+    zeroed = [(x.abs().amax(-1) == 0).sum((-2, -1)) for x in (made.q, made.k)]
     if visible is not None:
         weights = weights.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one
     of_head = weights[:, head]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings
+from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings, run
 from qkdemo.notation import superscript, written
 from qkdemo.settings import Value
 from qkdemo.sides import SHOWN_BARS, SHOWN_CELLS, Side
@@ -36,8 +36,7 @@ _COMPONENT_WORDS: Final = ("hint", "png", "svg", "undefined", "heat", "bars")
 
 def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the main exhibit."""
-    table = _drift_table(result.plain, result.twin, tuple(result.scales), tuple(findings(result)))
-    return table, _drift_view(result)
+    return _drift_table(result.settings.but(scale=1), tuple(result.scales)), _drift_view(result)
 
 
 def small_exhibit(result: Result) -> tuple[pa.Table, View]:
@@ -80,16 +79,18 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
 
 
 @lru_cache(maxsize=64)
-def _drift_table(plain: Side, twin: Side, scales: tuple[float, ...], sentences: tuple[str, ...]) -> pa.Table:
+def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
+    """The table for these scales; `settings.scale` is not read."""
+    result = run(settings, scales)
     texts = [f"×{written(scale)}" for scale in scales]
     return pa.table(
         {
             "scale": np.array(scales),
             "scale.text": texts,
-            "finding": list(sentences),
-            "bound": np.full(len(scales), twin.bound),
-            **{f"plain.{name}": column for name, column in _side_columns(plain).items()},
-            **{f"norm.{name}": column for name, column in _side_columns(twin).items()},
+            "finding": findings(result),
+            "bound": np.full(len(scales), result.twin.bound),
+            **{f"plain.{name}": column for name, column in _side_columns(result.plain).items()},
+            **{f"norm.{name}": column for name, column in _side_columns(result.twin).items()},
         }
     )
 

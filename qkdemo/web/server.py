@@ -9,10 +9,12 @@ loaded at start-up is frozen, so that the garbage collector never walks it again
 
 import gc
 import threading
+from pathlib import Path
 from typing import Final
 
 import torch
 
+SHELL: Final = Path(__file__).parent / "shell.py"
 arithmetic: Final = threading.Semaphore(2)
 
 

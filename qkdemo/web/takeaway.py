@@ -33,7 +33,7 @@ class Takeaway:
 
 def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
     """The tabs: the lab's own (`extra`, title → what draws it) first, then those that every lab has."""
-    draws = {
+    draws: dict[str, Callable[[], None]] = {
         **(extra or {}),
         say("takeaway.table"): lambda: _table(offer),
         say("takeaway.code"): lambda: _code(offer),
@@ -56,7 +56,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 def csv_of(rows: Sequence[Row]) -> bytes:
     """The rows as CSV, numbers in full precision; a missing bound is an empty field."""
     sink = io.BytesIO()
-    csv.write_csv(table_of(rows), sink)  # type: ignore[no-untyped-call]
+    csv.write_csv(table_of(rows), sink)
     return sink.getvalue()
 
 
