@@ -63,7 +63,7 @@ def attend(
 
     pairs = (defined * seen).sum((-2, -1))
     decidable = defined & (seen > 1)
-    fraction = entropy / seen.clamp_min(2).log()
+    fraction = entropy / seen.clamp_min(2).to(entropy.dtype).log()  # of a whole number, log is float32
     return weights, Measures(
         max_abs_logit=_max_abs(logits, visible),
         top_weight=_nan_if_none(top_weight.squeeze(-1).masked_fill(~defined, -1).amax((-2, -1)), pairs),
