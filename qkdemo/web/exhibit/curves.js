@@ -37,7 +37,7 @@ export function rest(pen, box, scene) {
   const frame = frameOf(box, scene);
   drawAxes(pen, box, frame, scene);
   const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
-  for (const line of lines) drawLine(pen, line, frame, scene.theme);
+  for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene.theme); // the first line lies on top
   const marks = (scene.panel.marks ?? []).filter((mark) => within(scene.sweep.place(mark.x)));
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
   drawLabels(pen, lines, marks, frame, scene);
@@ -48,7 +48,7 @@ export function live(pen, box, scene) {
   const { sweep, theme, panel, row } = scene;
   const x = xOf(sweep.places[row], frame);
   pen.line([x, frame.top - 4, x, frame.bottom], { stroke: theme.rule });
-  for (const line of panel.lines) {
+  for (const line of [...panel.lines].reverse()) {
     const value = sweep.numbers(line.column)[row];
     if (Number.isNaN(value)) continue;
     const y = yOf(value, panel.y, frame);
