@@ -106,7 +106,7 @@ size = size[~size.isnan()]
 measures = {{"max_abs_logit": size.max().item()}} if len(size) else {{}}
 if rows.any():
     measures |= {{
-        "top_weight": p[rows].max().item(),
+        "top_weight": p[rows & (visible.sum(-1) > 1)].max().item(),
         "entropy": torch.special.entr(p).sum(-1)[rows].mean().item(),
         "softmax_slope": (p * (1 - p))[visible & rows[..., None]].mean().item(),
     }}

@@ -247,6 +247,8 @@ def _cells(result: Result, names: Sequence[str], query: int, key: int) -> View:
     factors = [
         {"text": say(f"factor.{side.variant}", **_factor_values(result, side))} for side in (result.plain, result.twin)
     ]
+    masked = result.settings.causal and key > query
+    logits = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in _ROLES]
     labels = {"q_norm": "‖q‖", "k_norm": "‖k‖", "cosine": "cos θ"}
     rows = [[label, *(f"{role}.pair.{name}" for role in _ROLES)] for name, label in labels.items()]
     return {
@@ -258,7 +260,7 @@ def _cells(result: Result, names: Sequence[str], query: int, key: int) -> View:
         "rows": [
             *rows,
             [say("drift.factor"), *factors],
-            [say("drift.logit"), *(f"{role}.pair.logit" for role in _ROLES)],
+            [say("drift.logit"), *logits],
         ],
         "strong": len(rows) + 1,
     }

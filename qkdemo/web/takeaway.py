@@ -72,7 +72,11 @@ def _word(value: Any) -> Any:
 
 def _table(offer: Takeaway) -> None:
     rows = offer.rows()
-    st.dataframe(table_of(rows), hide_index=True, height=320, key=f"{offer.lab}:table")
+    table = table_of(rows)
+    digits = {
+        name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
+    }
+    st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
     with st.container(horizontal=True):
         st.download_button(
             say("takeaway.csv"),
@@ -119,3 +123,7 @@ def _link(offer: Takeaway) -> None:
 
 def _how(offer: Takeaway) -> None:
     st.markdown(say(f"how.{offer.lab}"))
+
+
+def _is_real(table: pa.Table, column: str) -> bool:
+    return bool(pa.types.is_floating(table.schema.field(column).type))
