@@ -12,7 +12,9 @@ from tests.strategies import settings_of
 from tests.web.visit import LABS, complaints, link_of, visit, widget_of
 
 EVERY_DIAL = [
-    pytest.param(page, dial, id=f"{page}-{dial.name}") for page, lab in LABS.items() for dial in declarations(lab.Settings)
+    pytest.param(page, dial, id=f"{page}-{dial.name}")
+    for page, lab in LABS.items()
+    for dial in declarations(lab.Settings)
 ]
 
 
@@ -63,7 +65,7 @@ def test_all_dials_at_an_end_together(page: str) -> None:
 def test_a_link_restores_any_state_to_the_last_dial(page: str) -> None:
     @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
     @given(settings_of(LABS[page].Settings, n_keys=16, d_head=16))
-    def restores(state) -> None:  # noqa: ANN001  any lab's settings
+    def restores(state) -> None:
         app = visit(page, state.to_texts(defaults=True))
         assert not app.exception
         assert not complaints(app)
@@ -73,7 +75,9 @@ def test_a_link_restores_any_state_to_the_last_dial(page: str) -> None:
 
 
 HOSTILE = st.one_of(
-    st.sampled_from(["nan", "inf", "-1", "1e999", "0", "", "<script>", "64&d_head=128", "99999999", "٣", "None", "[](x)"]),
+    st.sampled_from(
+        ["nan", "inf", "-1", "1e999", "0", "", "<script>", "64&d_head=128", "99999999", "٣", "None", "[](x)"]
+    ),
     st.text(max_size=20),
     st.floats().map(str),
 )
@@ -91,7 +95,9 @@ def test_no_link_breaks_a_page_and_every_correction_is_said(page: str) -> None:
         corrected = link_of(app)
         again = visit(page, corrected)
         assert not complaints(again)
-        mended = any(name in names and corrected.get(name) != text for name, text in link.items() if text in ("nan", "<script>"))
+        mended = any(
+            name in names and corrected.get(name) != text for name, text in link.items() if text in ("nan", "<script>")
+        )
         assert not mended or complaints(app)
 
     survives()
