@@ -19,27 +19,32 @@ with arithmetic:
 exhibit(*drawn, key="drift.exhibit", on_pick=lambda pick: turn(drift.Settings, "drift", picked(settings, pick)))
 
 
+st.markdown(" ".join(drift.explain(result)[1:]))
+
+
 def sharpness() -> None:
     """The same measures against the variant's own dial."""
-    with arithmetic:
-        swept = drift.sharpness(settings)
     if swept is None:
         st.info(say("sharpness.none"))
         return
-    dial = swept.dial
     exhibit(
         *sharpness_exhibit(swept, result),
         key="drift.sharpness",
-        on_pick=lambda pick: turn(drift.Settings, "drift", {dial: pick["dial"]} if "dial" in pick else {}),
+        on_pick=lambda pick: turn(drift.Settings, "drift", {swept.dial: pick["dial"]} if "dial" in pick else {}),
     )
 
 
+with arithmetic:
+    swept = drift.sharpness(settings)
 sides = {say(f"variant.{side.variant}.name"): side.variant for side in reversed(result.sides)}
+tables = {say("drift.table.scale"): partial(drift.rows, result)}
+if swept is not None:
+    tables |= {say("drift.table.dial"): partial(drift.sharpness_rows, swept)}
 take_away(
     Takeaway(
         lab="drift",
         settings=settings,
-        rows=lambda: drift.rows(result),
+        tables=tables,
         programs={title: partial(drift.snippet, settings, variant) for title, variant in sides.items()},
     ),
     {say("sharpness.tab"): sharpness},

@@ -278,6 +278,15 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     ]
 
 
+def sharpness_rows(swept: Sharpness) -> list[dict[str, Value | None]]:
+    """The table of `sharpness`: one row per value of the dial."""
+    columns = [field.name for field in fields(swept) if field.name not in ("dial", "values")]
+    return [
+        {swept.dial: float(value), **{name: getattr(swept, name)[at].item() for name in columns}}
+        for at, value in enumerate(swept.values)
+    ]
+
+
 _ROW_COLUMNS: Final = (
     *("max_abs_logit", "top_weight", "entropy", "entropy_fraction", "softmax_slope"),
     *("raw_lost", "logit_lost", "undefined_rows", "zeroed_rows"),

@@ -27,7 +27,7 @@ class Takeaway:
 
     lab: str
     settings: Dials
-    rows: Callable[[], Sequence[Row]]
+    tables: Mapping[str, Callable[[], Sequence[Row]]]  # title → rows, one for every chart
     programs: Mapping[str, Callable[[], str]]  # title → program
 
 
@@ -71,39 +71,29 @@ def _word(value: Any) -> Any:
 
 
 def _table(offer: Takeaway) -> None:
-    rows = offer.rows()
+    title = _chosen(say("takeaway.which"), list(offer.tables), f"{offer.lab}:which")
+    rows = offer.tables[title]()
     table = table_of(rows)
     digits = {
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
     }
     st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
+    files = (("csv", "text/csv", csv_of(rows)), ("json", "application/json", json_of(offer.settings, rows)))
     with st.container(horizontal=True):
-        st.download_button(
-            say("takeaway.csv"),
-            csv_of(rows),
-            f"qkdemo-{offer.lab}.csv",
-            "text/csv",
-            on_click="ignore",
-            icon=":material/download:",
-        )
-        st.download_button(
-            say("takeaway.json"),
-            json_of(offer.settings, rows),
-            f"qkdemo-{offer.lab}.json",
-            "application/json",
-            on_click="ignore",
-            icon=":material/download:",
-        )
+        for kind, mime, data in files:
+            st.download_button(
+                say(f"takeaway.{kind}"),
+                data,
+                f"qkdemo-{offer.lab}.{kind}",
+                mime,
+                on_click="ignore",
+                icon=":material/download:",
+            )
 
 
 def _code(offer: Takeaway) -> None:
-    titles = list(offer.programs)
-    title = (
-        titles[0]
-        if len(titles) == 1
-        else st.radio(say("takeaway.side"), titles, horizontal=True, key=f"{offer.lab}:program")
-    )
-    st.caption(say("takeaway.code_help"))
+    title = _chosen(say("takeaway.side"), list(offer.programs), f"{offer.lab}:program")
+    st.markdown(say("takeaway.code_help"))
     st.code(offer.programs[title](), language="python")
 
 
@@ -117,7 +107,7 @@ def _link(offer: Takeaway) -> None:
         help=say("takeaway.hide_help"),
         key=f"{offer.lab}:hide",
     )
-    st.caption(say("takeaway.link_help"))
+    st.markdown(say("takeaway.link_help"))
     st.code(address(offer.settings, set(chosen)), language=None, wrap_lines=True)
 
 
@@ -127,3 +117,7 @@ def _how(offer: Takeaway) -> None:
 
 def _is_real(table: pa.Table, column: str) -> bool:
     return bool(pa.types.is_floating(table.schema.field(column).type))
+
+
+def _chosen(label: str, titles: Sequence[str], key: str) -> str:
+    return titles[0] if len(titles) == 1 else st.radio(label, titles, horizontal=True, key=key)
