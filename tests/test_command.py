@@ -13,7 +13,7 @@ import pytest
 from qkdemo.__main__ import LABS, main
 from qkdemo.labs.drift import PRESETS, Settings, report
 from qkdemo.settings import declarations
-from qkdemo.strings import has, say
+from qkdemo.strings import LANGUAGES, has, say
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = [  # documented, in this order; others may follow
@@ -285,3 +285,10 @@ def test_a_word_that_is_unknown_is_answered_with_those_that_are(capsys: Capture)
     assert "seed_table" in refused(capsys, "drift", "--preset", "nonsense")
     assert "drift" in refused(capsys, "nonsense")
     assert "rms" in refused(capsys, "drift", "--variant", "x")
+
+
+def test_help_may_speak_of_per_cent(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANGUAGES["en"], "dial.scale.help", "From 50 % (half) on.")
+    with pytest.raises(SystemExit):
+        main(["drift", "--help"])
+    assert "From 50 % (half) on." in " ".join(capsys.readouterr().out.split())
