@@ -98,8 +98,8 @@ def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
 @lru_cache(maxsize=128)
 def _side_columns(side: Side) -> dict[str, Any]:
     """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
-    texts = {name: [_text(x) for x in getattr(side, name)] for name in ("max_abs_logit", "softmax_slope")}
-    pair = {name: [_text(x) for x in getattr(side, name)] for name in ("q_norm", "k_norm", "cosine", "logit")}
+    texts = {name: _texts(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
+    pair = {name: _texts(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
     within = f" ≤ {written(side.bound)}" if math.isfinite(side.bound) else ""
     most = written(side.most_entropy, 3)
     return {
@@ -108,11 +108,11 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "arms": _vectors(side.arms),
         "row": _vectors(np.where(side.row < 0, 0, side.row)),
         "heat": _vectors(_codes(side.weights)),
-        "tile.norms": [_text(x) for x in side.q_norm * side.k_norm],
+        "tile.norms": _texts(side.q_norm * side.k_norm),
         "tile.logit": [text + within for text in texts["max_abs_logit"]],
         "tile.entropy": [
             say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else _text(entropy)
-            for entropy in side.entropy
+            for entropy in side.entropy.tolist()
         ],
         "tile.slope": texts["softmax_slope"],
         **{f"pair.{name}": text for name, text in pair.items()},
@@ -350,6 +350,11 @@ def _vectors(array: NDArray[Any]) -> pa.Array:
 
 def _text(x: float) -> str:
     return say("number.undefined") if math.isnan(x) else written(x)
+
+
+def _texts(values: NDArray[np.float64]) -> list[str]:
+    """Python's own floats are compared and written faster than NumPy's."""
+    return [_text(x) for x in values.tolist()]
 
 
 def _percent(x: float) -> str:
