@@ -55,6 +55,8 @@ def _drawn(some: list[Declaration], settings: D, prefix: str) -> tuple[D, list[s
         key = f"{prefix}.{dial.name}"
         st.session_state.setdefault(key, getattr(settings, dial.name))
         value = _widget(dial, key)
+        if value == getattr(settings, dial.name):
+            continue  # nearly always: a visitor turns one dial at a time
         try:
             settings = settings.but(**{dial.name: value})
         except SettingsError as error:  # a crafted frame: the widgets themselves stay in range
@@ -73,7 +75,7 @@ def _widget(dial: Declaration, key: str) -> Value | None:
             value = control(options=dial.allowed_words(), format_func=_word(dial), **common)
         case Dial(low=low, high=high, step=step) as kind if not kind.grid():
             low, high, step = (int(x) if dial.whole else float(x) for x in (low, high, step))
-            value = st.slider(min_value=low, max_value=high, step=step, **common)
+            value = st.slider(min_value=low, max_value=high, step=step, value=cast(Any, dial.default), **common)
         case Dial() as kind:
             stops = {*kind.grid(), st.session_state[key]}  # a link may stand between two stops
             options = sorted(int(stop) if dial.whole else stop for stop in stops)

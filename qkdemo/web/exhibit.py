@@ -27,6 +27,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
 Roles are plain, norm, bound and other: colours one to three of the theme's categorical palette, and the text colour.
 """
 
+import json
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -67,7 +68,8 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
         if pick is not None:
             on_pick(pick)
 
-    _renderer()(data={"table": table, "view": dict(view)}, key=key, on_pick_change=picked)
+    text = json.dumps(dict(view), allow_nan=False)  # Streamlit would write, read and write an object on every run
+    _renderer()(data={"table": table, "view": text}, key=key, on_pick_change=picked)
 
 
 def read_pick(message: object) -> Pick | None:

@@ -12,7 +12,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!stages.has(root)) stages.set(root, new Stage(root));
   const stage = stages.get(root);
   stage.send = (pick) => setTriggerValue("pick", pick);
-  stage.show(data.table, data.view);
+  stage.show(data.table, JSON.parse(data.view));
   return () => setTimeout(() => closeIfGone(root, stage), 0);
 }
 
