@@ -1,21 +1,14 @@
 """The component alone: what a hand does to it, and what it does then."""
 
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+from tests.serving import ROOT, served
+
 COMMITTED = "×10"
 
 # Every text the dial shows from now on, in order: a flash back to an old value would be one of them.
@@ -32,21 +25,9 @@ WATCH = """() => {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "tests/browser/exhibit_app.py", f"--server.port={port}"]
-    command += ["--server.address=127.0.0.1", "--server.headless=true", "--server.fileWatcherType=none"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/_stcore/health")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(ROOT / "tests/browser/exhibit_app.py", tmp_path_factory.mktemp("exhibit") / "log.txt") as app:
+        yield app.address
 
 
 @pytest.fixture
@@ -54,17 +35,6 @@ def exhibit(page: Page, address: str) -> Page:
     page.goto(address)
     expect(page.locator(".reading")).to_have_text(COMMITTED)
     return page
-
-
-def _wait_for(url: str) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up:
-        try:
-            with urlopen(url, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail("The page did not start.")
 
 
 def _point(page: Page, kind: str, across: float, down: float = 0.5) -> tuple[float, float]:
