@@ -15,12 +15,12 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import drift
+from qkdemo.labs import drift, formats
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 
-LABS: Final[dict[str, ModuleType]] = {"drift": drift}
+LABS: Final[dict[str, ModuleType]] = {"drift": drift, "formats": formats}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,0 +1,637 @@
+"""The formats lab: which stage loses what, in the numbers that are claimed of it, and by an independent program."""
+
+import contextlib
+import io
+import json
+import math
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qkdemo.attention import VARIANTS, Parameters
+from qkdemo.draws import Recipe
+from qkdemo.fates import first_exceeding, first_losses, tally
+from qkdemo.format_claims import claims
+from qkdemo.labs.formats import (
+    PRESETS,
+    Settings,
+    choices_of,
+    explain,
+    first_failures,
+    ladder,
+    over_scales,
+    recipe_of,
+    report,
+    rows,
+    run,
+    snippet,
+)
+from qkdemo.numerics import ALL_FORMATS, FORMATS, FormatWord, exact, rounded
+from qkdemo.sides import State, sweep
+from qkdemo.stages import (
+    IN_NORM,
+    OVER_KEYS,
+    STAGES,
+    STORED,
+    Choices,
+    Held,
+    Inputs,
+    MaskWord,
+    NormaliserWord,
+    PlacementWord,
+    SideWord,
+    StageWord,
+    StoredWord,
+    drawn,
+    exactly,
+    follow,
+)
+from tests.strategies import settings_of
+
+NORMALISERS: list[NormaliserWord] = ["l2", "rms", "layernorm"]
+FLOATS: list[Literal["float32", "bfloat16", "float16"]] = ["float32", "bfloat16", "float16"]
+SMALL = {"n_keys": 6, "d_head": 8}
+
+
+def row(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+    (found,) = [
+        each
+        for each in rows(run(state))
+        if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
+    ]
+    return found
+
+
+def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+    (found,) = [
+        each
+        for each in first_failures(run(state))
+        if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
+    ]
+    return found
+
+
+def at(scale: float) -> torch.Tensor:
+    return torch.full((len(STORED), 1), scale, dtype=torch.float64)
+
+
+def held_by(stages: dict[StageWord, Held], stage: StageWord, format: StoredWord) -> list[list[float]]:
+    values: list[list[float]] = stages[stage].values[STORED.index(format), 0].tolist()
+    return values
+
+
+def vectors(*rows: list[float]) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+# --- weight scale 400, the default draw ---------------------------------------------------------------------------
+
+
+def test_the_largest_raw_product_at_scale_400_is_3_385_million() -> None:
+    stages = exactly(drawn(Recipe()), torch.tensor([400.0], dtype=torch.float64), Choices())
+    assert f"{stages['raw_product'].abs().max():.4g}" == "3.385e+06"
+    assert f"{stages['scaled'].abs().max():.0f}" == "423078"
+
+
+def test_float16_loses_242_of_256_raw_products_and_scaling_brings_none_back() -> None:
+    raw, scaled = (row(Settings(), "float16", "none", stage) for stage in ("raw_product", "scaled"))
+    assert (raw["n"], raw["n_inf"], raw["n_overflow"], raw["n_exceeding"]) == (256, 242, 242, 242)
+    assert (scaled["n_inf"], scaled["n_exceeding"]) == (242, 169)  # 169 of the exact ones would be lost anyway
+
+
+@pytest.mark.parametrize(
+    ("placement", "lost"), [("after", 242), ("in_accumulator", 169), ("on_q", 169), ("split", 170)]
+)
+def test_how_many_scaled_logits_float16_loses_depends_on_where_the_scale_stands(
+    placement: PlacementWord, lost: int
+) -> None:
+    assert row(Settings(placement=placement), "float16", "none", "scaled")["n_inf"] == lost
+
+
+def test_the_stored_q_and_k_themselves_are_finite_in_float16() -> None:
+    for stage in ("q_stored", "k_stored"):
+        found = row(Settings(), "float16", "none", stage)
+        assert (found["n_inf"], found["n_nan"], found["n_overflow"]) == (0, 0, 0)
+
+
+def test_after_the_row_maximum_is_subtracted_all_16_float16_rows_are_undefined() -> None:
+    assert row(Settings(), "float16", "none", "sum")["n_nan"] == 16
+    assert row(Settings(), "float16", "none", "weight")["n_nan"] == 256
+    below = row(Settings(), "float16", "none", "max_subtracted")
+    assert below["n_nan"] + below["n_inf"] == 256  # ∞ − ∞, and all others −∞ below it
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16"])
+def test_float32_and_bfloat16_lose_nothing_at_400(format: StoredWord) -> None:
+    for found in rows(run(Settings())):
+        if found["format"] == format:
+            assert (found["n_inf"], found["n_nan"], found["n_overflow"]) == (0, 0, 0), found["stage"]
+
+
+def test_in_float32_every_row_is_exactly_one_hot_at_400_so_the_format_does_not_save_the_attention() -> None:
+    found = row(Settings(), "float32", "none", "weight")
+    assert (found["n_zero"], found["n"], found["max_rel_error"]) == (240, 256, 0)
+    weights = follow(drawn(Recipe()), at(400), Choices())["weight"].values[STORED.index("float32"), 0]
+    assert (weights.sort(-1).values[:, -2:] == torch.tensor([0.0, 1.0])).all()
+
+
+@pytest.mark.parametrize("variant", ["l2", "rms"])
+def test_normalised_in_float32_nothing_is_lost_up_to_16802_where_q_itself_leaves_float16(
+    variant: NormaliserWord,
+) -> None:
+    state = Settings(variant=variant)
+    for stage in STAGES:
+        if not stage.startswith("k_") and not stage.endswith("root"):
+            assert f"{beginning(state, 'float16', variant, stage)['scale']:.0f}" == "16802", stage
+    inputs, choices = drawn(Recipe()), choices_of(state, variant)
+    assert not any(held.lost[STORED.index("float16")].any() for held in follow(inputs, at(16802), choices).values())
+
+
+# --- from which weight scale on -----------------------------------------------------------------------------------
+
+
+def test_the_first_failures_of_float16() -> None:
+    plain = {stage: beginning(Settings(), "float16", "none", stage) for stage in ("q_stored", "raw_product", "scaled")}
+    assert f"{plain['raw_product']['scale']:.2f} {plain['raw_product']['exact_scale']:.2f}" == "55.65 55.65"
+    assert f"{plain['scaled']['scale']:.2f} {plain['scaled']['exact_scale']:.2f}" == "55.65 157.41"
+    assert f"{plain['q_stored']['scale']:.0f} {plain['q_stored']['exact_scale']:.0f}" == "16802 16802"
+    inside = Settings(norm_in_format=True)
+    assert f"{beginning(inside, 'float16', 'l2', 'q_sum_of_squares')['scale']:.2f}" == "27.96"
+
+
+def test_a_kernel_that_scales_before_it_stores_loses_its_first_logit_at_157() -> None:
+    """157.41 with q and k in float32; rounding them to float16 first moves it in the fifth digit."""
+    fused = Settings(placement="in_accumulator", product_format="float16")
+    assert f"{beginning(fused, 'float32', 'none', 'scaled')['scale']:.2f}" == "157.41"
+    assert beginning(fused, "float16", "none", "scaled")["scale"] == pytest.approx(157.41, rel=1e-4)
+    assert beginning(fused, "float16", "none", "raw_product")["scale"] > 16000
+
+
+@settings(max_examples=15)
+@given(settings_of(Settings, at_most=SMALL))
+def test_a_stage_loses_an_entry_at_its_first_loss_and_none_just_below(state: Settings) -> None:
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state, state.variant)
+    found = first_losses(inputs, choices)
+    scales = np.unique(found[np.isfinite(found) & (found > 0.01)])
+    at_and_below = np.concatenate([scales, scales * (1 - 2e-6)])
+    counted = tally(inputs, torch.from_numpy(at_and_below), choices)
+    lost = (counted.n_inf + counted.n_nan > 0) | (counted.n_overflow > 0)
+    for place, scale in enumerate(scales):
+        for f, s in np.argwhere(found == scale):
+            assert lost[f, s, [place, place + len(scales)]].tolist() == [True, False], (STORED[f], STAGES[s])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_exact_values_exceed_a_format_from_the_scale_that_is_said(causal: bool) -> None:
+    inputs = drawn(Recipe(n_keys=6, d_head=8), causal=causal)
+    for variant in ("none", "rms"):
+        choices = Choices(variant=variant)  # type: ignore[arg-type]
+        found = first_exceeding(inputs, choices)
+        for f, s in np.argwhere(np.isfinite(found)):
+            scales = torch.tensor([found[f, s] * (1 - 1e-9), found[f, s] * (1 + 1e-9)], dtype=torch.float64)
+            assert (tally(inputs, scales, choices).n_exceeding[f, s] > 0).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
+def test_the_drift_lab_counts_the_same_losses_with_torchs_own_casts(format: FormatWord) -> None:
+    scales = (1.0, 50.0, 60.0, 120.0, 400.0)
+    state = State(
+        variant="none",
+        parameters=Parameters(),
+        recipe=Recipe(),
+        format=format,
+        norm_in_format=False,
+        causal=False,
+        shown=(0, 0, 0),
+        device="cpu",
+    )
+    side = sweep(state, scales)
+    counted = tally(drawn(Recipe()), torch.tensor(scales, dtype=torch.float64), Choices())
+    f = STORED.index(format)  # type: ignore[arg-type]
+    for stage, lost in (("raw_product", side.raw_lost), ("scaled", side.logit_lost)):
+        np.testing.assert_array_equal(counted.n_inf[f, STAGES.index(stage)] / 256, lost)  # type: ignore[arg-type]
+    if format == "float16":
+        first = first_losses(drawn(Recipe()), Choices())[f, STAGES.index("raw_product")]
+        assert side.first_raw_loss == pytest.approx(first, rel=1e-5)
+
+
+# --- the stages, against independent formulas ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", NORMALISERS)
+@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
+def test_normalised_vectors_are_those_of_the_attention_module(variant: NormaliserWord, format: FormatWord) -> None:
+    """Rounded inside by the format, gain included; a last digit may differ, since there sums are float32."""
+    inputs, known = drawn(Recipe(n_keys=6, d_head=16)), FORMATS[format]
+
+    def r(x: torch.Tensor) -> torch.Tensor:
+        return rounded(x, known)
+
+    choices = Choices(variant=variant, gamma=1.7, norm_in_format=True)
+    got = follow(inputs, at(3), choices)["q_entering"].values[STORED.index(format), 0]  # type: ignore[arg-type]
+    expected = VARIANTS[variant].normalise(r(inputs.q * 3), r(torch.tensor(1.7)).item(), r).double()
+    steps = {"l2": 2, "rms": 2, "layernorm": 3}[variant]  # l2 multiplies by the reciprocal here
+    tolerance = steps * 2.0**-known.mantissa_bits
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("variant", ["none", *NORMALISERS])
+@pytest.mark.parametrize("placement", ["after", "in_accumulator", "on_q", "split"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_exact_stages_are_scaled_dot_product_attention_in_every_placement(
+    variant: SideWord, placement: PlacementWord, causal: bool
+) -> None:
+    inputs = drawn(Recipe(n_keys=5, d_head=8), causal=causal)
+    stages = exactly(inputs, torch.tensor([2.0], dtype=torch.float64), Choices(variant=variant, placement=placement))
+    q, k = (VARIANTS[variant].normalise(2 * x, 1.0, exact) for x in (inputs.q, inputs.k))
+    factor = 10.0 if variant == "l2" else 8**-0.5
+    attended = torch.nn.functional.scaled_dot_product_attention(
+        q[None], k[None], inputs.v[None], is_causal=causal, scale=factor
+    )
+    np.testing.assert_allclose(stages["weighted_values"].numpy(), attended.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=25)
+@given(settings_of(Settings, at_most=SMALL, storage="float32"), st.floats(0.1, 10))
+def test_in_float32_every_stage_is_the_exact_one_to_seven_digits(state: Settings, scale: float) -> None:
+    state = state.but(softmax_format="float32", accumulator="float32", product_format="float32", max_subtraction=True)
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state.but(mask="-inf"), state.variant)
+    held, truth = follow(inputs, at(scale), choices), exactly(inputs, at(scale)[0], choices)
+    size = 1 + float(truth["raw_product"].abs().max())  # an error of a logit is one relative to the largest
+    for stage, of_stage in held.items():
+        expected = truth[stage].numpy()
+        got = of_stage.values[0].numpy()
+        known = np.isfinite(expected)
+        np.testing.assert_allclose(got[known], expected[known], rtol=1e-5 * size, atol=1e-6 * size, err_msg=stage)
+
+
+def test_values_are_the_third_draw_of_the_generator_and_do_not_grow() -> None:
+    generator = np.random.default_rng(7)
+    q, k, v = (generator.standard_normal((4, 8)) for _ in range(3))
+    inputs = drawn(Recipe(n_keys=4, d_head=8, seed=7))
+    for got, expected in ((inputs.q, q), (inputs.k, k), (inputs.v, v)):
+        np.testing.assert_array_equal(got.numpy(), expected)
+
+
+# --- what becomes of entries --------------------------------------------------------------------------------------
+
+
+def counted_by_hand(state: Settings, variant: SideWord) -> dict[str, dict[str, int]]:
+    """n_inf, n_nan, n_zero, n_merged and n_leaked of the chosen format's stages, entry by entry."""
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state, variant)
+    held, truth = follow(inputs, at(state.scale), choices), exactly(inputs, at(state.scale)[0], choices)
+    counts: dict[str, dict[str, int]] = {}
+    for stage in held:
+        values, exact_values = held_by(held, stage, state.storage), truth[stage][0].tolist()
+        order = truth["masked"][0].tolist() if stage in OVER_KEYS else exact_values
+        found = dict.fromkeys(("n", "n_inf", "n_nan", "n_zero", "n_merged", "n_leaked"), 0)
+        for i, of_row in enumerate(values):
+            seen = [j for j in range(len(of_row)) if not (stage in OVER_KEYS and state.causal and j > i)]
+            by_size = sorted(seen, key=lambda j: order[i][j])
+            found["n"] += len(seen)
+            found["n_inf"] += sum(math.isinf(of_row[j]) for j in seen)
+            found["n_nan"] += sum(math.isnan(of_row[j]) for j in seen)
+            positive = stage in ("exp", "sum", "weight")
+            found["n_zero"] += sum(of_row[j] == 0 and (positive or exact_values[i][j] != 0) for j in seen)
+            if stage == "weight":
+                found["n_leaked"] += sum(of_row[j] > 0 for j in range(len(of_row)) if j not in seen)
+            for place, j in enumerate(by_size):
+                beside = by_size[max(place - 1, 0) : place] + by_size[place + 1 : place + 2]
+                found["n_merged"] += of_row[j] not in (0, math.inf, -math.inf) and any(
+                    of_row[j] == of_row[m] and order[i][j] != order[i][m] for m in beside
+                )
+        counts[stage] = found
+    return counts
+
+
+@settings(max_examples=15)
+@given(settings_of(Settings, at_most=SMALL))
+def test_counts_are_those_of_counting_by_hand(state: Settings) -> None:
+    table = [each for each in rows(run(state)) if each["format"] == state.storage]
+    for variant in ("none", state.variant):
+        by_hand = counted_by_hand(state, variant)
+        of_variant = {each["stage"]: each for each in table if each["variant"] == variant}
+        assert of_variant.keys() == by_hand.keys()
+        for stage, counts in by_hand.items():
+            assert {name: of_variant[stage][name] for name in counts} == counts, (stage, variant)
+
+
+@settings(max_examples=10)
+@given(settings_of(Settings, at_most=SMALL))
+def test_no_count_exceeds_the_entries_and_each_entry_has_one_fate(state: Settings) -> None:
+    for each in rows(run(state)):
+        n = each["n"]
+        assert isinstance(n, int)
+        fates = [each[name] for name in ("n_inf", "n_nan", "n_zero", "n_merged")]
+        assert 0 <= sum(fates) <= n, each  # type: ignore[arg-type]
+        assert each["max_rel_error"] is None or each["max_rel_error"] >= 0  # type: ignore[operator]
+
+
+def test_the_relative_error_of_a_stored_number_is_half_a_step_at_most() -> None:
+    for word in FLOATS:  # in 8 bits some entries of the draw are subnormal
+        half_step = 2.0 ** -(ALL_FORMATS[word].mantissa_bits + 1)
+        assert half_step / 2 < row(Settings(scale=1), word, "none", "q_stored")["max_rel_error"] <= half_step
+
+
+def test_plain_attention_has_no_stages_inside_a_norm() -> None:
+    stages = {each["stage"] for each in rows(run(Settings())) if each["variant"] == "none"}
+    assert stages == set(STAGES) - set(IN_NORM)
+    assert {each["stage"] for each in rows(run(Settings())) if each["variant"] == "l2"} == set(STAGES)
+
+
+def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round() -> None:
+    """Range trouble and step trouble, beside each other."""
+    state = PRESETS["bf16_training"]
+    assert row(state, "bfloat16", "none", "scaled")["n_merged"] > 0
+    assert row(state, "float16", "none", "scaled")["n_merged"] < row(state, "bfloat16", "none", "scaled")["n_merged"]
+    assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0
+
+
+# --- cases from the field -----------------------------------------------------------------------------------------
+
+
+def one_query(keys: list[float], **choices: Any) -> dict[StageWord, Held]:
+    """q of 128 times 24 against keys of 128 equal entries each."""
+    inputs = Inputs(
+        torch.full((1, 128), 24.0, dtype=torch.float64),
+        torch.tensor(keys, dtype=torch.float64)[:, None].expand(-1, 128),
+        torch.zeros(len(keys), 128, dtype=torch.float64),
+    )
+    return follow(inputs, at(1), Choices(**choices))
+
+
+def test_a_product_just_above_65504_is_lost_although_its_scaled_logit_would_fit() -> None:
+    stages = one_query([24.0, 23.0])
+    assert held_by(stages, "raw_product", "float16") == [[math.inf, math.inf]]
+    assert held_by(stages, "scaled", "float16") == [[math.inf, math.inf]]
+    assert all(math.isnan(weight) for weight in held_by(stages, "weight", "float16")[0])
+    assert held_by(stages, "raw_product", "bfloat16") == [[73728.0, 70656.0]]
+    assert held_by(stages, "scaled", "float32")[0] == pytest.approx([6516.696, 6245.167], rel=1e-6)
+    assert held_by(stages, "weight", "float32") == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize("placement", ["on_q", "split", "in_accumulator"])
+def test_scaling_earlier_saves_that_product(placement: PlacementWord) -> None:
+    """The same function in another order: one float16 step is 4 there."""
+    stages = one_query([24.0, 23.0], placement=placement)
+    assert held_by(stages, "scaled", "float16")[0] == pytest.approx([6516, 6244], abs=4)
+    assert held_by(stages, "weight", "float16") == [[1.0, 0.0]]
+
+
+def with_logits(logits: list[float], visible: list[bool] | None = None, **choices: Any) -> dict[StageWord, Held]:
+    """One query whose raw products are `logits`; heads are one channel wide, so nothing is divided."""
+    n = len(logits)
+    inputs = Inputs(
+        torch.ones(1, 1, dtype=torch.float64),
+        torch.tensor(logits, dtype=torch.float64)[:, None],
+        torch.ones(n, 1, dtype=torch.float64),
+        None if visible is None else torch.tensor([visible]),
+    )
+    return follow(inputs, at(1), Choices(**choices))
+
+
+def test_logits_512_and_513_merge_in_bfloat16_and_not_in_float16() -> None:
+    stages = with_logits([513.0, 512.0])
+    assert held_by(stages, "scaled", "bfloat16") == [[512.0, 512.0]]
+    assert held_by(stages, "weight", "bfloat16") == [[0.5, 0.5]]
+    assert held_by(stages, "weight", "float32")[0] == pytest.approx([0.7310586, 0.2689414], rel=1e-6)
+    assert held_by(stages, "weight", "float16")[0] == pytest.approx([0.7310586, 0.2689414], rel=2**-10)
+
+
+@pytest.mark.parametrize(
+    ("format", "fits", "overflows"),
+    [("float16", 11.0, 11.125), ("bfloat16", 88.5, 89.0), ("float32", 88.72, 88.73)],
+)
+def test_exp_overflows_at_11_in_float16_and_at_88_elsewhere_if_nobody_subtracts_the_maximum(
+    format: StoredWord, fits: float, overflows: float
+) -> None:
+    (terms,) = held_by(with_logits([fits, overflows], max_subtraction=False), "exp", format)
+    assert math.isfinite(terms[0])
+    assert terms[1] == math.inf
+    (terms,) = held_by(with_logits([fits, overflows]), "exp", format)
+    assert max(terms) == 1  # with it, nothing exceeds 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "float16", "float32"),
+    [("-inf", -math.inf, -math.inf), ("finfo.min", -math.inf, -3.4028234663852886e38), ("-1e4", -10040, -10040)],
+)
+def test_a_mask_is_added_as_its_format_stores_it(mask: MaskWord, float16: float, float32: float) -> None:
+    stages = with_logits([-40.0, -40.0], [True, False], mask=mask)
+    assert held_by(stages, "masked", "float16") == [[-40.0, float16]]
+    assert held_by(stages, "masked", "float32") == [[-40.0, float32]]
+    assert held_by(stages, "weight", "float16") == [[1.0, 0.0]]  # the hidden key stays hidden
+
+
+def test_a_mask_of_minus_1e9_is_minus_infinity_in_float16_only() -> None:
+    stages = with_logits([1.0, 1.0], [True, False], mask="-1e9")
+    assert held_by(stages, "masked", "float16") == [[1.0, -math.inf]]
+    assert held_by(stages, "masked", "float32") == [[1.0, -1e9]]
+
+
+def test_a_hidden_key_outweighs_a_mask_of_minus_1e4_by_a_larger_gap() -> None:
+    stages = with_logits([100.0, 12000.0], [True, False], mask="-1e4")
+    assert held_by(stages, "weight", "float32") == [[0.0, 1.0]]
+    assert held_by(with_logits([100.0, 12000.0], [True, False]), "weight", "float32") == [[1.0, 0.0]]
+
+
+def test_leaks_are_counted_where_a_weak_mask_meets_large_logits() -> None:
+    state = Settings(scale=400, causal=True, mask="-1e4")
+    assert row(state, "float32", "none", "weight")["n_leaked"] > 0
+    assert row(state.but(mask="-inf"), "float32", "none", "weight")["n_leaked"] == 0
+    assert row(state, "float32", "l2", "weight")["n_leaked"] == 0  # |logit| ≤ g = 10: −1e4 is enough
+
+
+def test_a_row_without_a_permitted_key_is_undefined_or_uniform_by_the_mask() -> None:
+    hidden = [False] * 4
+    assert all(math.isnan(w) for w in held_by(with_logits([1.0] * 4, hidden), "weight", "float32")[0])
+    stages = with_logits([1.0] * 4, hidden, mask="finfo.min")
+    assert held_by(stages, "weight", "float32") == [[0.25] * 4]
+
+
+def norm_of(x: list[float], **choices: Any) -> dict[StageWord, Held]:
+    inputs = Inputs(*(torch.tensor([x], dtype=torch.float64) for _ in range(3)))
+    return follow(inputs, at(1), Choices(**choices))
+
+
+def test_an_rms_norm_inside_float16_overflows_and_silently_returns_zeros() -> None:
+    inside = norm_of([300.0] * 64, variant="rms", norm_in_format=True)
+    assert held_by(inside, "q_sum_of_squares", "float16") == [[math.inf]]
+    assert held_by(inside, "q_reciprocal_root", "float16") == [[0.0]]
+    assert held_by(inside, "q_entering", "float16") == [[0.0] * 64]
+    outside = norm_of([300.0] * 64, variant="rms")
+    assert held_by(outside, "q_entering", "float16") == [[1.0] * 64]
+
+
+def test_zeros_from_a_norm_make_attention_uniform_which_looks_healthy_and_is_not() -> None:
+    state = Settings(variant="rms", norm_in_format=True)
+    stages = follow(drawn(Recipe()), at(400), choices_of(state, "rms"))
+    assert (stages["weight"].values[STORED.index("float16")] == 1 / 16).all()
+    assert row(state, "float16", "rms", "q_entering")["n_zero"] == 1024
+    assert row(state, "float16", "rms", "q_sum_of_squares")["n_inf"] == 16
+
+
+def test_the_floor_of_an_l2_norm_is_zero_in_float16_and_guards_nothing() -> None:
+    stages = norm_of([0.0] * 4, variant="l2", norm_in_format=True)
+    assert all(math.isnan(x) for x in held_by(stages, "q_entering", "float16")[0])
+    assert held_by(stages, "q_entering", "bfloat16") == [[0.0] * 4]
+    assert held_by(norm_of([0.0] * 4, variant="l2"), "q_entering", "float16") == [[0.0] * 4]
+
+
+def test_keys_above_448_in_an_8_bit_cache_saturate_or_become_nan_and_an_own_scale_saves_them() -> None:
+    def key(**choices: Any) -> list[float]:
+        return held_by(norm_of([600.0, 3.0], fp8_cache=True, **choices), "k_entering", "float8_e4m3fn")[0]
+
+    assert key(fp8_cast="saturate") == [448.0, 3.0]
+    assert key() == pytest.approx([math.nan, 3.0], nan_ok=True)
+    assert key(fp8_scale="amax") == pytest.approx([600.0, 3.013393], rel=1e-6)
+    stages = norm_of([600.0, 3.0], fp8_cache=True, variant="rms")
+    assert max(held_by(stages, "k_entering", "float8_e4m3fn")[0]) == 1.375  # √2, the nearest of 3 mantissa bits
+
+
+def test_saturation_hides_a_loss_that_is_counted_before_the_cast() -> None:
+    state = PRESETS["fp8_keys"]
+    found = row(state, "float8_e4m3fn", "none", "k_entering")
+    assert (found["n_inf"], found["n_nan"]) == (0, 0)
+    assert found["n_overflow"] > 0
+    assert row(state, "float8_e4m3fn", "rms", "k_entering")["n_overflow"] == 0
+    other = row(state.but(fp8_cast="overflow"), "float8_e4m3fn", "none", "k_entering")
+    assert other["n_nan"] == other["n_overflow"] == found["n_overflow"]
+
+
+def test_only_the_cache_is_8_bits_wide_if_so_chosen() -> None:
+    choices = Choices(fp8_cache=True)
+    stages = follow(drawn(Recipe(n_keys=4, d_head=8)), at(1), choices)
+    e5m2, bfloat16 = (STORED.index(word) for word in ("float8_e5m2", "bfloat16"))
+    for stage in ("q_stored", "k_stored", "q_entering"):
+        assert torch.equal(stages[stage].values[e5m2], stages[stage].values[bfloat16])  # type: ignore[index]
+    assert not torch.equal(stages["k_entering"].values[e5m2], stages["k_entering"].values[bfloat16])
+    kept = stages["k_entering"].values[e5m2]
+    assert torch.equal(kept, kept.to(torch.float8_e5m2).double())
+
+
+# --- the program, the page's needs --------------------------------------------------------------------------------
+
+
+def printed(program: str) -> dict[str, dict[str, int]]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(program, "snippet", "exec"), {"__name__": "__main__"})
+    read: dict[str, dict[str, int]] = json.loads(out.getvalue())
+    return read
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_program_counts_what_the_preset_shows(name: str) -> None:
+    assert_program_agrees(PRESETS[name])
+
+
+@settings(max_examples=12)
+@given(settings_of(Settings, at_most=SMALL))
+def test_the_program_counts_what_any_state_shows(state: Settings) -> None:
+    assert_program_agrees(state)
+
+
+def assert_program_agrees(state: Settings) -> None:
+    """With torch's own casts; two roundings of one exponential may differ, and so one merging."""
+    for variant in ("none", state.variant):
+        counts = printed(snippet(state, variant))
+        for stage, of_stage in counts.items():
+            found = row(state, state.storage, variant, stage)  # type: ignore[arg-type]
+            assert {name: found[name] for name in of_stage} == of_stage, (stage, variant, state.to_texts())
+
+
+@pytest.mark.parametrize("variant", ["none", *NORMALISERS])
+def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
+    for stage in STAGES:
+        state = Settings(
+            stage=stage,
+            side="plain" if variant == "none" else "normalised",
+            variant="l2" if variant == "none" else variant,
+        )
+        shown = run(state).shown
+        assert max(shown.values.shape) <= 32
+        assert shown.variant == ("l2" if variant == "none" and stage in IN_NORM else variant)
+        if stage in OVER_KEYS:
+            assert np.isinf(shown.values).sum() == row(state, "float16", shown.variant, stage)["n_inf"]
+        places = ladder(state, shown.value)
+        assert [place.format for place in places] == list(STORED)
+        held_in = "float32" if stage in IN_NORM else "float16"
+        np.testing.assert_equal(places[STORED.index(held_in)].stored, shown.value)
+
+
+def test_hidden_keys_are_marked_in_what_is_shown() -> None:
+    shown = run(Settings(causal=True, n_keys=4, stage="weight")).shown
+    np.testing.assert_array_equal(shown.hidden, ~np.tri(4, dtype=bool))
+    assert not run(Settings(causal=True, n_keys=4, stage="weighted_values")).shown.hidden.any()
+
+
+def test_shares_over_the_scales_are_the_counts_at_each() -> None:
+    plain, twin = over_scales(Settings(n_keys=4, d_head=8))
+    assert (plain.scales[0], plain.scales[-1], len(plain.scales)) == (0.01, 1000, 51)
+    place = int(np.flatnonzero(plain.scales == 400)[0])
+    counted = run(Settings(n_keys=4, d_head=8, scale=400))
+    for swept, side in ((plain, counted.plain), (twin, counted.twin)):
+        with np.errstate(invalid="ignore"):
+            vanished = side.tally.n_zero[..., 0] / side.tally.n[..., 0]
+            lost = np.maximum(side.tally.n_overflow, side.tally.n_inf + side.tally.n_nan)[..., 0] / side.tally.n[..., 0]
+        np.testing.assert_array_equal(swept.vanished[..., place], vanished)
+        assert (swept.lost[..., place] >= lost - 1e-12)[~np.isnan(lost)].all()
+        np.testing.assert_array_equal(swept.lost[..., place] > 0, lost > 0)
+
+
+def test_a_dial_that_a_side_does_not_read_leaves_no_trace_in_what_it_depends_on() -> None:
+    moved = Settings(gain=3, gamma=2, norm_in_format=True, mask="-1e4")
+    assert choices_of(moved, "none") == choices_of(Settings(), "none")
+    assert choices_of(moved, "rms").gain == Choices().gain
+
+
+def test_the_command_line_has_every_column_that_is_asked_for() -> None:
+    printed_report = report(Settings(n_keys=4, d_head=8))
+    asked = ["format", "variant", "stage", "n", "n_inf", "n_nan", "n_zero", "n_merged", "max_rel_error"]
+    assert set(asked) <= set(printed_report["rows"][0])
+    assert list(printed_report["first_failure"][0]) == ["format", "variant", "stage", "scale", "exact_scale"]
+
+
+def test_sentences_say_range_trouble_step_trouble_and_when_it_begins() -> None:
+    said = explain(run(Settings()))
+    assert said[0].startswith("In float16, plain attention at weight scale 400: 242 of 256 entries are lost")
+    assert "16 of 16 rows undefined" in said[0]
+    assert any("raw product at 55.65" in sentence for sentence in said)
+    assert any("240 of 256 attention weights are flushed to zero" in sentence for sentence in said)
+
+
+# --- sayings ------------------------------------------------------------------------------------------------------
+
+
+def test_sayings_are_decided_by_numbers() -> None:
+    exp, max_subtraction, scaled = claims()
+    assert [f"{exp.numbers[f'largest_{word}']:.2f}" for word in ("float16", "bfloat16", "float32")] == [
+        "11.09",
+        "88.72",
+        "88.72",
+    ]
+    assert [exp.numbers[f"step_at_{x}"] for x in (50, 64, 127)] == [0.25, 0.5, 0.5]
+    assert max_subtraction.numbers["slope_at_100"] == 0
+    assert max_subtraction.numbers["slope_at_16"] == pytest.approx(2.25e-7, rel=0.1)  # 2·e⁻¹⁶, in float32 steps
+    assert math.isnan(max_subtraction.numbers["of_infinity"])
+    assert max_subtraction.numbers["stored_512"] == max_subtraction.numbers["stored_513"]
+    expected = {"n": 256, "raw": 242, "still": 242, "exact": 169, "on_q": 169, "one_hot": 240}
+    assert scaled.numbers == expected
+    for claim in (exp, max_subtraction, scaled):
+        assert claim.said.endswith(".")
+        assert claim.answer.startswith("No: ")
+        assert "{" not in claim.answer
+
+
+def test_the_answers_say_these_numbers() -> None:
+    exp, _, scaled = claims()
+    assert all(text in exp.answer for text in ("88.72", "11.09", "0.25 at 50"))
+    assert all(text in scaled.answer for text in ("242 of 256", "169"))
