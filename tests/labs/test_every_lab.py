@@ -119,7 +119,7 @@ def test_the_program_of_every_state_runs_and_prints(lab: ModuleType, state: Dial
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_lab_keeps_its_promises_between_its_ends(lab: ModuleType, data: st.DataObject) -> None:
     check(lab, data.draw(settings_of(lab.Settings)))
