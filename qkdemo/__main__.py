@@ -13,12 +13,18 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import drift, epsilon, placement, rope
+from qkdemo.labs import cache, drift, epsilon, placement, rope
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 
-LABS: Final[dict[str, ModuleType]] = {"drift": drift, "placement": placement, "rope": rope, "epsilon": epsilon}
+LABS: Final[dict[str, ModuleType]] = {
+    "drift": drift,
+    "placement": placement,
+    "rope": rope,
+    "epsilon": epsilon,
+    "cache": cache,
+}
 
 
 class _Parser(argparse.ArgumentParser):
