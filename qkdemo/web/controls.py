@@ -82,9 +82,12 @@ def _widget(dial: Declaration, key: str) -> Value | None:
 
 
 def _word(dial: Declaration) -> Any:
+    """How a choice is written: by the dial's name; of a dial that stands on two sides, by the name without its side."""
+    shared = dial.name.removeprefix("left_").removeprefix("right_")
+
     def name(word: str) -> str:
-        key = f"{dial.name}.{word}.short"
-        return say(key) if has(key) else word
+        keys = (f"{dial.name}.{word}.short", f"choice.{dial.name}.{word}", f"choice.{shared}.{word}")
+        return next((say(key) for key in keys if has(key)), word)
 
     return name
 
