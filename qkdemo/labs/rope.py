@@ -8,7 +8,8 @@ the position, and watch which curve stays flat.
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: both orders over positions and over distances, with the wrong and the right bound;
-* `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
+* `findings`, `explain`, `rows`, `distance_rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch
+  program.
 """
 
 import math
@@ -25,13 +26,15 @@ from torch import Tensor
 from qkdemo.normalisers import NORMS, normalise
 from qkdemo.notation import plain, written
 from qkdemo.rotary import THETA, LayoutWord, partners, rotate
-from qkdemo.settings import Choice, Dial, Dials, Value
+from qkdemo.settings import Choice, Dial, Dials, Value, preferred_numbers
 from qkdemo.strings import say
 
 GainKind: TypeAlias = Literal["none", "scalar", "tied", "untied", "crossed"]
 VectorsWord: TypeAlias = Literal["random", "worst"]
 AGREE: Final = 1e-9  # relative difference below which the orders agree: float64 at position 5000 leaves 1e-12
 _POSITIONS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+_SWEPT: Final = frozenset({0, *(round(x) for x in preferred_numbers(1, 5000, 10))})  # the positions that are computed
+_DISTANCES: Final = range(65)
 _DRAWN: Final = ("tied", "untied")
 
 
@@ -62,16 +65,25 @@ PRESETS: Final[dict[str, Settings]] = {
 
 
 @dataclass(frozen=True, eq=False)
+class Order:
+    """One order of norm and rotary, over the positions: the key stands there, the query a distance later."""
+
+    logit: NDArray[np.float64]  # [positions] at the distance chosen
+    length: NDArray[np.float64]  # [positions] ‖q‖ · ‖k‖ as the product meets them
+    cosine: NDArray[np.float64]  # [positions] of the angle between them
+    largest: NDArray[np.float64]  # [positions] largest |logit| over all distances
+    by_distance: NDArray[np.float64]  # [distances] logit, at the position chosen
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
-    """Both orders for one query and one key. `at` a position the key stands there, the query a distance later."""
+    """Both orders for one query and one key."""
 
     settings: Settings
     positions: NDArray[np.int64]
-    norm_rotary: NDArray[np.float64]  # logit at each position, at the distance chosen
-    rotary_norm: NDArray[np.float64]
     distances: NDArray[np.int64]
-    norm_rotary_by_distance: NDArray[np.float64]  # logit at each distance, at the position chosen
-    rotary_norm_by_distance: NDArray[np.float64]
+    norm_rotary: Order
+    rotary_norm: Order
     bound_naive: float  # √d · max|γq γk|
     bound_pairwise: float  # √d · max over rotary pairs of (max|γq| in the pair)(max|γk| in the pair)
     bound_simple: float  # √d · max|γq| · max|γk|
@@ -84,6 +96,17 @@ class Result:
         return self.disagreement < AGREE
 
     @property
+    def relative(self) -> bool:
+        """Whether rotary first minds the distance alone, as norm first always does."""
+        logits = self.rotary_norm.logit
+        return bool(np.ptp(logits) <= AGREE * max(np.abs(logits).max(), 1))
+
+    @property
+    def broken(self) -> bool:
+        """Whether a logit of norm first is larger than the naive bound."""
+        return self.max_abs_logit > self.bound_naive * (1 + AGREE)
+
+    @property
     def at(self) -> int:
         """The index of the current position in `positions`."""
         return int(np.argmin(np.abs(self.positions - self.settings.position)))
@@ -93,26 +116,22 @@ class Result:
 def run(settings: Settings) -> Result:
     """Both orders over positions and distances, in float64."""
     gain_q, gain_k = gains(settings)
-    positions = sorted({*_POSITIONS, settings.position})
-    distances = range(65)
-    by_position = {order: _logits(settings, order, positions, [settings.distance])[:, 0] for order in ORDERS}
-    by_distance = {order: _logits(settings, order, [settings.position], distances)[0] for order in ORDERS}
-    gap = max((part["norm_rotary"] - part["rotary_norm"]).abs().max().item() for part in (by_position, by_distance))
-    largest = max(part.abs().max().item() for table in (by_position, by_distance) for part in table.values())
+    positions = sorted({*_POSITIONS, *_SWEPT, settings.position})
+    first, last = (_over(settings, order, positions) for order in ORDERS)
+    gap = max(np.abs(first.logit - last.logit).max(), np.abs(first.by_distance - last.by_distance).max())
+    largest = max(np.abs(logits).max() for side in (first, last) for logits in (side.logit, side.by_distance))
     root = math.sqrt(settings.d_head)
     return Result(
         settings=settings,
         positions=np.array(positions),
-        norm_rotary=by_position["norm_rotary"].numpy(),
-        rotary_norm=by_position["rotary_norm"].numpy(),
-        distances=np.array(distances),
-        norm_rotary_by_distance=by_distance["norm_rotary"].numpy(),
-        rotary_norm_by_distance=by_distance["rotary_norm"].numpy(),
+        distances=np.array(_DISTANCES),
+        norm_rotary=first,
+        rotary_norm=last,
         bound_naive=root * (gain_q * gain_k).abs().max().item(),
         bound_pairwise=root * pairwise_product(gain_q, gain_k, settings.layout),
         bound_simple=root * gain_q.abs().max().item() * gain_k.abs().max().item(),
-        max_abs_logit=by_distance["norm_rotary"].abs().max().item(),
-        disagreement=gap / largest if largest else 0.0,
+        max_abs_logit=float(np.abs(first.by_distance).max()),
+        disagreement=float(gap / largest) if largest else 0.0,
     )
 
 
@@ -163,15 +182,23 @@ def vectors(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor,
     return q, k
 
 
-def _logits(settings: Settings, order: str, positions: Any, distances: Any) -> Float[Tensor, "positions distances"]:
-    """Logits of the query at position + distance and the key at position."""
-    at_k = torch.tensor([[p for _ in distances] for p in positions], dtype=torch.float64).flatten()
-    at_q = at_k + torch.tensor([list(distances) for _ in positions], dtype=torch.float64).flatten()
-    sides = []
-    for x, gain, at in zip(vectors(settings), gains(settings), (at_q, at_k), strict=True):
-        sides.append(ORDERS[order](x.expand(len(at), -1), gain, at, settings))
-    product = (sides[0] * sides[1]).sum(-1) / math.sqrt(settings.d_head)
-    return product.reshape(len(positions), len(distances))
+def _over(settings: Settings, order: str, positions: list[int]) -> Order:
+    """The query at position + distance and the key at position, for every position and distance."""
+    (q, k), (gain_q, gain_k), apply = vectors(settings), gains(settings), ORDERS[order]
+    at_k = torch.tensor(positions)
+    at_q, where = torch.unique(at_k[:, None] + torch.tensor(_DISTANCES), return_inverse=True)
+    queries = apply(q.expand(len(at_q), -1), gain_q, at_q.double(), settings)
+    keys = apply(k.expand(len(at_k), -1), gain_k, at_k.double(), settings)
+    logits = (queries @ keys.mT)[where, torch.arange(len(keys))[:, None]] / math.sqrt(settings.d_head)
+    length = queries[where[:, settings.distance]].norm(dim=-1) * keys.norm(dim=-1)
+    logit = logits[:, settings.distance]
+    return Order(
+        logit=logit.numpy(),
+        length=length.numpy(),
+        cosine=(logit * math.sqrt(settings.d_head) / length).numpy(),
+        largest=logits.abs().amax(-1).numpy(),
+        by_distance=logits[positions.index(settings.position)].numpy(),
+    )
 
 
 def _norm_rotary(x: Tensor, gain: Tensor, at: Tensor, settings: Settings) -> Tensor:
@@ -185,38 +212,47 @@ def _rotary_norm(x: Tensor, gain: Tensor, at: Tensor, settings: Settings) -> Ten
 ORDERS: Final = {"norm_rotary": _norm_rotary, "rotary_norm": _rotary_norm}
 
 
+def findings(result: Result) -> list[str]:
+    """The headline at every position."""
+    first, last = result.norm_rotary, result.rotary_norm
+    kind = "agree" if result.agree else "apart" if result.relative else "moved"
+    broken = " " + say("rope.broken", **_bounds(result)) if result.broken else ""
+    return [
+        say(f"rope.finding.{kind}", position=at, norm_rotary=written(a), rotary_norm=written(b)) + broken
+        for at, a, b in zip(result.positions.tolist(), first.logit, last.logit, strict=True)
+    ]
+
+
 def explain(result: Result) -> list[str]:
     """Whether the orders agree, which bound holds, and what moving the text does to each order."""
     settings, at = result.settings, result.at
-    spread = [np.ptp(side) for side in (result.norm_rotary, result.rotary_norm)]
+    spread = [np.ptp(side.logit) for side in (result.norm_rotary, result.rotary_norm)]
     numbers = {
         "disagreement": written(100 * result.disagreement, 3),
         "position": settings.position,
         "distance": settings.distance,
-        "norm_rotary": written(result.norm_rotary[at]),
-        "rotary_norm": written(result.rotary_norm[at]),
+        "norm_rotary": written(result.norm_rotary.logit[at]),
+        "rotary_norm": written(result.rotary_norm.logit[at]),
     }
     sentences = [say(f"rope.{'agree' if result.agree else 'apart'}.{_why(settings)}", **numbers)]
     sentences.append(say("rope.scores", **numbers))
-    largest = np.abs(result.rotary_norm).max()
-    if spread[1] > AGREE * max(largest, 1):
+    if result.relative:
+        sentences.append(say("rope.relative", **numbers))
+    else:
         shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
         sentences.append(say("rope.not_relative", **numbers, **shift))
-    else:
-        sentences.append(say("rope.relative", **numbers))
-    bounds = {
+    wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
+    state = "bound_broken" if result.broken else "bound_wrong" if wrong else "bound_same"
+    return [*sentences, say(f"rope.{state}", **_bounds(result))]
+
+
+def _bounds(result: Result) -> dict[str, str]:
+    return {
         "naive": written(result.bound_naive),
         "pairwise": written(result.bound_pairwise),
         "largest": written(result.max_abs_logit, 7),
-        "d": settings.d_head,
+        "d": str(result.settings.d_head),
     }
-    if result.max_abs_logit > result.bound_naive * (1 + AGREE):
-        sentences.append(say("rope.bound_broken", **bounds))
-    elif result.bound_pairwise > result.bound_naive * (1 + AGREE):
-        sentences.append(say("rope.bound_wrong", **bounds))
-    else:
-        sentences.append(say("rope.bound_same", **bounds))
-    return sentences
 
 
 def _why(settings: Settings) -> str:
@@ -225,9 +261,31 @@ def _why(settings: Settings) -> str:
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table: one row per position."""
-    columns = zip(result.positions, result.norm_rotary, result.rotary_norm, strict=True)
+    first, last = result.norm_rotary, result.rotary_norm
     return [
-        {"position": at.item(), "distance": result.settings.distance, "norm_rotary": a.item(), "rotary_norm": b.item()}
+        {
+            "position": position,
+            "distance": result.settings.distance,
+            "norm_rotary": first.logit[at].item(),
+            "rotary_norm": last.logit[at].item(),
+            "norm_rotary_length": first.length[at].item(),
+            "rotary_norm_length": last.length[at].item(),
+            "norm_rotary_cosine": first.cosine[at].item(),
+            "rotary_norm_cosine": last.cosine[at].item(),
+            "norm_rotary_largest": first.largest[at].item(),
+            "rotary_norm_largest": last.largest[at].item(),
+        }
+        for at, position in enumerate(result.positions.tolist())
+    ]
+
+
+def distance_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table over distances, at the current position."""
+    columns = zip(
+        result.distances.tolist(), result.norm_rotary.by_distance, result.rotary_norm.by_distance, strict=True
+    )
+    return [
+        {"position": result.settings.position, "distance": at, "norm_rotary": a.item(), "rotary_norm": b.item()}
         for at, a, b in columns
     ]
 

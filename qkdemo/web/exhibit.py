@@ -11,6 +11,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
 ±inf and NaN. `view` is JSON (no NaN, no inf):
 
     dial      column, text (a string column), label, at (the committed value, equal to one row), log
+              (a logarithmic dial that starts at 0 is laid out by log(1 + x))
     finding   a string column: the headline
     heading   level of the headline, 2 unless given; panel titles are one below
     tiles     label, lines: [{role, column}]; read as a causal chain

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qkdemo.__main__ import main
 from qkdemo.labs import rope
-from qkdemo.labs.rope import PRESETS, Settings, explain, pairwise_product, run
+from qkdemo.labs.rope import PRESETS, Settings, explain, findings, pairwise_product, run
 from qkdemo.rotary import rotate
 
 SMALL = Settings(d_head=8)
@@ -47,20 +47,38 @@ def test_layernorm_never_commutes_with_rotation(settings: Settings) -> None:
 @given(states())
 def test_norm_first_depends_on_the_distance_alone(settings: Settings) -> None:
     result = run(settings)
-    assert np.ptp(result.norm_rotary) < 1e-9 * result.bound_simple
+    assert np.ptp(result.norm_rotary.logit) < 1e-9 * result.bound_simple
+
+
+@hypothesis.settings(max_examples=25)
+@given(states())
+def test_norm_first_keeps_every_length_and_angle_wherever_the_text_stands(settings: Settings) -> None:
+    first = run(settings).norm_rotary
+    assert np.ptp(first.length) <= 1e-12 * first.length.max()
+    assert np.ptp(first.cosine) <= 1e-9
+
+
+@hypothesis.settings(max_examples=25)
+@given(states())
+def test_the_logit_is_the_lengths_times_the_cosine_and_the_largest_is_one_of_the_distances(settings: Settings) -> None:
+    result = run(settings)
+    for side in (result.norm_rotary, result.rotary_norm):
+        assert side.length * side.cosine / math.sqrt(8) == pytest.approx(side.logit, abs=1e-9)
+        assert side.largest[result.at] == pytest.approx(np.abs(side.by_distance).max(), rel=1e-12)
+        assert side.by_distance[settings.distance] == pytest.approx(side.logit[result.at], rel=1e-12)
 
 
 def test_rotary_first_with_a_gain_is_not_relative() -> None:
     result = run(PRESETS["not_relative"])
-    assert np.ptp(result.rotary_norm) > 0.1 * np.abs(result.rotary_norm).max()
+    assert np.ptp(result.rotary_norm.logit) > 0.1 * np.abs(result.rotary_norm.logit).max()
 
 
 @hypothesis.settings(max_examples=25)
 @given(states(norm="rms", vectors="random"))
 def test_the_pairwise_bound_holds_for_norm_first_and_the_naive_one_for_rotary_first(settings: Settings) -> None:
     result = run(settings)
-    assert np.abs(result.norm_rotary_by_distance).max() <= result.bound_pairwise * (1 + 1e-12)
-    assert np.abs(result.rotary_norm_by_distance).max() <= result.bound_naive * (1 + 1e-12)
+    assert np.abs(result.norm_rotary.by_distance).max() <= result.bound_pairwise * (1 + 1e-12)
+    assert np.abs(result.rotary_norm.by_distance).max() <= result.bound_naive * (1 + 1e-12)
     assert result.bound_naive <= result.bound_pairwise * (1 + 1e-12) <= result.bound_simple * (1 + 2e-12)
 
 
@@ -113,7 +131,15 @@ def test_the_pairwise_product_looks_inside_pairs_only() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_described(name: str) -> None:
-    assert all(sentence and "{" not in sentence for sentence in explain(run(PRESETS[name])))
+    result = run(PRESETS[name])
+    assert all(sentence and "{" not in sentence for sentence in [*explain(result), *findings(result)])
+
+
+def test_the_headline_says_what_moves_and_what_breaks() -> None:
+    broken = run(PRESETS["bound_counterexample"])
+    assert findings(broken)[broken.at].endswith("reaches 127.9987, past the bound of 32.")
+    assert len(set(findings(run(PRESETS["no_gain"])))) == 1
+    assert len(set(findings(run(PRESETS["not_relative"])))) == len(run(PRESETS["not_relative"]).positions)
 
 
 @pytest.mark.parametrize(
@@ -124,4 +150,4 @@ def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.Capt
     exec(rope.snippet(settings), {})
     printed, result = json.loads(capsys.readouterr().out), run(settings)
     for order, value in printed.items():
-        assert value == pytest.approx(getattr(result, order)[result.at], abs=1e-9)
+        assert value == pytest.approx(getattr(result, order).logit[result.at], abs=1e-9)
