@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import drift, rope
+from qkdemo.labs import cache, drift, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -35,5 +35,6 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
+        Entry("cache", ":material/database:", cache, "contract"),
     )
 }

@@ -7,6 +7,7 @@ import hypothesis
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from qkdemo.blocks import draw_block
 from qkdemo.labs import cache
 from qkdemo.labs.cache import PRESETS, Settings, every, explain, run
+from qkdemo.notation import written
+from qkdemo.numerics import FORMATS
 
 Array = NDArray[np.float64]
 SMALL = Settings(n_keys=6, d_head=8, n_heads=2, format="float64")
@@ -156,6 +159,40 @@ def test_a_norm_at_every_read_drives_a_key_to_its_largest_gain() -> None:
     assert result.logit_error[-1] > 3 * result.logit_error[1] > 0
 
 
+def test_a_norm_at_every_read_leaves_a_key_fewer_and_fewer_channels() -> None:
+    result = run(Settings(n_keys=64, gain_spread=0.9))
+    fresh, cached = (channels[:, :, 0] for channels in (result.fresh_channels, result.cached_channels))
+    assert (np.ptp(fresh, axis=1) == 0).all()
+    assert (cached[:, 0] == fresh[:, 0]).all()  # the newest key has been through the norm once
+    assert (cached[:, -1] < fresh[:, -1] / 2).all()
+
+
+def test_weights_of_both_passes_are_distributions_over_the_keys_seen() -> None:
+    result = run(Settings())
+    for weights in (result.fresh_weights, result.cached_weights):
+        assert weights.sum(-1) == pytest.approx(1, rel=1e-6)
+        assert (np.triu(weights, 1) == 0).all()
+    gap = np.abs(result.cached_weights - result.fresh_weights).max((0, 2))
+    assert gap == pytest.approx(result.weight_error, abs=1e-6)
+
+
+@pytest.mark.parametrize("looked", [{"step": 0}, {"step": 63}, {"head": 7, "key": 63}])
+def test_where_one_looks_changes_no_number(looked: dict[str, Any]) -> None:
+    result = run(Settings(**looked))
+    assert (result.weight_error == run(Settings()).weight_error).all()
+    assert all(at < size for at, size in zip(result.shown, (16, 4, 16), strict=True))
+
+
+def test_each_step_has_its_own_sentence_and_says_its_own_error() -> None:
+    result = run(Settings())
+    said = cache.findings(result)
+    assert "single key" in said[0]
+    for step, (sentence, error) in enumerate(zip(said[1:], result.weight_error[1:], strict=True), 1):
+        assert f"step {step} " in sentence
+        assert written(error, 3) in sentence
+    assert "every cache looks right" in cache.findings(run(Settings(n_keys=1)))[0]
+
+
 def test_unit_gains_hide_a_norm_that_is_applied_twice() -> None:
     assert run(PRESETS["unit_gains_hide_it"]).label == "rounding"
     assert run(PRESETS["unit_gains_hide_it"].but(gains="untied")).label == "wrong"
@@ -168,7 +205,7 @@ def test_no_mistake_shows_in_the_first_step() -> None:
 
 
 def test_quantising_after_the_norm_costs_less_when_heads_differ_in_size() -> None:
-    before, after = (run(PRESETS[f"int8_{when}_the_norm"]).key_error for when in ("before", "after"))
+    before, after = (run(PRESETS[f"int8_{when}_the_norm"]).key_error[-1] for when in ("before", "after"))
     assert after < before / 3
 
 
@@ -191,3 +228,15 @@ def test_the_snippet_is_a_second_opinion(way: str, changes: dict[str, Any], caps
     exec(cache.snippet(settings), {})
     printed = json.loads(capsys.readouterr().out)["weight_error"]
     assert run(settings).weight_error == pytest.approx(printed, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("way", ["halfway", "normed_again"])
+@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
+def test_the_snippet_stores_in_the_format_chosen(way: str, format: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sum in another order may round to the neighbouring number: one step of the format in a weight."""
+    settings = SMALL.but(way=way, format=format)
+    exec(cache.snippet(settings), {})
+    printed = json.loads(capsys.readouterr().out)["weight_error"]
+    step = torch.finfo(FORMATS[format].dtype).eps  # type: ignore[index]
+    assert run(settings).weight_error == pytest.approx(printed, abs=step)
+    assert max(printed) > 0 or (way, format) == ("halfway", "float32")
