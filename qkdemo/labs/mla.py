@@ -8,7 +8,8 @@ logits, to rounding. What it costs: as many numbers per token as there are heads
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: both readings live, and what each costs over the length of the context;
-* `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
+* `findings`, `explain`, `rows`, `context_rows`, `report`: the result in words and as tables;
+* `snippet(settings)`: the result as a standalone PyTorch program.
 
 Source of the attention: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; it normalises latents instead.
 """
@@ -26,7 +27,7 @@ from torch import Tensor
 
 from qkdemo.normalisers import NORMS, divisor
 from qkdemo.notation import plain, written
-from qkdemo.numerics import FORMATS, FormatWord, exact, rounded
+from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.rotary import rotate
 from qkdemo.settings import Choice, Dial, Dials, Value
 from qkdemo.strings import say
@@ -34,8 +35,10 @@ from qkdemo.strings import say
 ReadingWord: TypeAlias = Literal["without_norm", "naive", "full_keys", "absorbed"]
 LIVE_HEADS: Final = 4  # heads on which the two readings are computed; the costs are for all
 _CONTEXTS: Final = tuple(2**n for n in range(18))  # 1 to 131072
+_ALIKE: Final = 1.05  # within a twentieth, two costs are called alike
 _POWERS: Final = tuple(float(2**n) for n in range(18))
 _RMS: Final = NORMS["rms"]
+_LOOK: Final = {"context": 1, "query": 0, "key": 0, "head": 0}  # dials that change no live number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,9 @@ class Settings(Dials):
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
     format: Annotated[FormatWord, Choice()] = "float64"
     n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32), more=True)] = 16
+    query: Annotated[int, Dial(0, 31, more=True)] = 15
+    key: Annotated[int, Dial(0, 31, more=True)] = 4
+    head: Annotated[int, Dial(0, 3, more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 
@@ -75,36 +81,73 @@ class Cost:
 
 
 @dataclass(frozen=True, eq=False)
+class Logits:
+    """Logits of the live heads, their two parts apart: [heads, positions, positions] each."""
+
+    content: NDArray[np.float64]
+    rotary: NDArray[np.float64]
+
+    @property
+    def all(self) -> NDArray[np.float64]:
+        """The logits."""
+        return self.content + self.rotary
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Causal softmax of them; −1 where hidden."""
+        logits = torch.from_numpy(self.all)
+        hidden = torch.ones(logits.shape[-2:], dtype=torch.bool).triu(1)
+        found: NDArray[np.float64] = torch.softmax(logits.masked_fill(hidden, -torch.inf), -1).numpy()
+        return np.where(hidden.numpy(), -1.0, found)
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """Both readings on a few heads, and the costs of each way for all of them."""
 
     settings: Settings
-    explicit: NDArray[np.float64]  # [heads, positions, positions] logits from formed and normalised keys
-    absorbed: NDArray[np.float64]
+    explicit: Logits  # from keys that are formed and normalised
+    absorbed: Logits
+    without_norm: Logits  # were 1/rms left out of the absorbed reading
     relative_difference: float
-    without_norm_difference: float  # were the norm left out of the absorbed reading
+    without_norm_difference: float
     costs: tuple[Cost, ...]  # at the context chosen
     contexts: NDArray[np.int64]
     by_context: dict[ReadingWord, tuple[Cost, ...]]
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        settings, last = self.settings, self.settings.n_keys - 1
+        return min(settings.head, len(self.explicit.content) - 1), min(settings.query, last), min(settings.key, last)
 
 
 @lru_cache(maxsize=64)
 def run(settings: Settings) -> Result:
     """Both readings live on at most `LIVE_HEADS` heads, and what they cost."""
+    live = _live(settings.but(**_LOOK))
+    explicit, absorbed, without = (each.all for each in live)
+    size = np.linalg.norm(explicit)
+    contexts = sorted({*_CONTEXTS, settings.context})
+    return Result(
+        settings,
+        *live,
+        relative_difference=float(np.linalg.norm(absorbed - explicit) / size),
+        without_norm_difference=float(np.linalg.norm(without - explicit) / size),
+        costs=tuple(cost(settings, word, settings.context) for word in COSTS),
+        contexts=np.array(contexts),
+        by_context={word: tuple(cost(settings, word, context) for context in contexts) for word in COSTS},
+    )
+
+
+@lru_cache(maxsize=64)
+def _live(settings: Settings) -> tuple[Logits, Logits, Logits]:
     store = exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
     drawn = {name: store(x) for name, x in _draw(settings).items()}
-    explicit, absorbed = _explicit(settings, drawn), _absorbed(settings, drawn)
-    plain_logits = _absorbed(settings, drawn, normed=False)
-    size = explicit.norm().item()
-    return Result(
-        settings=settings,
-        explicit=explicit.double().numpy(),
-        absorbed=absorbed.double().numpy(),
-        relative_difference=(absorbed - explicit).norm().item() / size,
-        without_norm_difference=(plain_logits - explicit).norm().item() / size,
-        costs=tuple(cost(settings, word, settings.context) for word in COSTS),
-        contexts=np.array(_CONTEXTS),
-        by_context={word: tuple(cost(settings, word, context) for context in _CONTEXTS) for word in COSTS},
+    return (
+        _explicit(settings, drawn, store),
+        _absorbed(settings, drawn, store),
+        _absorbed(settings, drawn, store, normed=False),
     )
 
 
@@ -142,26 +185,31 @@ def _inverse_sizes(settings: Settings, drawn: dict[str, Tensor]) -> tuple[Tensor
     return joint, joint
 
 
-def _explicit(settings: Settings, drawn: dict[str, Tensor]) -> Tensor:
-    """Every head's key is formed, normalised, multiplied by its gain and, in its rotary part, rotated."""
+def _explicit(settings: Settings, drawn: dict[str, Tensor], store: Rounding) -> Logits:
+    """Every head's key is formed, normalised, multiplied by its gain and, in its rotary part, rotated; then stored."""
     of_content, of_rotary = _inverse_sizes(settings, drawn)
-    content = (drawn["latent"] @ drawn["up"].mT) * of_content[..., None] * drawn["gain_content"]
+    content = store((drawn["latent"] @ drawn["up"].mT) * of_content[..., None] * drawn["gain_content"])
     rotary = drawn["rotary_key"] * of_rotary[..., None] * drawn["gain_rotary"]
-    keys = torch.cat([content, rotate(rotary, drawn["positions"]).expand(len(content), -1, -1)], -1)
-    queries = torch.cat([drawn["q_content"], rotate(drawn["q_rotary"], drawn["positions"])], -1)
-    return queries @ keys.mT / math.sqrt(keys.shape[-1])
+    rotary = store(rotate(rotary, drawn["positions"])).expand(len(content), -1, -1)
+    q_rotary = store(rotate(drawn["q_rotary"], drawn["positions"]))
+    return _logits(settings, drawn["q_content"] @ content.mT, q_rotary @ rotary.mT)
 
 
-def _absorbed(settings: Settings, drawn: dict[str, Tensor], *, normed: bool = True) -> Tensor:
+def _absorbed(settings: Settings, drawn: dict[str, Tensor], store: Rounding, *, normed: bool = True) -> Logits:
     """No key is formed: gain and up-projection go to the query, 1/rms multiplies the logit of its token."""
-    of_content, of_rotary = _inverse_sizes(settings, drawn)
+    of_content, of_rotary = (store(each) for each in _inverse_sizes(settings, drawn))  # cached
     if not normed:
         of_content, of_rotary = torch.ones_like(of_content), torch.ones_like(of_rotary)
-    query = (drawn["q_content"] * drawn["gain_content"]) @ drawn["up"]  # [heads, positions, latent]
-    shared = rotate(drawn["rotary_key"] * drawn["gain_rotary"], drawn["positions"])  # cached once for all heads
-    rotary = rotate(drawn["q_rotary"], drawn["positions"]) @ shared.mT
-    logits = (query @ drawn["latent"].mT) * of_content[:, None] + rotary * of_rotary[:, None]
-    return logits / math.sqrt(settings.d_content + settings.d_rotary)
+    query = store((drawn["q_content"] * drawn["gain_content"]) @ drawn["up"])  # [heads, positions, latent]
+    shared = store(rotate(drawn["rotary_key"] * drawn["gain_rotary"], drawn["positions"]))  # cached once for all heads
+    rotary = store(rotate(drawn["q_rotary"], drawn["positions"])) @ shared.mT
+    return _logits(settings, (query @ drawn["latent"].mT) * of_content[:, None], rotary * of_rotary[:, None])
+
+
+def _logits(settings: Settings, content: Tensor, rotary: Tensor) -> Logits:
+    scale = 1 / math.sqrt(settings.d_content + settings.d_rotary)
+    heads = (len(content), -1, -1)
+    return Logits((scale * content).double().numpy(), (scale * rotary).expand(heads).double().numpy())
 
 
 def cost(settings: Settings, reading: ReadingWord, context: int) -> Cost:
@@ -209,8 +257,31 @@ COSTS: Final[dict[ReadingWord, Callable[[Settings], tuple[int, int, int, int]]]]
 }
 
 
+def findings(result: Result) -> list[str]:
+    """What each context says, one sentence per context."""
+    pairs = zip(result.by_context["naive"], result.by_context["absorbed"], strict=True)
+    return [_finding(naive, absorbed) for naive, absorbed in pairs]
+
+
+def _finding(naive: Cost, absorbed: Cost) -> str:
+    factor = naive.flops / absorbed.flops
+    word = "dearer" if factor > _ALIKE else "cheaper" if factor < 1 / _ALIKE else "alike"
+    values = {
+        "context": written(naive.context, 6),
+        "factor": written(max(factor, 1 / factor), 3),
+        "formed": size_text(naive.formed_bytes),
+    }
+    return say(f"mla.finding.{word}", **values)
+
+
+def size_text(count: int) -> str:
+    """Bytes as a visitor reads them."""
+    power = min(3, (max(count, 1).bit_length() - 1) // 10)
+    return say(f"mla.unit.{power}", x=written(count / 1024**power))
+
+
 def explain(result: Result) -> list[str]:
-    """Whether both readings agree, what each costs here, and what else is done."""
+    """What the context says, whether both readings agree, what each costs here, and what else is done."""
     settings = result.settings
     costs = {item.reading: item for item in result.costs}
     values = {
@@ -219,22 +290,25 @@ def explain(result: Result) -> list[str]:
         "heads": settings.n_heads,
         "live": min(settings.n_heads, LIVE_HEADS),
         "format": settings.format,
-        "context": written(settings.context, 6),
         "share": written(100 * (costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1), 3),
-        "cache": written(costs["absorbed"].cache_bytes / 2**20, 3),
-        "full": written(costs["full_keys"].cache_bytes / 2**20, 3),
-        "factor": written(costs["naive"].flops / costs["absorbed"].flops, 3),
-        "formed": written(costs["naive"].formed_bytes / 2**20, 3),
+        "cache": size_text(costs["absorbed"].cache_bytes),
+        "full": size_text(costs["full_keys"].cache_bytes),
+        "formed": size_text(costs["naive"].formed_bytes),
         "d_rotary": settings.d_rotary,
         "copies": settings.n_heads * settings.d_rotary,
     }
     names = ("agree", "naive", "absorbed", f"rotary_{settings.statistic}", "rotary_gain", "alternatives")
-    return [say(f"mla.{name}", **values) for name in names]
+    return [_finding(costs["naive"], costs["absorbed"]), *(say(f"mla.{name}", **values) for name in names)]
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table: one row per way, at the context chosen."""
     return [vars(item) for item in result.costs]
+
+
+def context_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table behind the curves: one row per context and way."""
+    return [vars(item) for found in result.by_context.values() for item in found]
 
 
 def report(settings: Settings) -> dict[str, Any]:

@@ -77,7 +77,8 @@ def _widget(dial: Declaration, key: str) -> Value | None:
         case Dial() as kind:
             stops = {*kind.grid(), st.session_state[key]}  # a link may stand between two stops
             options = sorted(int(stop) if dial.whole else stop for stop in stops)
-            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x), **common)
+            digits = 9 if dial.whole else 4  # 131 072 tokens are not 131 100
+            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x, digits), **common)
     return value
 
 

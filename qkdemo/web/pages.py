@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, drift, rope
+from qkdemo.labs import cache, drift, epsilon, mla, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -35,6 +35,8 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
+        Entry("epsilon", ":material/expand:", epsilon, "contract"),
         Entry("cache", ":material/database:", cache, "contract"),
+        Entry("mla", ":material/compress:", mla, "contract"),
     )
 }
