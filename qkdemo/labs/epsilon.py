@@ -7,7 +7,9 @@ ends at 1/√ε, at 1/ε, or nowhere; and at the zero vector itself, which gives
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: every rule over vectors of every size, and on the zero vector;
-* `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
+* `formats(settings)`: the same in every number format;
+* `findings`, `explain`, `rows`, `size_rows`, `format_rows`, `report`, `snippet`: the result in words, as tables and as
+  a PyTorch program.
 """
 
 import math
@@ -20,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.normalisers import NORMS, RuleWord, normalise
+from qkdemo.normalisers import NORMS, RuleWord, divisor, normalise
 from qkdemo.notation import plain, written
 from qkdemo.numerics import FORMATS, FormatWord
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
@@ -48,7 +50,7 @@ class Settings(Dials):
 PRESETS: Final[dict[str, Settings]] = {
     "not_normalised": Settings(),
     "unit_vectors": Settings(norm="l2", rule="floor", epsilon=1e-12),
-    "lost_in_float16": Settings(epsilon=1e-8, format="float16", norm_in_format=True, size=1e-3),
+    "lost_in_float16": Settings(epsilon=1e-8, format="float16", norm_in_format=True),
     "without_epsilon": Settings(rule="absent"),
     "steepest": Settings(norm="l2", rule="floor", epsilon=1e-12, size=1e-12, format="float64"),
 }
@@ -63,6 +65,7 @@ class Result:
 
     settings: Settings
     sizes: NDArray[np.float64]
+    divisor: NDArray[np.float64]  # [rules, sizes] what the vector is divided by
     share: NDArray[np.float64]  # [rules, sizes] length of the result over the length it should have
     slope: NDArray[np.float64]  # [rules, sizes] |∂ output / ∂ input| across the vector: 1 / divisor
     zero_output: NDArray[np.float64]  # [rules] an entry of the normalised zero vector
@@ -79,6 +82,26 @@ class Result:
         """The index of the current rule."""
         return RULE_WORDS.index(self.settings.rule)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the norm is computed in a format that rounds epsilon to 0."""
+        return self.settings.norm_in_format and self.epsilon_stored[self.settings.format] == 0
+
+    @property
+    def threshold(self) -> float:
+        """The size of a vector that epsilon equals: below it, epsilon decides the length. 0 without epsilon."""
+        settings = self.settings
+        return 1 / (self.steepest * math.sqrt(settings.d_head)) if settings.norm == "l2" else 1 / self.steepest
+
+    @property
+    def steepest(self) -> float:
+        """The slope at which epsilon stops: 1 over the divisor of a vanishing vector. ∞ without epsilon."""
+        settings = self.settings
+        if settings.rule == "absent" or self.lost:
+            return math.inf
+        epsilon = self.epsilon_stored[settings.format] if settings.norm_in_format else settings.epsilon
+        return 1 / (math.sqrt(epsilon) if settings.rule == "inside" else epsilon)
+
 
 @lru_cache(maxsize=128)
 def run(settings: Settings) -> Result:
@@ -89,8 +112,9 @@ def run(settings: Settings) -> Result:
     stored = FORMATS[settings.format].dtype
     x = (torch.tensor(sizes, dtype=torch.float64)[:, None] * direction).to(stored).to(dtype)
     whole = 1.0 if settings.norm == "l2" else math.sqrt(settings.d_head)
-    share, slope, zero_output, zero_slope = [], [], [], []
+    divisors, share, slope, zero_output, zero_slope = [], [], [], [], []
     for rule in RULE_WORDS:
+        divisors.append(divisor(x, NORMS[settings.norm], rule, settings.epsilon)[:, 0].double())
         output, gradient = _with_gradient(settings, rule, x, across.to(dtype))
         share.append(torch.linalg.vector_norm(output.double(), dim=-1) / whole)
         slope.append(torch.linalg.vector_norm(gradient.double(), dim=-1))
@@ -100,6 +124,7 @@ def run(settings: Settings) -> Result:
     return Result(
         settings=settings,
         sizes=np.array(sizes),
+        divisor=torch.stack(divisors).numpy(),
         share=torch.stack(share).numpy(),
         slope=torch.stack(slope).numpy(),
         zero_output=np.array(zero_output),
@@ -109,6 +134,11 @@ def run(settings: Settings) -> Result:
             for word, kind in FORMATS.items()
         },
     )
+
+
+def formats(settings: Settings) -> dict[FormatWord, Result]:
+    """The same vectors, rules and epsilon in every number format."""
+    return {word: run(settings.but(format=word)) for word in FORMATS}
 
 
 def _directions(settings: Settings) -> tuple[Tensor, Tensor]:
@@ -137,55 +167,87 @@ def _largest(gradient: Tensor) -> float:
     return math.nan if gradient.isnan().any() else gradient.abs().max().item()
 
 
+def findings(result: Result) -> list[str]:
+    """The headline at every size: how far the chosen rule normalises such a vector."""
+    shares, settings = result.share[result.rule], result.settings
+    return [
+        say(f"epsilon.{_state(share)}", size=written(size), share=written(100 * share, 3), format=settings.format)
+        for size, share in zip(result.sizes.tolist(), shares.tolist(), strict=True)
+    ]
+
+
 def explain(result: Result) -> list[str]:
     """How far the current vector is normalised, where that ends, the slope, and the zero vector."""
     settings, rule, at = result.settings, result.rule, result.at
-    share = result.share[rule, at]
     values = {
-        "size": written(settings.size),
-        "share": written(share, 3),
         "epsilon": written(settings.epsilon),
-        "root": written(math.sqrt(settings.epsilon)),
+        "threshold": written(result.threshold, 3),
+        "steepest": written(result.steepest, 3),
         "slope": written(result.slope[rule, at], 3),
         "format": settings.format,
-        "stored": written(result.epsilon_stored[settings.format], 3),
     }
-    state = "undefined" if math.isnan(share) else "overflow" if math.isinf(share) else _normalised(share)
-    sentences = [say(f"epsilon.{state}", **values), say(f"epsilon.rule.{settings.rule}", **values)]
-    if settings.norm_in_format and result.epsilon_stored[settings.format] == 0:
-        sentences.append(say("epsilon.lost", **values))
-    sentences.append(say("epsilon.slope", **values))
+    slope = "undefined" if math.isnan(result.slope[rule, at]) else "stopped" if result.threshold else "endless"
     zero, steep = result.zero_output[rule], result.zero_slope[rule]
-    kind = "nan" if math.isnan(zero) else "nan_slope" if math.isnan(steep) else "fine"
-    return [*sentences, say(f"epsilon.zero.{kind}", slope=written(steep, 3))]
+    kind = "undefined" if math.isnan(zero) else "no_slope" if math.isnan(steep) else "fine"
+    return [
+        findings(result)[at],
+        say(f"epsilon.{'lost' if result.lost else f'rule.{settings.rule}'}", **values),
+        say(f"epsilon.slope.{slope}", **values),
+        say(f"epsilon.zero.{kind}", slope=written(steep, 3)),
+    ]
 
 
-def _normalised(share: float) -> str:
-    return "normalised" if share > NORMALISED else "short"
+def _state(share: float) -> str:
+    if math.isfinite(share):
+        return "normalised" if share > NORMALISED else "short"
+    return "undefined" if math.isnan(share) else "overflow"
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table: one row per rule, at the current size."""
     settings = result.settings
-    return [
-        {
-            "rule": word,
-            "epsilon": settings.epsilon,
-            "size": settings.size,
+    found: list[dict[str, Value | None]] = []
+    for at, word in enumerate(RULE_WORDS):
+        numbers = {
             "share": result.share[at, result.at].item(),
             "slope": result.slope[at, result.at].item(),
             "zero_output": result.zero_output[at].item(),
             "zero_slope": result.zero_slope[at].item(),
         }
-        for at, word in enumerate(RULE_WORDS)
+        found.append({"rule": word, "epsilon": settings.epsilon, "size": settings.size, **_counted(numbers)})
+    return found
+
+
+def size_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table over sizes: share and slope of every rule."""
+    return [
+        {"size": size}
+        | {f"{word}_share": result.share[rule, at].item() for rule, word in enumerate(RULE_WORDS)}
+        | {f"{word}_slope": result.slope[rule, at].item() for rule, word in enumerate(RULE_WORDS)}
+        for at, size in enumerate(result.sizes.tolist())
     ]
 
 
+def format_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over number formats, at the current size and for the current rule."""
+    return [
+        {
+            "format": word,
+            "epsilon_stored": result.epsilon_stored[word],
+            **_counted({name: getattr(result, name)[result.rule, result.at].item() for name in ("share", "slope")}),
+        }
+        for word, result in formats(settings).items()
+    ]
+
+
+def _counted(numbers: dict[str, float]) -> dict[str, float]:
+    """The numbers, and how many of them are none."""
+    return numbers | {"numbers_lost": sum(not math.isfinite(x) for x in numbers.values())}
+
+
 def report(settings: Settings) -> dict[str, Any]:
-    """What the command line prints: a row per rule, and what each format makes of epsilon."""
-    result = run(settings)
-    formats = [{"format": word, "epsilon_stored": value} for word, value in result.epsilon_stored.items()]
-    return {"rows": rows(result), "formats": formats}
+    """What the command line prints: a row per rule, and what each format makes of epsilon and of the vector."""
+    return {"rows": rows(run(settings)), "formats": format_rows(settings)}
 
 
 _DIVISOR: Final[dict[RuleWord, str]] = {

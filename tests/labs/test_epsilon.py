@@ -95,3 +95,29 @@ def test_the_snippet_is_a_second_opinion(name: str, rule: str, capsys: pytest.Ca
     printed, row = json.loads(capsys.readouterr().out), epsilon.rows(run(settings))[RULE_WORDS.index(rule)]
     for column, value in printed.items():
         assert value == pytest.approx(row[column], rel=1e-3, nan_ok=True)
+
+
+@pytest.mark.parametrize("norm", ["rms", "l2", "layernorm"])
+@pytest.mark.parametrize("rule", ["inside", "outside", "floor", "floored_root"])
+def test_at_the_threshold_epsilon_and_the_vector_weigh_the_same_and_the_slope_is_near_its_end(
+    norm: str, rule: str
+) -> None:
+    """Inside, √(s² + ε) is √2 s; outside, s + ε is 2 s; the floor is s itself."""
+    state = Settings(norm=norm, rule=rule, epsilon=1e-8, format="float64")  # type: ignore[arg-type]
+    result = run(state.but(size=run(state).threshold))
+    expected = {"inside": 1 / math.sqrt(2), "outside": 0.5}.get(rule, 1.0)
+    assert result.share[result.rule, result.at] == pytest.approx(expected, rel=1e-6)
+    assert result.slope[result.rule, 0] == pytest.approx(result.steepest, rel=1e-3)
+
+
+def test_without_a_living_epsilon_nothing_stops_the_slope() -> None:
+    for state in (Settings(rule="absent"), PRESETS["lost_in_float16"]):
+        assert run(state).threshold == 0
+        assert math.isinf(run(state).steepest)
+
+
+def test_tables_count_what_is_no_number() -> None:
+    lost = {row["rule"]: row["numbers_lost"] for row in epsilon.rows(run(Settings()))}
+    assert lost == {"inside": 0, "outside": 0, "floor": 0, "floored_root": 1, "absent": 2}
+    stored = {row["format"]: row["epsilon_stored"] for row in epsilon.format_rows(Settings(epsilon=1e-8))}
+    assert stored["float16"] == 0 < stored["bfloat16"]
