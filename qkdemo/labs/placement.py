@@ -11,6 +11,7 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 * `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from statistics import median
@@ -352,9 +353,14 @@ def report(settings: Settings) -> dict[str, Any]:
         return {"rows": [vars(mistake) for mistake in mistakes(settings)]}
     result = run(settings)
     numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
-    verdict = {"diagnosis": result.verdict.cause, "ratio": result.verdict.ratio}
+    verdict = {"diagnosis": result.verdict.cause, "ratio": _if_finite(result.verdict.ratio)}
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
     return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends]}
+
+
+def _if_finite(x: float) -> float | None:
+    """`x`, or nothing: most errors have no ratio that is the same everywhere."""
+    return x if math.isfinite(x) else None
 
 
 def snippet(settings: Settings) -> str:
