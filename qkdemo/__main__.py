@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     lab, as_json, preset = LABS[given.pop("lab")], given.pop("json"), given.pop("preset")
+    reports = lab.live_report if given.pop("measure", False) else lab.report
     try:
         states, swept = _states(lab, preset, given)
     except SettingsError as error:
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     for state in states:
-        for name, rows in lab.report(state).items():
+        for name, rows in reports(state).items():
             if not isinstance(rows, list):
                 report.setdefault(name, rows)
                 continue
@@ -78,6 +79,8 @@ def _parser() -> _Parser:
             help=say("command.preset"),
             metavar="NAME",
         )
+        if hasattr(lab, "live_report"):
+            sub.add_argument("--measure", action="store_true", help=say("command.measure"))
         for dial in declarations(lab.Settings):
             flag = "--" + dial.name.replace("_", "-")
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}

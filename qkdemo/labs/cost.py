@@ -6,8 +6,9 @@ fused reads and writes q and k again, and a softcap keeps plain fused attention 
 same layer is timed here, live, several times over, in turns. What it says holds for this machine, now.
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
-* `run(settings)`: operations and bytes by formula; `measure(settings)`: times, with their spread;
-* `explain`, `explain_times`, `rows`, `report`, `snippet`: the result in words, as tables, as a PyTorch program.
+* `run(settings)`, `sweep(settings)`: operations and bytes by formula; for texts of every length;
+* `measure(settings)`: times, with their spread;
+* `finding`, `explain`, `rows`, `report`, `snippet` and their like: in words, as tables, as a PyTorch program.
 """
 
 import math
@@ -25,13 +26,14 @@ from qkdemo.attention import rms_norm
 from qkdemo.devices import DeviceWord, available_devices, device_for
 from qkdemo.notation import plain, written
 from qkdemo.numerics import FORMATS, FormatWord
-from qkdemo.settings import Choice, Dial, Dials, Switch, Value
+from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.strings import say
 
 PartWord: TypeAlias = Literal["projections", "attention", "rms", "layernorm", "l2", "softcap"]
 WayWord: TypeAlias = Literal["sdpa", "sdpa_norms", "explicit", "explicit_norms", "explicit_softcap"]
 _WARM_UP: Final = 2  # rounds that are not counted
 _CAP: Final = 50.0
+_SHORTEST, _LONGEST = 16, 1024  # tokens
 _TANH: Final = 8  # operations that a tanh is counted as: a rational approximation of it takes about so many
 
 
@@ -39,13 +41,13 @@ _TANH: Final = 8  # operations that a tanh is counted as: a rational approximati
 class Settings(Dials):
     """The dials of the cost lab: one attention layer, batch 1."""
 
-    n_keys: Annotated[int, Dial(16, 1024, log=True, stops=(16, 32, 64, 128, 256, 512, 1024))] = 256
+    n_keys: Annotated[int, Dial(_SHORTEST, _LONGEST, log=True, stops=(16, 32, 64, 128, 256, 512, 1024))] = 256
     n_heads: Annotated[int, Dial(1, 16, log=True, stops=(1, 2, 4, 8, 16))] = 8
     d_head: Annotated[int, Dial(16, 128, log=True, stops=(16, 32, 64, 128))] = 64
     d_model: Annotated[int, Dial(16, 1024, log=True, stops=(16, 32, 64, 128, 256, 512, 1024))] = 512
     causal: Annotated[bool, Switch()] = True
     format: Annotated[FormatWord, Choice()] = "float32"
-    repeats: Annotated[int, Dial(3, 50)] = 9
+    repeats: Annotated[int, Dial(3, 15)] = 9
     device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
@@ -78,13 +80,30 @@ class Result:
 
 @dataclass(frozen=True)
 class Times:
-    """One way of computing attention from projected q, k and v, timed on this machine."""
+    """One way of computing attention from projected q, k and v, timed on this machine.
+
+    A round times every way once. Ratios are of times in the same round, so that what slows the machine down for a
+    while slows both; their median says more than the ratio of medians.
+    """
 
     way: WayWord
-    median_ms: float
-    lowest_ms: float
-    highest_ms: float
-    ratio: float  # of medians, to plain fused attention
+    each_ms: tuple[float, ...]  # round by round
+    ratios: tuple[float, ...]  # to plain fused attention in the same round
+
+    @property
+    def median_ms(self) -> float:
+        """The middle one."""
+        return median(self.each_ms)
+
+    @property
+    def ratio(self) -> float:
+        """The middle one."""
+        return median(self.ratios)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether every single round says the same: slower than plain fused attention, or faster."""
+        return min(self.ratios) > 1 or max(self.ratios) < 1
 
 
 @dataclass(frozen=True)
@@ -105,6 +124,12 @@ def run(settings: Settings) -> Result:
     whole = counted["projections"][0] + counted["attention"][0]
     parts = (Part(word, flops, width * moved, flops / whole) for word, (flops, moved) in counted.items())
     return Result(settings, tuple(parts))
+
+
+def sweep(settings: Settings) -> tuple[Result, ...]:
+    """The same layer over texts of every length, that of `settings` among them, ascending."""
+    lengths = {round(length) for length in preferred_numbers(_SHORTEST, _LONGEST, per_decade=10)}
+    return tuple(run(settings.but(n_keys=length)) for length in sorted(lengths | {settings.n_keys}))
 
 
 def _entries(s: Settings) -> int:
@@ -157,13 +182,21 @@ PARTS: Final[dict[PartWord, Callable[[Settings], tuple[int, int]]]] = {
 }
 
 
-def measure(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Measured:
-    """Every way `repeats` times, in turns, so that a disturbance meets all of them. `clock` gives seconds."""
+def measure(
+    settings: Settings,
+    clock: Callable[[], float] = time.perf_counter,
+    after_round: Callable[[int, int], None] = lambda done, rounds: None,
+) -> Measured:
+    """Every way `repeats` times, in turns, so that a disturbance meets all of them.
+
+    `clock` gives seconds. `after_round(done, rounds)` hears how far it is, and may stop it by raising.
+    """
     device = device_for(settings.device, FORMATS[settings.format].dtype)
     q, k, v, gamma_q, gamma_k = _inputs(settings, device)
     seconds: dict[WayWord, list[float]] = {way: [] for way in WAYS}
-    with torch.inference_mode():
-        for turn in range(_WARM_UP + settings.repeats):
+    rounds = _WARM_UP + settings.repeats
+    for turn in range(rounds):
+        with torch.inference_mode():
             for way, attend in WAYS.items():
                 start = clock()
                 attend(q, k, v, gamma_q, gamma_k, settings)
@@ -171,12 +204,15 @@ def measure(settings: Settings, clock: Callable[[], float] = time.perf_counter) 
                 elapsed = clock() - start
                 if turn >= _WARM_UP:
                     seconds[way].append(elapsed)
-    base = median(seconds["sdpa"])
+        after_round(turn + 1, rounds)
     times = (
-        Times(way, 1e3 * median(found), 1e3 * min(found), 1e3 * max(found), median(found) / base if base else math.nan)
-        for way, found in seconds.items()
+        Times(way, tuple(1e3 * x for x in found), _ratios(found, seconds["sdpa"])) for way, found in seconds.items()
     )
     return Measured(settings, tuple(times), _machine(device), device, torch.get_num_threads())
+
+
+def _ratios(found: list[float], base: list[float]) -> tuple[float, ...]:
+    return tuple(x / y if y > 0 else math.nan for x, y in zip(found, base, strict=True))
 
 
 def _inputs(settings: Settings, device: DeviceWord) -> list[Tensor]:
@@ -236,37 +272,54 @@ WAYS: Final[dict[WayWord, Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Sett
 }
 
 
+def finding(result: Result) -> str:
+    """What a length of the text says."""
+    parts = {part.part: part for part in result.parts}
+    return say("cost.finding", keys=written(result.settings.n_keys), rms=written(100 * parts["rms"].share, 2))
+
+
 def explain(result: Result) -> list[str]:
     """The share of each part on paper."""
     parts = {part.part: part for part in result.parts}
-    attention, moved = parts["attention"], parts["rms"].bytes_moved
     values = {
-        "keys": result.settings.n_keys,
-        "rms": written(100 * parts["rms"].share, 2),
+        "attention": written(100 * parts["attention"].share, 3),
         "layernorm": written(100 * parts["layernorm"].share, 2),
+        "l2": written(100 * parts["l2"].share, 2),
         "softcap": written(100 * parts["softcap"].share, 2),
-        "attention": written(100 * attention.share, 3),
-        "moved": written(moved / 2**20, 3),
-        "factor": written(moved / attention.bytes_moved, 2),
+        "moved": written(parts["rms"].bytes_moved / 2**20, 3),
+        "logits": written(parts["softcap"].bytes_moved / 2**20, 3),
     }
-    return [say("cost.norms", **values), say("cost.memory", **values), say("cost.softcap", **values)]
+    return [finding(result), *(say(f"cost.{name}", **values) for name in ("norms", "memory", "softcap"))]
 
 
 def explain_times(measured: Measured) -> list[str]:
-    """What the clock said, each with its spread, and where it holds."""
-    sentences = [
-        say(
-            "cost.time",
-            way=say(f"choice.timed.{times.way}"),
-            median=written(times.median_ms, 3),
-            lowest=written(times.lowest_ms, 3),
-            highest=written(times.highest_ms, 3),
-            ratio=written(times.ratio, 3),
-        )
+    """What the clock said of each way, and where it holds."""
+    where = {"machine": measured.machine, "device": measured.device, "threads": measured.threads}
+    ways = [
+        say(f"cost.{'base' if times.way == 'sdpa' else 'time'}", way=say(f"choice.timed.{times.way}"), **spread(times))
         for times in measured.times
     ]
-    where = {"machine": measured.machine, "device": measured.device, "threads": measured.threads}
-    return [*sentences, say("cost.where", repeats=measured.settings.repeats, **where)]
+    return [time_finding(measured), *ways, say("cost.where", repeats=measured.settings.repeats, **where)]
+
+
+def time_finding(measured: Measured) -> str:
+    """What norms before fused attention cost here, if the rounds agree at all."""
+    times = next(times for times in measured.times if times.way == "sdpa_norms")
+    word = "unclear" if not times.is_apart else "slower" if times.ratio > 1 else "faster"
+    return say(f"cost.clock.{word}", **spread(times))
+
+
+def spread(times: Times) -> dict[str, str]:
+    """Median and both ends, written."""
+    return {
+        "median": written(times.median_ms, 3),
+        "lowest": written(min(times.each_ms), 3),
+        "highest": written(max(times.each_ms), 3),
+        "ratio": written(times.ratio, 3),
+        "least": written(min(times.ratios), 3),
+        "most": written(max(times.ratios), 3),
+        "rounds": str(len(times.each_ms)),
+    }
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -274,11 +327,30 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     return [vars(part) for part in result.parts]
 
 
+def sweep_rows(results: tuple[Result, ...]) -> list[dict[str, Value | None]]:
+    """The table behind the curves: one row per length and part."""
+    return [{"n_keys": result.settings.n_keys, **row} for result in results for row in rows(result)]
+
+
+def time_rows(measured: Measured) -> list[dict[str, Value | None]]:
+    """The table of times: one row per way and round."""
+    return [
+        {"way": times.way, "round": at, "ms": ms, "ratio": ratio}
+        for times in measured.times
+        for at, (ms, ratio) in enumerate(zip(times.each_ms, times.ratios, strict=True), 1)
+    ]
+
+
 def report(settings: Settings) -> dict[str, Any]:
-    """What the command line prints: the parts by formula, then the times on this machine."""
+    """What the command line prints: the parts by formula."""
+    return {"rows": rows(run(settings))}
+
+
+def live_report(settings: Settings) -> dict[str, Any]:
+    """What it prints when it is to measure: also the times on this machine, round by round."""
     measured = measure(settings)
     where = {"machine": measured.machine, "device": measured.device, "threads": measured.threads}
-    return {"rows": rows(run(settings)), "times": [vars(times) for times in measured.times], **where}
+    return report(settings) | {"times": time_rows(measured)} | where
 
 
 def snippet(settings: Settings) -> str:

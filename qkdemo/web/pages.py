@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, drift, epsilon, mla, rope
+from qkdemo.labs import cache, cost, drift, epsilon, mla, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -38,5 +38,6 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("epsilon", ":material/expand:", epsilon, "contract"),
         Entry("cache", ":material/database:", cache, "contract"),
         Entry("mla", ":material/compress:", mla, "contract"),
+        Entry("cost", ":material/timer:", cost, "contract"),
     )
 }
