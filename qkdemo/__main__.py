@@ -15,12 +15,21 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import drift, formats
+from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, placement, rope
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 
-LABS: Final[dict[str, ModuleType]] = {"drift": drift, "formats": formats}
+LABS: Final[dict[str, ModuleType]] = {
+    "drift": drift,
+    "formats": formats,
+    "placement": placement,
+    "rope": rope,
+    "epsilon": epsilon,
+    "cache": cache,
+    "mla": mla,
+    "cost": cost,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,21 +43,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     lab, as_json, preset = LABS[given.pop("lab")], given.pop("json"), given.pop("preset")
+    reports = lab.live_report if given.pop("measure", False) else lab.report
     try:
         states, swept = _states(lab, preset, given)
     except SettingsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    report: dict[str, list[dict[str, Any]]] = {}
+    report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     for state in states:
-        for name, rows in lab.report(state).items():
+        for name, rows in reports(state).items():
+            if not isinstance(rows, list):
+                report.setdefault(name, rows)
+                continue
             named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
             report.setdefault(name, []).extend(named)
     if as_json:
         settings = states[0].as_dict() | swept
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
-        print("\n\n".join(_table(rows) for rows in report.values()))
+        print("\n\n".join(_table(rows) for rows in report.values() if isinstance(rows, list)))
     return 0
 
 
@@ -60,7 +73,15 @@ def _parser() -> _Parser:
             word, help=say(f"command.{word}"), description=say(f"command.{word}"), allow_abbrev=False
         )
         sub.add_argument("--json", action="store_true", help=say("command.json"))
-        sub.add_argument("--preset", choices=list(lab.PRESETS), help=say("command.preset"), metavar="NAME")
+        sub.add_argument(
+            "--preset",
+            choices=list(lab.PRESETS),
+            type=lambda name: name.replace("-", "_"),  # both spellings are known
+            help=say("command.preset"),
+            metavar="NAME",
+        )
+        if hasattr(lab, "live_report"):
+            sub.add_argument("--measure", action="store_true", help=say("command.measure"))
         for dial in declarations(lab.Settings):
             flag = "--" + dial.name.replace("_", "-")
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}

@@ -79,14 +79,18 @@ def _widget(dial: Declaration, key: str) -> Value | None:
         case Dial() as kind:
             stops = {*kind.grid(), st.session_state[key]}  # a link may stand between two stops
             options = sorted(int(stop) if dial.whole else stop for stop in stops)
-            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x), **common)
+            digits = 9 if dial.whole else 4  # 131 072 tokens are not 131 100
+            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x, digits), **common)
     return value
 
 
 def _word(dial: Declaration) -> Any:
+    """How a choice is written: by the dial's name; of a dial that stands on two sides, by the name without its side."""
+    shared = dial.name.removeprefix("left_").removeprefix("right_")
+
     def name(word: str) -> str:
-        key = f"{dial.name}.{word}.short"
-        return say(key) if has(key) else word
+        keys = (f"{dial.name}.{word}.short", f"choice.{dial.name}.{word}", f"choice.{shared}.{word}")
+        return next((say(key) for key in keys if has(key)), word)
 
     return name
 

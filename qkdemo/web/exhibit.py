@@ -11,11 +11,13 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
 ±inf and NaN. `view` is JSON (no NaN, no inf):
 
     dial      column, text (a string column), label, at (the committed value, equal to one row), log
+              (a logarithmic dial that starts at 0 is laid out by log(1 + x))
     finding   a string column: the headline
     heading   level of the headline, 2 unless given; panel titles are one below
     tiles     label, lines: [{role, column}]; read as a causal chain
     panels    kind, title, subtitle?, wide (columns of 12), and by kind:
-      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}]
+      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}],
+              labels? ("apart": inside, where a line is far from the others; for lines that end together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
       bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import drift
+from qkdemo.labs import cache, cost, drift, epsilon, mla, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -34,5 +34,10 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
+        Entry("rope", ":material/rotate_right:", rope, "contract"),
+        Entry("epsilon", ":material/expand:", epsilon, "contract"),
+        Entry("cache", ":material/database:", cache, "contract"),
+        Entry("mla", ":material/compress:", mla, "contract"),
+        Entry("cost", ":material/timer:", cost, "contract"),
     )
 }
