@@ -21,9 +21,13 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
       bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}
-      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row)
+      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),
+              breaks? (columns whose long texts break anywhere; such a table scrolls sideways where it is narrow)
+      grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
+              selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
+              0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
-    words     hint, png, svg, undefined, heat and bars (how to pick there with the keyboard)
+    words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
 Roles are plain, norm, bound and other: colours one to three of the theme's categorical palette, and the text colour.
@@ -52,6 +56,7 @@ _MANIFEST: Final = ComponentManifest(
     version="1",
     components=[ComponentConfig(name="exhibit", asset_dir="exhibit")],
 )
+_NAMES: Final = frozenset({"dial", "query", "key", "row", "column"})
 _HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
 _lock: Final = threading.Lock()
 
@@ -59,8 +64,8 @@ _lock: Final = threading.Lock()
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick is `{"dial": value}`, `{"query": i, "key": j}` or `{"key": j}`. Whether it lies in the dial's range, or
-    among the queries and keys there are, is for the callback to check.
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`.
+    Whether it lies in the dial's range, or among the queries and keys there are, is for the callback to check.
     """
     if not Runtime.exists():
         return
@@ -76,7 +81,7 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
 
 def read_pick(message: object) -> Pick | None:
     """`message` as a pick, or None if it is anything else: it comes from the browser, where anyone can write it."""
-    if not isinstance(message, dict) or not message or not set(message) <= {"dial", "query", "key"}:
+    if not isinstance(message, dict) or not message or not set(message) <= _NAMES:
         return None
     pick: Pick = {}
     for name, value in message.items():
