@@ -32,7 +32,7 @@ take_away(
         tables={
             say("formats.table.counts"): partial(formats.rows, result),
             say("formats.table.first"): partial(formats.first_failures, result),
-            say("formats.table.scales"): partial(formats.share_rows, settings),
+            say("formats.table.scales"): partial(formats.sweep_rows, settings),
             say("formats.table.ladder"): partial(formats.ladder_rows, result),
         },
         programs={title: partial(formats.snippet, settings, variant) for title, variant in sides.items()},

@@ -1,7 +1,6 @@
 """What becomes of the entries of each stage: how many are lost, vanish or merge, and from which weight scale on.
 
 * `Tally`, `tally(inputs, scales, choices)`: the counts at some weight scales;
-* `Shares`, `shares(inputs, scales, choices)`: what they are of the whole, over a sweep of the weight scale;
 * `first_losses(inputs, choices)`: the weight scale from which on a stage loses entries, bisected;
 * `first_exceeding(inputs, choices)`: the one from which the exact values would be too large, whatever came before.
 
@@ -54,16 +53,6 @@ class Tally:
     max_rel_error: NDArray[np.float64]  # over entries that are finite and did not vanish; NaN if none is left
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares of the entries per [format, stage, scale]; NaN where plain attention has no such stage."""
-
-    scales: NDArray[np.float64]
-    lost: NDArray[np.float64]  # ±∞ or NaN, or too large before a saturating cast
-    vanished: NDArray[np.float64]  # as `n_zero` counts
-    merged: NDArray[np.float64]  # as `n_merged` counts; for stages over keys alone, where neighbours compete
-
-
 def tally(inputs: Inputs, scales: Tensor, choices: Choices, held: Mapping[StageWord, Held] | None = None) -> Tally:
     """The counts at each of `scales`; `held` spares following the stages again."""
     held = held or follow(inputs, scales.expand(len(STORED), -1), choices)
@@ -87,18 +76,6 @@ def tally(inputs: Inputs, scales: Tensor, choices: Choices, held: Mapping[StageW
         counts["n_leaked"][:, STAGES.index("weight")] = leaks.sum((-2, -1)).numpy()
     error = counts.pop("max_rel_error")
     return Tally(max_rel_error=error, **{name: x.astype(np.int64) for name, x in counts.items()})
-
-
-def shares(inputs: Inputs, scales: Tensor, choices: Choices) -> Shares:
-    """The shares at each of `scales`."""
-    held = follow(inputs, scales.expand(len(STORED), -1), choices)
-    found = {field.name: _blank(scales, np.nan) for field in fields(Shares) if field.name != "scales"}
-    for view in _views(inputs, scales, choices, held):
-        found["lost"][:, view.places] = view.count(view.lost) / view.n
-        found["vanished"][:, view.places] = view.count(view.zero) / view.n
-        if view.over_keys:
-            found["merged"][:, view.places] = view.merged() / view.n
-    return Shares(scales=scales.numpy(), **found)
 
 
 def first_losses(inputs: Inputs, choices: Choices) -> NDArray[np.float64]:
@@ -227,7 +204,8 @@ class _View:
         self.places = [STAGES.index(stage) for stage in stages]
         self.values = torch.stack([held[stage].values for stage in stages])
         self.beyond = torch.stack([held[stage].beyond for stage in stages])
-        self.lost = self.beyond | ~self.values.isfinite()
+        self.finite = self.values.isfinite()
+        self.lost = self.beyond | ~self.finite
         self.truth = torch.stack([truth[stage] for stage in stages]).unsqueeze(1)
         limits = torch.stack([held[stage].by.limits for stage in stages])[..., None, None, None]
         self.exceeding = self.truth.abs() >= limits
@@ -251,7 +229,7 @@ class _View:
         differ = differ if self._order.dim() == 3 else differ.unsqueeze(1)
         values = self.values.gather(-1, places.expand(self.values.shape))
         left, right = values[..., :-1], values[..., 1:]
-        same = (left == right) & differ & (left != 0) & left.isfinite()
+        same = (left == right) & differ & (left != 0) & ~left.isinf()  # NaN equals nothing
         merged = torch.zeros_like(self.zero)
         merged[..., 1:] = same
         merged[..., :-1] |= same
@@ -259,10 +237,10 @@ class _View:
 
     def largest_error(self) -> NDArray[np.float64]:
         """The largest |value − exact| / |exact| of what is finite and did not vanish; NaN if nothing is left."""
-        kept = self.values.isfinite() & self.truth.isfinite() & ~self.zero & (self.truth != 0)
+        kept = self.finite & self.truth.isfinite() & ~self.zero & (self.truth != 0)
         if self.visible is not None:
             kept &= self.visible
-        error = ((self.values - self.truth).abs() / self.truth.abs()).masked_fill(~kept, -1)
+        error = (self.values - self.truth).abs_().div_(self.truth.abs()).masked_fill_(~kept, -1)
         largest = error.amax((-2, -1))
         return _formats_first(largest.masked_fill(largest < 0, torch.nan))
 

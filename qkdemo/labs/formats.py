@@ -7,8 +7,7 @@ let the kernel scale earlier, keep its product in float32, or store in bfloat16:
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: what became of the entries of every stage, and from which weight scale on they are lost;
-* `over_scales(settings)`: the shares that are lost, vanish or merge, over a sweep of the weight scale;
-* `sweep(settings)`: all of that, and the entries of the shown stage, at every position of the weight scale;
+* `sweep(settings)`: what becomes of them, and the entries of the shown stage, at every position of the weight scale;
 * `ladder(settings, value)`: where one value sits in each of the formats;
 * `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
 """
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from qkdemo.bits import Rung, rung
 from qkdemo.draws import Recipe
-from qkdemo.fates import Shares, Tally, first_exceeding, first_losses, shares, tally
+from qkdemo.fates import Tally, first_exceeding, first_losses, tally
 from qkdemo.notation import written
 from qkdemo.numerics import ALL_FORMATS
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
@@ -95,24 +94,11 @@ PRESETS: Final[dict[str, Settings]] = {
         scale=100, product_format="float32", softmax_format="float32", placement="in_accumulator", stage="scaled"
     ),
     "bf16_training": Settings(
-        scale=16,
-        storage="bfloat16",
-        softmax_format="float32",
-        variant="rms",
-        causal=True,
-        n_keys=32,
-        stage="scaled",
+        scale=16, storage="bfloat16", softmax_format="float32", variant="rms", causal=True, n_keys=32, stage="scaled"
     ),
     "fp8_keys": Settings(
-        scale=200,
-        storage="float8_e4m3fn",
-        variant="rms",
-        product_format="float32",
-        softmax_format="float32",
-        fp8_cast="saturate",
-        fp8_cache=True,
-        stage="k_entering",
-    ),
+        scale=200, storage="float8_e4m3fn", variant="rms", product_format="float32", softmax_format="float32"
+    ).but(fp8_cast="saturate", fp8_cache=True, stage="k_entering"),
 }
 
 
@@ -171,15 +157,7 @@ def run(settings: Settings) -> Result:
         _side(recipe_of(settings), settings.causal, choices_of(settings, variant), settings.scale)
         for variant in _variants(settings)
     )
-    return Result(settings, plain, twin, _shown(recipe_of(settings), settings))
-
-
-def over_scales(settings: Settings) -> tuple[Shares, Shares]:
-    """Plain attention and its twin over preferred numbers of the weight scale; the current one does not matter."""
-    plain, twin = (
-        _shares(recipe_of(settings), settings.causal, choices_of(settings, variant)) for variant in _variants(settings)
-    )
-    return plain, twin
+    return Result(settings, plain, twin, _shown(settings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +173,9 @@ class Sweep:
 
 def sweep(settings: Settings) -> Sweep:
     """Both sides and the shown stage over the weight scale."""
-    recipe, scales = recipe_of(settings), tuple(sorted({*_STOPS, settings.scale}))
-    plain, twin = (_tallies(recipe, settings, choices_of(settings, variant)) for variant in _variants(settings))
-    choices = choices_of(settings, _shown_variant(settings))
-    return Sweep(
-        scales, plain, twin, *_entries(recipe, settings.causal, choices, settings.storage, settings.stage, scales)
-    )
+    scales = tuple(sorted({*_STOPS, settings.scale}))
+    plain, twin = (_tallies(settings, choices_of(settings, variant)) for variant in _variants(settings))
+    return Sweep(scales, plain, twin, *_shown_over(settings, scales))
 
 
 def recipe_of(settings: Settings) -> Recipe:
@@ -234,14 +209,9 @@ def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray
     return first_losses(inputs, choices), first_exceeding(inputs, choices)
 
 
-@lru_cache(maxsize=256)
-def _shares(recipe: Recipe, causal: bool, choices: Choices) -> Shares:  # noqa: FBT001
-    stops = torch.tensor(preferred_numbers(0.01, 1000, 10), dtype=torch.float64)
-    return shares(_inputs(recipe, causal), stops, choices)
-
-
-def _tallies(recipe: Recipe, settings: Settings, choices: Choices) -> Tally:
+def _tallies(settings: Settings, choices: Choices) -> Tally:
     """The counts at `_STOPS`, with those of the current scale put between them if it is none of them."""
+    recipe = recipe_of(settings)
     counted = _at_stops(recipe, settings.causal, choices)
     if settings.scale in _STOPS:
         return counted
@@ -282,16 +252,20 @@ def _shown_variant(settings: Settings) -> SideWord:
     return settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
 
 
-def _shown(recipe: Recipe, settings: Settings) -> Shown:
-    variant, inputs = _shown_variant(settings), _inputs(recipe, settings.causal)
-    choices = choices_of(settings, variant)
-    values, exact = _entries(recipe, settings.causal, choices, settings.storage, settings.stage, (settings.scale,))
+def _shown_over(settings: Settings, scales: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    choices = choices_of(settings, _shown_variant(settings))
+    return _entries(recipe_of(settings), settings.causal, choices, settings.storage, settings.stage, scales)
+
+
+def _shown(settings: Settings) -> Shown:
+    values, exact = _shown_over(settings, (settings.scale,))
+    inputs = _inputs(recipe_of(settings), settings.causal)
     hidden = np.zeros(values.shape[1:], dtype=bool)
     if inputs.visible is not None and settings.stage in OVER_KEYS:
         hidden = ~inputs.visible.numpy()
     return Shown(
         stage=settings.stage,
-        variant=variant,
+        variant=_shown_variant(settings),
         storage=settings.storage,
         values=values[0],
         exact=exact[0],
@@ -323,8 +297,8 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     ]
 
 
-def _counts(counted: Tally, f: int, s: int) -> dict[str, Value | None]:
-    found = {field.name: getattr(counted, field.name)[f, s, 0].item() for field in fields(counted)}
+def _counts(counted: Tally, f: int, s: int, at: int = 0) -> dict[str, Value | None]:
+    found = {field.name: getattr(counted, field.name)[f, s, at].item() for field in fields(counted)}
     return found | {"max_rel_error": None if math.isnan(found["max_rel_error"]) else found["max_rel_error"]}
 
 
@@ -345,21 +319,15 @@ def first_failures(result: Result) -> list[dict[str, Value | None]]:
     ]
 
 
-def share_rows(settings: Settings) -> list[dict[str, Value | None]]:
-    """The table of the shown stage over the weight scale: one row per scale, variant and format."""
-    s = STAGES.index(settings.stage)
-    shares = ("lost", "vanished", "merged")
+def sweep_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table of the shown stage over the weight scale: one row per scale, format and variant."""
+    swept, s = sweep(settings), STAGES.index(settings.stage)
     return [
-        {
-            "scale": float(scale),
-            "variant": variant,
-            "stage": settings.stage,
-            "format": word,
-            **{name: float(getattr(of_side, name)[f, s, at]) for name in shares},
-        }
-        for variant, of_side in zip(_variants(settings), over_scales(settings), strict=True)
-        for at, scale in enumerate(of_side.scales)
+        {"scale": scale, "format": word, "variant": variant, "stage": settings.stage, **_counts(counted, f, s, at)}
+        for at, scale in enumerate(swept.scales)
         for f, word in enumerate(STORED)
+        for variant, counted in zip(_variants(settings), (swept.plain, swept.twin), strict=True)
+        if counted.n[f, s, at]
     ]
 
 

@@ -33,12 +33,12 @@ _LOUDEST: Final = 3
 _TOLD_APART: Final = 9  # digits that tell neighbouring float32 numbers apart
 _HIGHEST: Final = 1000.0  # of the dial
 _COUNTED: Final = ("n_inf", "n_nan", "n_overflow", "n_zero", "n_merged")
-_TILES: Final[tuple[tuple[str, StageWord], ...]] = (
-    ("stored", "q_stored"),
-    ("raw_product", "raw_product"),
-    ("scaled", "scaled"),
-    ("weight", "weight"),
-)
+_TILES: Final[dict[str, tuple[StageWord, ...]]] = {
+    "entering": ("q_entering", "k_entering"),
+    "raw_product": ("raw_product",),
+    "scaled": ("scaled",),
+    "weight": ("weight",),
+}
 
 
 def formats_exhibit(result: Result) -> tuple[pa.Table, View]:
@@ -169,9 +169,10 @@ def _count_columns(plain: Tally, twin: Tally, stage: StageWord) -> dict[str, Any
 def _tile_columns(swept: Sweep, f: int) -> dict[str, list[str]]:
     columns = {}
     for role, counted in zip(_ROLES, (swept.plain, swept.twin), strict=True):
-        for name, stage in _TILES:
-            s = STAGES.index(stage)
-            pairs = zip(counted.n_lost[f, s].tolist(), counted.n[f, s].tolist(), strict=True)
+        for name, stages in _TILES.items():
+            places = [STAGES.index(stage) for stage in stages]
+            lost, of = (x[f, places].sum(0).tolist() for x in (counted.n_lost, counted.n))
+            pairs = zip(lost, of, strict=True)
             columns[f"tile.{name}.{role}"] = [say("formats.of", part=lost, n=n) for lost, n in pairs]
     return columns
 
@@ -240,7 +241,7 @@ def _view(result: Result, swept: Sweep) -> View:
 def _tiles(settings: Settings) -> Iterator[View]:
     lines = [{"role": role, "column": "scale.text"} for role in _ROLES]
     yield {"label": say("formats.tile.scale"), "lines": lines}
-    for name, _ in _TILES:
+    for name in _TILES:
         lines = [{"role": role, "column": f"tile.{name}.{role}"} for role in _ROLES]
         yield {"label": say(f"formats.tile.{name}", format=settings.storage), "lines": lines}
 
@@ -284,7 +285,7 @@ def _heat(result: Result) -> View:
         "kind": "heat",
         "title": say("formats.panel.heat", stage=stage_name(shown.stage), side=name, format=shown.storage),
         "subtitle": say("formats.axis.heat"),
-        "wide": 4,
+        "wide": 3,
         "role": "plain" if shown.variant == "none" else "norm",
         "column": "heat",
         "rows": rows,
@@ -300,13 +301,13 @@ def _ladder(result: Result) -> View:
     parts = ("stored", "neighbours", "spacing", "bits", "decimal")
     values = {"row": shown.row, "column": shown.column, "stage": stage_name(shown.stage)}
     blank = {"text": ""}
-    held = [say("formats.ladder.held", format=shown.storage), "entry.held", *[blank] * (len(parts) - 1)]
+    held = [say("formats.ladder.held"), "entry.held", *[blank] * (len(parts) - 1)]
     exact = [say("formats.ladder.exact"), "entry.exact", *[blank] * (len(parts) - 1)]
     return {
         "kind": "cells",
         "title": say("formats.panel.ladder", **values),
         "subtitle": say("formats.axis.ladder"),
-        "wide": 8,
+        "wide": 9,
         "breaks": [parts.index("bits") + 1, parts.index("decimal") + 1],
         "head": ["", *(say(f"formats.ladder.{part}") for part in parts)],
         "roles": [None] * (1 + len(parts)),
@@ -326,7 +327,7 @@ def _counts(result: Result, role: str, side: Side) -> View:
         "title": say(f"formats.panel.{key}", stage=stage_name(settings.stage), side=name, n=n),
         "wide": 6,
         "head": ["", *(say(f"formats.count.{part}") for part in parts)],
-        "roles": [role] * (1 + len(parts)),
+        "roles": [None, *[role] * len(parts)],
         "rows": [[word, *(f"{part}.{word}.{role}" for part in parts)] for word in STORED],
         "strong": STORED.index(settings.storage),
     }

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import math
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from qkdemo.attention import VARIANTS, Parameters
 from qkdemo.draws import Recipe
-from qkdemo.fates import first_exceeding, first_losses, tally
+from qkdemo.fates import Tally, first_exceeding, first_losses, tally
 from qkdemo.format_claims import claims
 from qkdemo.labs.formats import (
     PRESETS,
@@ -23,13 +24,13 @@ from qkdemo.labs.formats import (
     explain,
     first_failures,
     ladder,
-    over_scales,
     recipe_of,
     report,
     rows,
     run,
     snippet,
 )
+from qkdemo.labs.formats import sweep as over_scales
 from qkdemo.numerics import ALL_FORMATS, FORMATS, FormatWord, exact, rounded
 from qkdemo.sides import State, sweep
 from qkdemo.stages import (
@@ -573,18 +574,26 @@ def test_hidden_keys_are_marked_in_what_is_shown() -> None:
     assert not run(Settings(causal=True, n_keys=4, stage="weighted_values")).shown.hidden.any()
 
 
-def test_shares_over_the_scales_are_the_counts_at_each() -> None:
-    plain, twin = over_scales(Settings(n_keys=4, d_head=8))
-    assert (plain.scales[0], plain.scales[-1], len(plain.scales)) == (0.01, 1000, 51)
-    place = int(np.flatnonzero(plain.scales == 400)[0])
-    counted = run(Settings(n_keys=4, d_head=8, scale=400))
-    for swept, side in ((plain, counted.plain), (twin, counted.twin)):
-        with np.errstate(invalid="ignore"):
-            vanished = side.tally.n_zero[..., 0] / side.tally.n[..., 0]
-            lost = np.maximum(side.tally.n_overflow, side.tally.n_inf + side.tally.n_nan)[..., 0] / side.tally.n[..., 0]
-        np.testing.assert_array_equal(swept.vanished[..., place], vanished)
-        assert (swept.lost[..., place] >= lost - 1e-12)[~np.isnan(lost)].all()
-        np.testing.assert_array_equal(swept.lost[..., place] > 0, lost > 0)
+@pytest.mark.parametrize("scale", [400.0, 412.5])
+def test_a_sweep_counts_at_each_scale_what_a_run_counts_there(scale: float) -> None:
+    state = Settings(n_keys=4, d_head=8, scale=scale)
+    swept, counted = over_scales(state), run(state)
+    assert list(swept.scales) == sorted(swept.scales)
+    assert (swept.scales[0], swept.scales[-1], len(swept.scales)) == (0.01, 1000, 51 if scale == 400 else 52)
+    place = swept.scales.index(scale)
+    for of_side, side in ((swept.plain, counted.plain), (swept.twin, counted.twin)):
+        for field in fields(Tally):
+            at_place = getattr(of_side, field.name)[..., place]
+            np.testing.assert_array_equal(at_place, getattr(side.tally, field.name)[..., 0])
+    np.testing.assert_array_equal(swept.values[place], counted.shown.values)
+    np.testing.assert_array_equal(swept.exact[place], counted.shown.exact)
+
+
+def test_lost_is_infinite_undefined_or_too_large_before_a_saturating_cast() -> None:
+    for cast in ("overflow", "saturate"):
+        of = run(Settings(fp8_cast=cast)).plain.tally
+        assert (of.n_lost >= np.maximum(of.n_overflow, of.n_inf + of.n_nan)).all()
+        assert (of.n_lost <= of.n_overflow + of.n_inf + of.n_nan).all()
 
 
 def test_a_dial_that_a_side_does_not_read_leaves_no_trace_in_what_it_depends_on() -> None:
