@@ -54,7 +54,7 @@ ShownWord: TypeAlias = Literal["plain", "normalised"]
 
 SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for wider heads
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
-_STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of a sweep
+_STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of the dial and of a sweep
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
 
 
@@ -62,7 +62,7 @@ _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
 class Settings(Dials):
     """The dials of the formats lab; by default weight scale 400 in float16, all of it stored as PyTorch would."""
 
-    scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 400.0
+    scale: Annotated[float, Dial(0.01, 1000, log=True, stops=_STOPS, sign="×")] = 400.0
     storage: Annotated[StoredWord, Choice()] = "float16"
     stage: Annotated[StageWord, Choice()] = "raw_product"
     side: Annotated[ShownWord, Choice()] = "plain"

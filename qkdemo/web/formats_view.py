@@ -102,7 +102,8 @@ def _fate(side: Side, counted: Tally, f: int, at: int, scale: float) -> tuple[st
         s = int(np.flatnonzero(lost)[0])
         values |= {"stage": stage_name(STAGES[s]), "lost": lost[s], "of": counted.n[f, s, at]}
         begun = scale >= side.first_loss[f, s]
-        values["since"] = say("formats.since", scale=written(side.first_loss[f, s])) if begun else ""
+        since = " " + say("formats.since", scale=written(side.first_loss[f, s])) if begun else ""
+        values["since"] = since
         return "lost", values
     values |= {"vanished": counted.n_zero[f, weight, at], "weights": counted.n[f, weight, at]}
     values |= {"merged": counted.n_merged[f, logit, at], "logits": counted.n[f, logit, at]}
@@ -278,7 +279,7 @@ def _grid(result: Result) -> View:
 def _heat(result: Result) -> View:
     shown = result.shown
     rows, columns = shown.values.shape
-    across = "key" if shown.stage in OVER_KEYS else "channel" if columns > 1 else "none"
+    across = "key" if shown.stage in OVER_KEYS else "channel" if columns > 1 else ""
     down = "key" if shown.stage.startswith("k_") else "query"
     name = say(f"variant.{shown.variant}.short")
     return {
@@ -292,7 +293,7 @@ def _heat(result: Result) -> View:
         "columns": columns,
         "selected": [shown.row, shown.column],
         "query_label": say(f"formats.place.{down}"),
-        "key_label": say(f"formats.place.{across}"),
+        "key_label": say(f"formats.place.{across}") if across else "",
     }
 
 

@@ -56,17 +56,18 @@ def reruns(app: Server, bare: Server) -> None:
     """Processor time of the server and bytes sent for one change, new and seen before."""
     plain = cost(bare, Visitor(bare.address, ""), Visitor.turn)
     head("One change: the server's processor time, baseline: a page with one slider")
-    visitor = Visitor(app.address, "drift")
-    scale = next(slider.label for slider in visitor.sliders.values() if slider.label.startswith("Weight scale"))
     places = iter(range(10**6))
-    kinds: dict[str, Callable[[Visitor], int]] = {
-        "drift: the weight scale to and fro": lambda one: one.put(scale, 40 + 3 * (next(places) % 4)),
-        "drift: any dial anywhere": Visitor.turn,
-    }
-    for kind, change in kinds.items():
-        spent, sent = cost(app, visitor, change)
-        line(kind, spent, plain[0])
-        line("    and bytes", sent / 1024, plain[1] / 1024, "KiB")
+    for page in ("drift", "formats"):
+        visitor = Visitor(app.address, page)
+        scale = next(slider.label for slider in visitor.sliders.values() if slider.label.startswith("Weight scale"))
+        kinds: dict[str, Callable[[Visitor], int]] = {
+            "the weight scale to and fro": lambda one, scale=scale: one.put(scale, 40 + 3 * (next(places) % 4)),  # type: ignore[misc]
+            "any dial anywhere": Visitor.turn,
+        }
+        for kind, change in kinds.items():
+            spent, sent = cost(app, visitor, change)
+            line(f"{page}: {kind}", spent, plain[0])
+            line("    and bytes", sent / 1024, plain[1] / 1024, "KiB")
 
 
 def cost(server: Server, visitor: Visitor, change: Callable[[Visitor], int]) -> tuple[float, float]:

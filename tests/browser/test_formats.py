@@ -1,0 +1,31 @@
+"""The formats page: the grid follows the hand, and a click on a stage shows its entries."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_pages import settled
+
+
+def test_a_click_on_a_stage_shows_its_entries_and_the_link_follows(server: str, page: Page) -> None:
+    page.goto(f"{server}/formats")
+    expect(page.locator("h1")).to_contain_text("242 of 256")
+    grid = page.get_by_role("grid")
+    expect(grid.get_by_role("gridcell", selected=True)).to_have_text("242 ∞")
+    settled(page)
+    grid.get_by_role("row", name="bfloat16, L2 · g").get_by_role("gridcell").nth(14).click()
+    expect(page).to_have_url(re.compile("storage=bfloat16&stage=weight&side=normalised"))
+    expect(page.locator("figure.heat .title")).to_have_text("attention weight: L2 · g, bfloat16")
+
+
+def test_the_grid_follows_a_drag_over_a_curve(server: str, page: Page) -> None:
+    page.goto(f"{server}/formats")
+    chosen = page.get_by_role("grid").get_by_role("gridcell", selected=True)
+    expect(chosen).to_have_text("242 ∞")
+    settled(page)
+    canvas = page.locator("figure.curves canvas").first
+    canvas.scroll_into_view_if_needed()
+    canvas.hover(position={"x": 120, "y": 60})
+    expect(chosen).not_to_have_text("242 ∞")
+    page.mouse.move(2, 2)
+    expect(chosen).to_have_text("242 ∞")
