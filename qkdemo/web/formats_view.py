@@ -212,7 +212,7 @@ def _rung_texts(rung: Rung) -> dict[str, str]:
     return {
         "stored": written(rung.stored, _TOLD_APART),
         "neighbours": none if math.isnan(rung.below) else say("formats.ladder.pair", below=below, above=above),
-        "spacing": none if math.isnan(rung.spacing) else written(rung.spacing),
+        "spacing": none if math.isnan(rung.spacing) else written(rung.spacing, 6),
         "bits": f"{rung.sign} {rung.exponent} {rung.mantissa}",
         "decimal": decimal.replace("-", "−"),
     }

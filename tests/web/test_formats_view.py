@@ -31,7 +31,7 @@ def test_the_grid_says_how_many_entries_float16_loses_at_400(choices: dict[str, 
 
 
 def test_float32_is_one_hot_at_400_and_a_normalised_float16_loses_nothing() -> None:
-    assert cell(Settings(), "float32", "plain", "weight") == ("240 → 0", "2")
+    assert cell(Settings(), "float32", "plain", "weight") == ("240→0", "2")
     assert "3" not in "".join(cell(Settings(), "float16", "norm", stage)[1] for stage in STAGES)
 
 
