@@ -9,7 +9,7 @@ from tests.browser.test_pages import settled
 
 def test_a_click_on_a_stage_shows_its_entries_and_the_link_follows(server: str, page: Page) -> None:
     page.goto(f"{server}/formats")
-    expect(page.locator("h1")).to_contain_text("242 of 256")
+    expect(page.locator("h1")).to_contain_text("242 of 256", timeout=20_000)  # the first visit to this server
     grid = page.get_by_role("grid")
     expect(grid.get_by_role("gridcell", selected=True)).to_have_text("242 ∞")
     settled(page)
