@@ -13,6 +13,7 @@ say was not read, and says so.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ class Model:
         """Where it stands in the repository."""
         return f"https://github.com/{self.repo}/blob/{self.version}/{self.path}#L{self.line}"
 
-    @property
+    @cached_property
     def pipeline(self) -> Pipeline | None:
         """The row as a pipeline; None if one of its choices is configurable, unread, or beyond a pipeline."""
         words: dict[str, Any] = {
@@ -104,7 +105,7 @@ def search(text: str, models: Iterable[Model] = MODELS) -> list[Model]:
     """Rows in which every word of `text` occurs, in any column, whatever its case.
 
     >>> [model.model for model in search("LayerNorm idefics")]
-    ['IDEFICS 1 (decoder)', 'IDEFICS 1 (perceiver)']
+    ['IDEFICS 1 (perceiver)']
     """
     words = text.casefold().split()
     return [model for model in models if all(word in _text(model) for word in words)]
@@ -123,6 +124,7 @@ def filtered(models: Iterable[Model] = MODELS, **words: str | bool | float | Non
     return [model for model in models if all(getattr(model, column) == word for column, word in words.items())]
 
 
+@lru_cache(maxsize=512)
 def same_function(pipeline: Pipeline) -> Pipeline:
     """One pipeline for all that are the same function in exact arithmetic, as far as `COMPARED` tells.
 
