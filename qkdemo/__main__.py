@@ -5,11 +5,13 @@ A wrong word or value ends with exit code 2 and one line on stderr that says wha
 """
 
 import argparse
+import io
 import itertools
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
@@ -32,7 +34,7 @@ LABS: Final[dict[str, ModuleType]] = {
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}", file=sys.stderr)
+        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)  # one line, whatever was typed
         sys.exit(2)
 
 
@@ -113,7 +115,17 @@ def _states(
     states = [base.but(**_renamed(base, combination)) for combination in combinations]
     for name in chosen:
         _refuse_if_idle(name, states, combinations)
-    return states, {name: values for name, values in chosen.items() if len(values) > 1}
+    return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
+
+
+def _swept(states: Sequence[Dials], lists: Collection[str]) -> dict[str, list[Any]]:
+    """What each dial goes through that was given as a list or differs between the states, where it acts."""
+    swept = {}
+    for dial in declarations(type(states[0])):
+        values = list(dict.fromkeys(getattr(state, dial.name) for state in states if dial.acts_for(state)))
+        if values and (dial.name in lists or any(getattr(state, dial.name) != values[0] for state in states)):
+            swept[dial.name] = values
+    return swept
 
 
 def _renamed(base: Dials, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,5 +175,19 @@ def _cell(value: Any) -> str:
     return written(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
+def _from_a_shell() -> int:
+    """`main`, in a terminal or a pipe of any encoding, whose reader may leave early."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # numbers are written with ·, − and ∞
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # … | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
+        return 0
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_from_a_shell())
