@@ -152,9 +152,10 @@ def explain(result: Result) -> list[str]:
     }
     state = "undefined" if math.isnan(share) else "overflow" if math.isinf(share) else _normalised(share)
     sentences = [say(f"epsilon.{state}", **values), say(f"epsilon.rule.{settings.rule}", **values)]
+    steepness = result.slope[rule, at]
     if settings.norm_in_format and result.epsilon_stored[settings.format] == 0:
         sentences.append(say("epsilon.lost", **values))
-    sentences.append(say("epsilon.slope", **values))
+    sentences.append(say("epsilon.slope" if math.isfinite(steepness) else "epsilon.no_slope", **values))
     zero, steep = result.zero_output[rule], result.zero_slope[rule]
     kind = "nan" if math.isnan(zero) else "nan_slope" if math.isnan(steep) else "fine"
     return [*sentences, say(f"epsilon.zero.{kind}", slope=written(steep, 3))]
@@ -167,18 +168,17 @@ def _normalised(share: float) -> str:
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table: one row per rule, at the current size."""
     settings = result.settings
-    return [
-        {
-            "rule": word,
-            "epsilon": settings.epsilon,
-            "size": settings.size,
+    found: list[dict[str, Value | None]] = []
+    for at, word in enumerate(RULE_WORDS):
+        numbers = {
             "share": result.share[at, result.at].item(),
             "slope": result.slope[at, result.at].item(),
             "zero_output": result.zero_output[at].item(),
             "zero_slope": result.zero_slope[at].item(),
         }
-        for at, word in enumerate(RULE_WORDS)
-    ]
+        lost = sum(not math.isfinite(number) for number in numbers.values())
+        found.append({"rule": word, "epsilon": settings.epsilon, "size": settings.size, **numbers, "values_lost": lost})
+    return found
 
 
 def report(settings: Settings) -> dict[str, Any]:
