@@ -1,6 +1,7 @@
-"""Who does what? A hundred public implementations, each read in its source.
+"""Which model does what?
 
-QK norm names a placement, and every team chose its own. Filter the table by any choice, look how a row was
+A hundred public implementations, each read in its source. QK norm names a placement, and every team chose its
+own. Filter the table by any choice, look how a row was
 verified, follow its link to the line. From a row two models can be opened beside each other in the placement
 lab; and from any state of that lab one can ask which models do exactly this.
 
@@ -154,7 +155,8 @@ SHOWN: Final = (
 
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: the rows that pass."""
-    return {"rows": rows(run(settings))}
+    found = rows(run(settings))
+    return {"found": len(found), "all": len(MODELS), "rows": found}
 
 
 def snippet(settings: Settings) -> str:

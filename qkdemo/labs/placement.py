@@ -111,11 +111,11 @@ class Settings(Dials):
     right_conversion: _Conversion = "none"
     right_cap: _Cap = "none"
     right_grouping: _Grouping = "repeat"
-    d_model: Annotated[int, Dial(8, 512, log=True, stops=(8, 16, 32, 64, 128, 256, 512), more=True)] = 256
+    d_model: Annotated[int, Dial(8, 256, log=True, stops=(8, 16, 32, 64, 128, 256), more=True)] = 256
     n_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
     n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
     d_head: Annotated[int, Dial(8, 128, log=True, stops=_WIDTHS, more=True)] = 64
-    n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
+    n_keys: Annotated[int, Dial(2, 32, log=True, stops=(2, 4, 8, 16, 32), more=True)] = 32
     gain: Annotated[float, Dial(0.1, 100, log=True, more=True)] = 10.0
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
     causal: Annotated[bool, Switch(more=True)] = False
@@ -163,6 +163,7 @@ class Result:
     relative_score_error: float  # of the logits
     largest_weight_difference: float
     relative_output_error: float
+    logit_lost: float  # share of both sides' logits that became ±∞ or NaN; then errors are not finite
     by_query: NDArray[np.float64]  # [positions] relative error of a query's logits, all heads
     by_head: NDArray[np.float64]  # [n_heads]
     verdict: Verdict  # what the pattern of the error points to
@@ -199,6 +200,7 @@ def run(settings: Settings) -> Result:
         relative_score_error=_relative(left.logits, right.logits),
         largest_weight_difference=(right.weights - left.weights).abs().max().item(),
         relative_output_error=_relative(left.output, right.output),
+        logit_lost=float((~torch.cat([left.logits, right.logits]).isfinite()).double().mean()),
         by_query=(difference.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
         by_head=(difference.norm(dim=(1, 2)) / left.logits.double().norm(dim=(1, 2))).numpy(),
         verdict=diagnose(left_words, block, trace(right_words, block).logits),
@@ -208,11 +210,13 @@ def run(settings: Settings) -> Result:
 @lru_cache(maxsize=16)
 def mistakes(settings: Settings) -> tuple[Mistake, ...]:
     """Every known mistake on blocks like this one, in float64."""
+    draws = [_mistaken_all(settings.but(seed=(settings.seed + at) % 10000)) for at in range(DRAWS)]
+    unit, uneven = _mistaken_all(settings.but(gains="unit")), _mistaken_all(settings.but(**_UNEVEN))
     found = []
-    for name, changes in MISTAKES.items():
-        states = [_mistaken(settings, changes).but(seed=_draw_at(settings, at)) for at in range(DRAWS)]
-        errors, weights = zip(*(_errors(state) for state in states), strict=True)
-        block, left = block_of(states[0]), pipeline_of(states[0], "left")
+    for name in MISTAKES:
+        errors = [draw[name].relative_score_error for draw in draws]
+        block, reference = _block_for(settings, name), _reference(name)
+        observed = trace(pipeline_of(PRESETS[name], "right"), block).logits
         found.append(
             Mistake(
                 mistake=name,
@@ -220,34 +224,42 @@ def mistakes(settings: Settings) -> tuple[Mistake, ...]:
                 lowest=min(errors),
                 median=median(errors),
                 highest=max(errors),
-                largest_weight_difference=weights[0],
-                with_unit_gains=_errors(states[0].but(gains="unit"))[0],
-                with_uneven_inputs=_errors(states[0].but(**_UNEVEN))[0],
-                diagnosis=diagnose(left, block, trace(pipeline_of(states[0], "right"), block).logits).cause,
+                largest_weight_difference=draws[0][name].largest_weight_difference,
+                with_unit_gains=unit[name].relative_score_error,
+                with_uneven_inputs=uneven[name].relative_score_error,
+                diagnosis=diagnose(reference, block, observed).cause,
             )
         )
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class _Gap:
+    relative_score_error: float
+    largest_weight_difference: float
+
+
+def _mistaken_all(settings: Settings) -> dict[str, _Gap]:
+    """Every mistake on one block. The right reading is computed once: how gains are stored does not change it."""
+    right = trace(_reference("full_width"), _block_for(settings, "full_width"))
+    gaps = {}
+    for name in MISTAKES:
+        wrong = trace(pipeline_of(PRESETS[name], "right"), _block_for(settings, name))
+        largest = (wrong.weights - right.weights).abs().max().item()
+        gaps[name] = _Gap(_relative(right.logits, wrong.logits), largest)
+    return gaps
+
+
+def _reference(mistake: str) -> Pipeline:
+    return pipeline_of(PRESETS[mistake], "left")
+
+
+def _block_for(settings: Settings, mistake: str) -> Block:
+    """The block of `settings`, storing gains as the mistake's own checkpoint does."""
+    return block_of(settings.but(left_stored=PRESETS[mistake].left_stored))
+
+
 _UNEVEN: Final = {"head_spread": 4.0, "token_spread": 4.0, "mean": 1.0, "offset": 1000}
-
-
-def _draw_at(settings: Settings, at: int) -> int:
-    return (settings.seed + at) % 10000
-
-
-def _mistaken(settings: Settings, changes: dict[str, Any]) -> Settings:
-    """The block of `settings`, the pipelines of the known mistake."""
-    return settings.but(**{name: getattr(_AS_WRITTEN, name) for name in _WORDS} | changes)
-
-
-_WORDS: Final = tuple(f"{side}_{name}" for side in ("left", "right") for name in CHOICES)
-
-
-def _errors(settings: Settings) -> tuple[float, float]:
-    block = block_of(settings)
-    left, right = (trace(pipeline_of(settings, side), block) for side in ("left", "right"))
-    return _relative(left.logits, right.logits), (right.weights - left.weights).abs().max().item()
 
 
 def _relative(left: torch.Tensor, right: torch.Tensor) -> float:
@@ -283,12 +295,19 @@ def recipe_of(settings: Settings) -> Recipe:
 
 def block_of(settings: Settings) -> Block:
     """The block that both sides read."""
-    return draw_block(recipe_of(settings))
+    return _drawn(recipe_of(settings))
+
+
+@lru_cache(maxsize=4)
+def _drawn(recipe: Recipe) -> Block:
+    return draw_block(recipe)
 
 
 def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
     settings = result.settings
+    if result.logit_lost:
+        return [say("placement.lost", format=settings.format, lost=written(100 * result.logit_lost, 3))]
     numbers = {
         "score": written(result.relative_score_error, 3),
         "raw": written(result.relative_raw_error, 3),
@@ -296,7 +315,9 @@ def explain(result: Result) -> list[str]:
         "output": written(result.relative_output_error, 3),
     }
     rounding = 16 * torch.finfo(FORMATS[settings.format].dtype).eps if settings.format != "float64" else ROUNDING
-    state = "same" if result.relative_score_error < rounding else "rounding" if _only_format(result) else "apart"
+    state = (
+        "same" if result.relative_score_error < rounding else "rounding" if result.verdict.cause == "same" else "apart"
+    )
     if state == "same" and result.relative_output_error > rounding:
         state = "only_output"
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
@@ -326,11 +347,6 @@ def _who(pipeline: Pipeline) -> str:
         return say("models.alike", names=", ".join(model.model for model in found))
     model, names = closest(pipeline)
     return say("models.closest", name=model.model, differing=", ".join(say(f"pipeline.{name}") for name in names))
-
-
-def _only_format(result: Result) -> bool:
-    """Whether the sides are the same function and the number format alone tells them apart."""
-    return result.verdict.cause == "same"
 
 
 def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
