@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
@@ -23,7 +23,7 @@ LABS: Final[dict[str, ModuleType]] = {"drift": drift}
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message}", file=sys.stderr)
+        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)  # one line, whatever was typed
         sys.exit(2)
 
 
@@ -95,7 +95,17 @@ def _states(
     states = [base.but(**_renamed(base, combination)) for combination in combinations]
     for name in chosen:
         _refuse_if_idle(name, states, combinations)
-    return states, {name: values for name, values in chosen.items() if len(values) > 1}
+    return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
+
+
+def _swept(states: Sequence[Dials], lists: Collection[str]) -> dict[str, list[Any]]:
+    """What each dial goes through that was given as a list or differs between the states, where it acts."""
+    swept = {}
+    for dial in declarations(type(states[0])):
+        values = list(dict.fromkeys(getattr(state, dial.name) for state in states if dial.acts_for(state)))
+        if values and (dial.name in lists or any(getattr(state, dial.name) != values[0] for state in states)):
+            swept[dial.name] = values
+    return swept
 
 
 def _renamed(base: Dials, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,12 +42,12 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Scores:
-    """One head's way from q and k to logits, batched."""
+    """One head's way from q and k to logits, batched; a parameter that sweeps widens what comes after it (#)."""
 
-    q: Float[Tensor, "*batch heads positions d_head"]  # as they enter the product
-    k: Float[Tensor, "*batch heads positions d_head"]
-    raw: Float[Tensor, "*batch heads positions positions"]  # q·k
-    logits: Float[Tensor, "*batch heads positions positions"]  # scaled and, if the variant does, capped
+    q: Float[Tensor, "*#batch heads positions d_head"]  # as they enter the product
+    k: Float[Tensor, "*#batch heads positions d_head"]
+    raw: Float[Tensor, "*#batch heads positions positions"]  # q·k
+    logits: Float[Tensor, "*#batch heads positions positions"]  # scaled and, if the variant does, capped
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def l2_normalise(x: Float[Tensor, "*shape"], r: Rounding = exact) -> Float[Tenso
     return r(x / norm.clamp_min(L2_FLOOR))
 
 
-def rms_norm(x: Float[Tensor, "*shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*shape"]:
+def rms_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*#shape"]:
     """γ · x / √(mean(x²) + 1e-6), so that ‖x‖ becomes √d_head: epsilon stands under the root.
 
     A vector whose entries are well below 1e-3 is therefore not fully normalised. In float16 the sum of
@@ -118,7 +118,7 @@ def rms_norm(x: Float[Tensor, "*shape"], gain: Number = 1.0, r: Rounding = exact
     return r(r(x * r(torch.rsqrt(r(mean + RMS_EPSILON)))) * gain)
 
 
-def layer_norm(x: Float[Tensor, "*shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*shape"]:
+def layer_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*#shape"]:
     """γ · (x − mean) / √(var + 1e-6), without bias. A constant vector becomes zero.
 
     Source: Ba et al. 2016, "Layer Normalization"; on q and k: Dehghani et al. 2023, ViT-22B, eq. 1.
@@ -128,8 +128,8 @@ def layer_norm(x: Float[Tensor, "*shape"], gain: Number = 1.0, r: Rounding = exa
 
 
 def full_width_rms_norm(
-    x: Float[Tensor, "*batch heads positions d_head"], gain: Number = 1.0, r: Rounding = exact
-) -> Float[Tensor, "*batch heads positions d_head"]:
+    x: Float[Tensor, "*#batch heads positions d_head"], gain: Number = 1.0, r: Rounding = exact
+) -> Float[Tensor, "*#batch heads positions d_head"]:
     """RMSNorm over n_heads · d_head before the heads are split, as in OLMo 2: heads keep their relative size."""
     mean = r(_sum_of_squares(x, (-3, -1), r) / (x.shape[-1] * x.shape[-3]))
     return r(r(x * r(torch.rsqrt(r(mean + RMS_EPSILON)))) * gain)

@@ -5,6 +5,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -25,8 +26,12 @@ class Recipe:
     head_spread: float = 1.0  # largest head's size over the smallest's, the others evenly between on a log scale
 
 
+@lru_cache(maxsize=16)
 def draw(recipe: Recipe) -> tuple[Float[Tensor, "n_heads n_keys d_head"], Float[Tensor, "n_heads n_keys d_head"]]:
-    """Base q, then base k: standard normal, float64, from NumPy's `default_rng(seed)`, then as the recipe says."""
+    """Base q, then base k: standard normal, float64, from NumPy's `default_rng(seed)`, then as the recipe says.
+
+    The same recipe gives the same tensors again: they are for reading.
+    """
     generator = np.random.default_rng(recipe.seed)
     shape = (recipe.n_heads, recipe.n_keys, recipe.d_head)
     q = torch.from_numpy(generator.standard_normal(shape))

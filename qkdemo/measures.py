@@ -19,7 +19,7 @@ class Measures:
     """Read off the logits of all heads of one attention layer; one entry per batch element."""
 
     max_abs_logit: Float[Tensor, "*batch"]  # over visible keys; ∞ if one overflowed
-    top_weight: Float[Tensor, "*batch"]  # the largest attention weight anywhere
+    top_weight: Float[Tensor, "*batch"]  # the largest attention weight in rows that see two keys or more
     entropy: Float[Tensor, "*batch"]  # nats, mean over rows
     entropy_fraction: Float[Tensor, "*batch"]  # of ln(visible keys), mean over rows that see two keys or more
     softmax_slope: Float[Tensor, "*batch"]  # mean of p(1 − p) over visible keys
@@ -53,7 +53,7 @@ def attend(
     below = logits - top  # ≤ 0; NaN where undefined
     terms = below.exp().scatter_(-1, where, 0)
     rest = terms.sum(-1, keepdim=True)  # the softmax's denominator, less the largest term, which is 1
-    top_weight = 1 / (1 + rest)
+    top_weight = (1 / (1 + rest)).masked_fill_(~top.isfinite(), torch.nan)  # a lone ∞ too: ∞ − ∞ is undefined
     weights = terms.mul_(top_weight)
     entropy = torch.log1p(rest).squeeze(-1) - (weights * below.clamp_min_(-1e5)).sum(-1)
     slope = (top_weight.square() * rest).squeeze(-1) + (weights * (1 - weights)).sum(-1)
@@ -62,11 +62,12 @@ def attend(
         weights.masked_fill_(empty.unsqueeze(-1), 0)
 
     pairs = (defined * seen).sum((-2, -1))
-    decidable = defined & (seen > 1)
-    fraction = entropy / seen.clamp_min(2).log()
+    decidable = defined & (seen > 1)  # where one key is seen, its weight is 1 whatever the logit
+    telling = torch.where(decidable.any(-1, keepdim=True).any(-2, keepdim=True), decidable, defined)
+    fraction = entropy / seen.clamp_min(2).to(entropy.dtype).log()  # of a whole number, log is float32
     return weights, Measures(
         max_abs_logit=_max_abs(logits, visible),
-        top_weight=_nan_if_none(top_weight.squeeze(-1).masked_fill(~defined, -1).amax((-2, -1)), pairs),
+        top_weight=_nan_if_none(top_weight.squeeze(-1).masked_fill(~telling, -1).amax((-2, -1)), pairs),
         entropy=_sum_where(entropy, defined) / defined.sum((-2, -1)),
         entropy_fraction=_sum_where(fraction, decidable) / decidable.sum((-2, -1)),
         softmax_slope=_sum_where(slope, defined) / pairs,

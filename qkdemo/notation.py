@@ -1,6 +1,7 @@
 """How a number is written on a page, in a sentence and in a table: the same everywhere.
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
+* `superscript(n)`: an exponent;
 * `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
 """
 
@@ -19,6 +20,8 @@ def written(x: float, digits: int = 4) -> str:
     >>> written(float("inf")), written(float("-inf")), written(float("nan"))
     ('∞', '−∞', 'NaN')
     """
+    if 0.01 <= x < min(999, 10**digits - 1):  # nearly every number on a page, and pages write thousands of them
+        return f"{x:.{digits}g}"
     if math.isnan(x):
         return "NaN"
     if math.isinf(x):
@@ -32,7 +35,16 @@ def written(x: float, digits: int = 4) -> str:
         rounded = float(f"{mantissa}e{power}")
         text = f"{rounded:,.{max(0, digits - 1 - power)}f}".replace(",", _THIN_SPACE)
         return sign + _trimmed(text)
-    return f"{sign}{_trimmed(mantissa)}·10{str(power).translate(_SUPERSCRIPTS)}"
+    return f"{sign}{_trimmed(mantissa)}·10{superscript(power)}"
+
+
+def superscript(n: int) -> str:
+    """`n` raised.
+
+    >>> superscript(-12)
+    '⁻¹²'
+    """
+    return str(n).translate(_SUPERSCRIPTS)
 
 
 def plain(x: float) -> str:

@@ -60,8 +60,10 @@ class Side:
     """One variant over the sweep. Arrays have one entry per scale in front; NaN where nothing is defined."""
 
     variant: VariantWord
+    n_keys: int
     bound: float  # proven for |logit|; ∞ if none is
     factor: float  # what multiplies q·k
+    most_entropy: float  # nats, if every query looked at all its keys alike
     max_abs_logit: NDArray[np.float64]
     top_weight: NDArray[np.float64]
     entropy: NDArray[np.float64]  # nats
@@ -91,8 +93,10 @@ def sweep(state: State, scales: tuple[float, ...]) -> Side:
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return Side(
         variant=state.variant,
+        n_keys=state.recipe.n_keys,
         bound=state.formed_by.bound(state.parameters, state.recipe.d_head, state.recipe.n_heads),
         factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
+        most_entropy=_most_entropy(visible, state.recipe.n_keys),
         angles=_angles(state),
         first_raw_loss=_first_loss("raw", state, visible, scales, arrays["raw_lost"]),
         first_logit_loss=_first_loss("logits", state, visible, scales, arrays["logit_lost"]),
@@ -127,7 +131,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     head, query, key = state.shown
     q, k = made.q[:, head, query], made.k[:, head]  # [scales, d_head], [scales, keys, d_head]
     q_norm, k_norms = _norm(q), _norm(k)
-    zeroed = [(x == 0).all(-1).sum((-2, -1)) for x in (made.q, made.k)]
+    zeroed = [(x.abs().amax(-1) == 0).sum((-2, -1)) for x in (made.q, made.k)]
     if visible is not None:
         weights = weights.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one
     of_head = weights[:, head]
@@ -169,6 +173,10 @@ def _first_loss(
         return bool(_share_lost(getattr(made, stage), visible) > 0)
 
     return first_failure(fails, before, scales[after])
+
+
+def _most_entropy(visible: Tensor | None, n_keys: int) -> float:
+    return math.log(n_keys) if visible is None else float(visible.sum(-1).double().log().mean())
 
 
 def _angles(state: State) -> NDArray[np.float64]:

@@ -102,10 +102,11 @@ logits = logits.double()
 p = torch.softmax(logits.masked_fill(~visible, -torch.inf), -1)
 rows = p.isfinite().all(-1)  # a row whose largest logit is infinite has no softmax
 size = logits[visible].abs()
-measures = {{"max_abs_logit": size[~size.isnan()].max().item()}}
+size = size[~size.isnan()]
+measures = {{"max_abs_logit": size.max().item()}} if len(size) else {{}}
 if rows.any():
     measures |= {{
-        "top_weight": p[rows].max().item(),
+        "top_weight": p[rows & (visible.sum(-1) > 1)].max().item(),
         "entropy": torch.special.entr(p).sum(-1)[rows].mean().item(),
         "softmax_slope": (p * (1 - p))[visible & rows[..., None]].mean().item(),
     }}

@@ -39,7 +39,7 @@ LANGUAGES: Final = {path.name: _read(path) for path in sorted(_FOLDER.iterdir())
 language: ContextVar[str] = ContextVar("language", default="en")
 
 
-def say(key: str, **values: object) -> str:
+def say(key: str, /, **values: object) -> str:
     """The sentence for `key` in the current language, with its `{names}` replaced by `values`.
 
     Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.

@@ -37,6 +37,9 @@ def read(text: str) -> float:
         (-0.0, "0"),
         (5e-324, "4.941·10⁻³²⁴"),
         (1.7976931348623157e308, "1.798·10³⁰⁸"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (math.nan, "NaN"),
     ],
 )
 def test_a_number_for_the_eye(number: float, text: str) -> None:

@@ -223,6 +223,7 @@ def test_no_link_breaks_a_page(texts: dict[str, str]) -> None:
         ("scale", "", 8.0),
         ("scale", "<script>", 8.0),
         ("width", "8.4", 8),
+        ("width", "8.6", 9),
         ("width", "300", 256),
         ("width", "inf", 256),
         ("width", "nan", 64),

@@ -62,7 +62,8 @@ def test_say_and_has_follow_the_language(monkeypatch: pytest.MonkeyPatch) -> Non
     token = language.set("de")
     try:
         assert say("list.and", head="none", last="rms") == "none und rms"
-        assert not has("list.or")
+        assert has("list.and")
+        assert not has("error.range")
     finally:
         language.reset(token)
     assert say("list.and", head="none", last="rms") == "none and rms"

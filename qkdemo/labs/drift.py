@@ -92,6 +92,11 @@ class Result:
         return int(np.argmin(np.abs(self.scales - self.settings.scale)))
 
     @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return _shown(self.settings)
+
+    @property
     def sides(self) -> tuple[Side, ...]:
         """Plain and twin; only one if the chosen variant is plain attention itself."""
         return (self.plain,) if self.settings.variant == "none" else (self.plain, self.twin)
@@ -140,7 +145,9 @@ def sharpness(settings: Settings) -> Sharpness | None:
         return None
     kind = next(dial.kind for dial in declarations(Settings) if dial.name == variant.dial)
     assert isinstance(kind, Dial)
-    values = preferred_numbers(kind.low, kind.high, _stops_per_decade(settings))
+    values = sorted(
+        {*preferred_numbers(kind.low, kind.high, _stops_per_decade(settings)), getattr(settings, variant.dial)}
+    )
     state = state_of(settings)
     visible, scale = visible_keys(state), torch.tensor([settings.scale], dtype=torch.float64)
     like = torch.empty(0, dtype=FORMATS[state.format].working_dtype, device=state.runs_on)
@@ -166,7 +173,6 @@ _SHARPNESS_COLUMNS: Final = ("max_abs_logit", "top_weight", "entropy_fraction", 
 
 def state_of(settings: Settings) -> State:
     """The twin's side of these settings; dials that it does not read leave no trace in it."""
-    last = settings.n_keys - 1
     recipe = Recipe(**{field.name: getattr(settings, field.name) for field in fields(Recipe)})
     return State(
         variant=settings.variant,
@@ -175,9 +181,14 @@ def state_of(settings: Settings) -> State:
         format=settings.format,
         norm_in_format=settings.norm_in_format,
         causal=settings.causal,
-        shown=(min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)),
+        shown=_shown(settings),
         device=settings.device,
     )
+
+
+def _shown(settings: Settings) -> tuple[int, int, int]:
+    last = settings.n_keys - 1
+    return min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)
 
 
 def _parameters(settings: Settings, **swept: Number) -> Parameters:
@@ -220,7 +231,7 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
                 side=name,
                 logit=written(side.max_abs_logit[at]),
                 entropy=written(side.entropy[at]),
-                fraction=written(100 * side.entropy_fraction[at], 3),
+                fraction=_fraction_in_words(side.entropy_fraction[at]),
                 slope=written(side.softmax_slope[at]),
                 top=written(side.top_weight[at]),
             )
@@ -235,6 +246,12 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
         scale = written(side.first_raw_loss)
         sentences.append(say("drift.first_loss", side=name, format=settings.format, scale=scale))
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
+
+
+def _fraction_in_words(fraction: float) -> str:
+    if math.isnan(fraction):  # every row that could choose is undefined
+        return say("drift.no_fraction")
+    return say("drift.fraction", percent=written(100 * fraction, 3))
 
 
 def bound_in_words(settings: Settings, side: Side) -> str:
@@ -261,6 +278,15 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     ]
 
 
+def sharpness_rows(swept: Sharpness) -> list[dict[str, Value | None]]:
+    """The table of `sharpness`: one row per value of the dial."""
+    columns = [field.name for field in fields(swept) if field.name not in ("dial", "values")]
+    return [
+        {swept.dial: float(value), **{name: getattr(swept, name)[at].item() for name in columns}}
+        for at, value in enumerate(swept.values)
+    ]
+
+
 _ROW_COLUMNS: Final = (
     *("max_abs_logit", "top_weight", "entropy", "entropy_fraction", "softmax_slope"),
     *("raw_lost", "logit_lost", "undefined_rows", "zeroed_rows"),
@@ -278,7 +304,13 @@ def _finding(result: Result, at: int) -> str:
     if len(result.sides) == 1:
         return plain
     twin = result.twin
-    values = {"variant": _name(twin), "format": result.settings.format, "bound": written(twin.bound)}
+    values = {
+        "variant": _name(twin),
+        "format": result.settings.format,
+        "bound": written(twin.bound),
+        "zeroed": twin.zeroed_rows[at],
+        "vectors": 2 * result.settings.n_heads * result.settings.n_keys,
+    }
     return f"{plain} {say(f'drift.twin.{_relation(result, at)}', **values)}"
 
 

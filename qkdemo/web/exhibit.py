@@ -1,6 +1,6 @@
 """The one browser component through which every lab is dragged live.
 
-* `exhibit(table, view, key=...)`: mounts it and returns the visitor's last pick.
+* `exhibit(table, view, key=..., on_pick=...)`: mounts it and hands over what the visitor picks in it.
 
 Python sends a whole sweep, one row per position of the dial; the browser shows any row of it at once, without a round
 trip. The component draws and looks up: it does no arithmetic about attention, writes no numbers and knows no words. Its
@@ -29,7 +29,7 @@ Roles are plain, norm, bound and other: colours one to three of the theme's cate
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -53,16 +53,21 @@ _HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
 _lock: Final = threading.Lock()
 
 
-def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str) -> Pick | None:
-    """The visitor's pick in the exhibit that this call mounts, or None if there is no new one.
+def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
+    """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick lasts for one run: `{"dial": value}`, `{"query": i, "key": j}` or `{"key": j}`. Whether it lies in the
-    dial's range, or among the queries and keys there are, is for the caller to check.
+    A pick is `{"dial": value}`, `{"query": i, "key": j}` or `{"key": j}`. Whether it lies in the dial's range, or
+    among the queries and keys there are, is for the callback to check.
     """
     if not Runtime.exists():
-        return None
-    result = _renderer()(data={"table": table, "view": dict(view)}, key=key, on_pick_change=_ignore)
-    return read_pick(result.get("pick"))
+        return
+
+    def picked() -> None:
+        pick = read_pick(st.session_state[key].get("pick"))
+        if pick is not None:
+            on_pick(pick)
+
+    _renderer()(data={"table": table, "view": dict(view)}, key=key, on_pick_change=picked)
 
 
 def read_pick(message: object) -> Pick | None:
@@ -101,7 +106,3 @@ def _renderer() -> ComponentRenderer:
 @cache
 def _component() -> ComponentRenderer:
     return st.components.v2.component(_NAME, html=_HTML, js="exhibit.js", css="exhibit.css")
-
-
-def _ignore() -> None:
-    """Nothing: the pick is read after the mount."""

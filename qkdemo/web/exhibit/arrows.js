@@ -4,15 +4,19 @@
 
 const HEAD = 7;
 
-export function live(pen, box, scene) {
-  const { panel, sweep, theme, row, selected } = scene;
-  const frame = frameOf(box, scene);
+export function rest(pen, box, { panel, theme }) {
+  const frame = frameOf(box);
   pen.rect(frame.x - frame.half, frame.y - frame.half, 2 * frame.half, 2 * frame.half, { stroke: theme.grid });
   if (panel.ring) drawRing(pen, frame, (panel.ring * frame.half) / panel.reach, theme);
+}
+
+export function live(pen, box, scene) {
+  const { panel, sweep, theme, row, selected } = scene;
+  const frame = frameOf(box);
   const lengths = sweep.list(panel.lengths, row);
   const arm = (key) => reach(panel.angles[key] * (key % 2 ? 1 : -1), lengths[key], frame, panel);
   panel.angles.forEach((_, key) => {
-    if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.role[panel.role], width: 1 });
+    if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.soft[panel.role], width: 1 });
   });
   drawArrow(pen, frame, reach(0, sweep.numbers(panel.query)[row], frame, panel), { stroke: theme.text, width: 2.5 });
   drawLabel(pen, frame, scene);

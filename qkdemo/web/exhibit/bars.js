@@ -16,25 +16,38 @@ export function keyUnder(x, box, scene) {
   return key >= 0 && key < count ? key : null;
 }
 
-export function live(pen, box, scene) {
-  const { panel, sweep, theme, row, selected } = scene;
+// Axes, and the band behind the selected key.
+export function rest(pen, box, scene) {
+  const { panel, theme, selected } = scene;
   const frame = frameOf(box, scene);
-  const group = (frame.right - frame.left) / panel.labels.length;
-  if (selected !== null) pen.rect(frame.left + selected * group, frame.top - 4, group, frame.bottom - frame.top + 4, { fill: theme.band });
+  const group = groupWidth(frame, panel);
+  const tall = frame.bottom - frame.top;
+  if (selected !== null) pen.rect(frame.left + selected * group, frame.top - 4, group, tall + 4, { fill: theme.band });
   drawAxes(pen, frame, group, scene);
+}
+
+export function live(pen, box, scene) {
+  const { panel, sweep, theme, row } = scene;
+  const frame = frameOf(box, scene);
+  const group = groupWidth(frame, panel);
   const width = Math.max(1, (group * 0.78) / panel.lines.length);
   let missing = 0;
   panel.lines.forEach((line, i) => {
     const weights = sweep.list(line.column, row);
     weights.forEach((weight, key) => {
       const tall = Math.min(1, weight) * (frame.bottom - frame.top);
-      if (tall > 0) pen.rect(frame.left + key * group + group * 0.11 + i * width, frame.bottom - tall, width - 0.5, tall, { fill: theme.role[line.role] });
+      const x = frame.left + (key + 0.11) * group + i * width;
+      if (tall > 0) pen.rect(x, frame.bottom - tall, width - 0.5, tall, { fill: theme.role[line.role] });
     });
     if (weights.some(Number.isNaN)) drawUndefined(pen, frame, missing++, line, scene);
   });
 }
 
-function drawAxes(pen, frame, group, { panel, theme, selected, view }) {
+function groupWidth(frame, panel) {
+  return (frame.right - frame.left) / panel.labels.length;
+}
+
+function drawAxes(pen, frame, group, { panel, theme, selected }) {
   for (const [value, words] of panel.y?.ticks ?? TICKS) {
     const y = frame.bottom - value * (frame.bottom - frame.top);
     pen.line([frame.left, y, frame.right, y], { stroke: theme.grid });

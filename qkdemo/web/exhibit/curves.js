@@ -6,6 +6,7 @@ import { DASH } from "./theme.js";
 import { freest, sampled, spread } from "./labels.js";
 
 const DOT = 4;
+const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
 const GAP = 7; // between the frame and the words outside it
 
 const TOP = 6;
@@ -36,7 +37,7 @@ export function rest(pen, box, scene) {
   const frame = frameOf(box, scene);
   drawAxes(pen, box, frame, scene);
   const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
-  for (const line of lines) drawLine(pen, line, frame, scene.theme);
+  for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene.theme); // the first line lies on top
   const marks = (scene.panel.marks ?? []).filter((mark) => within(scene.sweep.place(mark.x)));
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
   drawLabels(pen, lines, marks, frame, scene);
@@ -47,14 +48,15 @@ export function live(pen, box, scene) {
   const { sweep, theme, panel, row } = scene;
   const x = xOf(sweep.places[row], frame);
   pen.line([x, frame.top - 4, x, frame.bottom], { stroke: theme.rule });
-  for (const line of panel.lines) {
+  for (const line of [...panel.lines].reverse()) {
     const value = sweep.numbers(line.column)[row];
     if (Number.isNaN(value)) continue;
     const y = yOf(value, panel.y, frame);
     const shown = clamp(y, frame.top, frame.bottom);
     const colour = theme.role[line.role];
-    pen.circle(x, shown, DOT, y === shown ? { fill: colour, stroke: theme.paper, width: 1.5 } : { fill: theme.paper, stroke: colour, width: 1.5 });
-    if (Math.abs(value) === Infinity) drawInfinity(pen, x + 9, value, frame, colour, theme);
+    const filling = y === shown ? { fill: colour, stroke: theme.paper } : { fill: theme.paper, stroke: colour };
+    pen.circle(x, shown, DOT * theme.zoom, { ...filling, width: 1.5 * theme.zoom });
+    if (Math.abs(value) === Infinity) drawInfinity(pen, x, value, frame, colour, theme);
   }
 }
 
@@ -121,17 +123,17 @@ function drawLine(pen, line, frame, theme) {
   const stroke = theme.role[line.role];
   pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {
     for (const run of line.runs) {
-      if (run.length > 2) pen.line(run, { stroke, width: line.role === "bound" || line.role === "other" ? 1.5 : 2.25, dash: DASH[line.role] });
-      else pen.circle(run[0], run[1], 1.5, { fill: stroke });
+      if (run.length > 2) pen.line(run, { stroke, width: (WIDTH[line.role] ?? 2.25) * theme.zoom, dash: DASH[line.role] });
+      else pen.circle(run[0], run[1], 1.5 * theme.zoom, { fill: stroke });
     }
   });
-  for (const { x, value } of line.exits) drawInfinity(pen, x + 9, value, frame, stroke, theme);
+  for (const { x, value } of line.exits) drawInfinity(pen, x, value, frame, stroke, theme);
 }
 
 function drawInfinity(pen, x, value, frame, fill, theme) {
   const size = theme.small * 1.15;
   const y = value > 0 ? frame.top + size * 0.45 : frame.bottom - size * 0.45;
-  const where = Math.min(x, frame.right - size * 0.5);
+  const where = x + size > frame.right ? x - size * 0.7 : x + size * 0.7;
   pen.text(value > 0 ? "∞" : "−∞", where, y, { fill, size, weight: 700, align: "center", middle: true, halo: theme.paper });
 }
 
@@ -143,7 +145,8 @@ function drawRule(pen, x, frame, stroke) {
 function drawLabels(pen, lines, marks, frame, { sweep, theme, gutters: [, right] }) {
   const size = theme.small;
   const dots = lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
-  const taken = lines.flatMap((line) => line.exits.map(({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size]));
+  const exitBox = ({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size];
+  const taken = lines.flatMap((line) => line.exits.map(exitBox));
   const named = lines.filter((line) => line.label && line.runs.length);
   const beside = named.filter((line) => line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
   const ends = beside.map((line) => clamp(line.runs.at(-1).at(-1), frame.top, frame.bottom));

@@ -90,9 +90,8 @@ function buildScrubber() {
   label.htmlFor = "dial";
   const hint = element("span", "hint");
   hint.id = "hint";
-  const text = new Steady("output", "reading");
-  text.node.setAttribute("aria-live", "off");
-  text.node.htmlFor = "dial";
+  const text = new Steady("span", "reading");
+  text.node.setAttribute("aria-hidden", "true"); // the range says it as its value
   return { node: element("div", "scrubber", label, range, text.node, hint), range, label, hint, text };
 }
 
@@ -127,7 +126,8 @@ function buildPlot(panel) {
 }
 
 function buildCells(panel) {
-  const cell = (tag, i, strong) => new Steady(tag, [panel.roles[i] ? `role-${panel.roles[i]}` : "", strong ? "strong" : ""].join(" ").trim());
+  const roleOf = (i) => (panel.roles[i] ? `role-${panel.roles[i]}` : "");
+  const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""}`.trim());
   const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
   head.filter((part) => part.node.tagName === "TH").forEach((part) => (part.node.scope = "col"));
   const rows = panel.rows.map((row, r) => row.map((_, i) => cell(i ? "td" : "th", i, r === panel.strong)));

@@ -6,8 +6,12 @@ const IDLE_MS = 150; // a held arrow key commits once, when it rests
 export function holdScrubber(range, stage) {
   let keyed = false;
   let timer = 0;
-  range.onkeydown = () => (keyed = true);
-  range.onpointerdown = () => (keyed = false);
+  range.onkeydown = () => {
+    keyed = true;
+  };
+  range.onpointerdown = () => {
+    keyed = false;
+  };
   range.oninput = () => stage.preview(Number(range.value));
   range.onchange = () => {
     clearTimeout(timer);
@@ -18,29 +22,29 @@ export function holdScrubber(range, stage) {
 }
 
 // A curves panel: hovering previews, press-drag-release (or a tap) commits. Touch leaves vertical panning to the page.
+// `stage.press` is the pointer that is down; Escape lets go of it.
 export function holdCurves(canvas, rowAt, stage) {
-  let pressed = null;
   const preview = (event) => stage.preview(rowAt(event.offsetX));
   canvas.onpointermove = (event) => {
-    if (event.pointerType === "mouse" || event.pointerId === pressed) preview(event);
+    if (event.pointerType === "mouse" || event.pointerId === stage.press) preview(event);
   };
   canvas.onpointerdown = (event) => {
     if (event.button !== 0) return;
-    pressed = event.pointerId;
-    canvas.setPointerCapture(pressed);
+    stage.press = event.pointerId;
+    canvas.setPointerCapture(event.pointerId);
     preview(event);
   };
   canvas.onpointerup = (event) => {
-    if (event.pointerId !== pressed) return;
-    pressed = null;
+    if (event.pointerId !== stage.press) return;
+    stage.press = null;
     stage.commit(rowAt(event.offsetX));
   };
   canvas.onpointercancel = () => {
-    pressed = null;
+    stage.press = null;
     stage.settle();
   };
   canvas.onpointerleave = () => {
-    if (pressed === null) stage.settle();
+    if (stage.press === null) stage.settle();
   };
 }
 

@@ -26,8 +26,26 @@ export function cellUnder(x, y, box, scene) {
   return inside ? [query, key] : null;
 }
 
+// Axis labels, and the numbers of the selected query and key.
+export function rest(pen, box, scene) {
+  const { panel, theme, selected } = scene;
+  const grid = gridOf(box, scene);
+  const size = theme.small;
+  const quiet = { fill: theme.muted };
+  const turned = { ...quiet, align: "center", middle: true, turn: -Math.PI / 2 };
+  const base = grid.y + grid.h + size * 1.2;
+  pen.text(panel.query_label ?? "", grid.x - size * 2.05, grid.y + grid.h / 2, turned);
+  pen.text(panel.key_label ?? "", grid.x, base, quiet);
+  if (!selected) return;
+  const [query, key] = selected;
+  const chosen = { fill: theme.text, weight: 600 };
+  const under = Math.max(grid.x + (key + 0.5) * grid.side, grid.x + pen.width(panel.key_label ?? "") + size);
+  pen.text(String(query), grid.x - 5, grid.y + (query + 0.5) * grid.side, { ...chosen, align: "right", middle: true });
+  pen.text(String(key), under, base, { ...chosen, align: "center" });
+}
+
 export function live(pen, box, scene) {
-  const { panel, sweep, theme, row } = scene;
+  const { panel, sweep, theme, row, selected } = scene;
   const grid = gridOf(box, scene);
   const codes = sweep.list(panel.column, row);
   pen.cells(grid.x, grid.y, grid.side, panel.columns, codes, inksFor(theme, panel.role));
@@ -35,35 +53,25 @@ export function live(pen, box, scene) {
   for (let i = 1; i < panel.rows; i++) seam(pen, grid.x, grid.y + i * grid.side, grid.w, 0, theme);
   const undefinedCells = boxesOf(codes, UNDEFINED, grid, panel.columns);
   if (undefinedCells.length) pen.hatch(undefinedCells, theme.role[panel.role]);
-  drawSelection(pen, grid, scene);
+  if (selected) outline(pen, grid, selected, theme);
 }
 
 function seam(pen, x, y, w, h, theme) {
   pen.line([x, y, x + w, y + h], { stroke: theme.paper, width: 1 });
 }
 
-function drawSelection(pen, grid, { panel, theme, selected }) {
-  const size = theme.small;
-  const quiet = { fill: theme.muted };
-  pen.text(panel.query_label ?? "", grid.x - size * 2.05, grid.y + grid.h / 2, { ...quiet, align: "center", middle: true, turn: -Math.PI / 2 });
-  const base = grid.y + grid.h + size * 1.2;
-  const labelWidth = pen.width(panel.key_label ?? "");
-  pen.text(panel.key_label ?? "", grid.x, base, quiet);
-  if (!selected) return;
-  const [query, key] = selected;
-  const x = grid.x + key * grid.side;
+function outline(pen, grid, [query, key], theme) {
   const y = grid.y + query * grid.side;
   pen.rect(grid.x - 0.5, y - 0.5, grid.w + 1, grid.side + 1, { stroke: theme.text, width: 1 });
-  pen.rect(x - 1, y - 1, grid.side + 2, grid.side + 2, { stroke: theme.text, width: 2 });
-  pen.text(String(query), grid.x - 5, y + grid.side / 2, { fill: theme.text, align: "right", middle: true, weight: 600 });
-  const under = Math.max(x + grid.side / 2, grid.x + labelWidth + size);
-  pen.text(String(key), under, base, { fill: theme.text, align: "center", weight: 600 });
+  pen.rect(grid.x + key * grid.side - 1, y - 1, grid.side + 2, grid.side + 2, { stroke: theme.text, width: 2 });
 }
 
 function boxesOf(codes, wanted, grid, columns) {
   const boxes = [];
   codes.forEach((code, i) => {
-    if (code === wanted) boxes.push([grid.x + (i % columns) * grid.side, grid.y + Math.floor(i / columns) * grid.side, grid.side - 1, grid.side - 1]);
+    if (code !== wanted) return;
+    const [x, y] = [grid.x + (i % columns) * grid.side, grid.y + Math.floor(i / columns) * grid.side];
+    boxes.push([x, y, grid.side - 1, grid.side - 1]);
   });
   return boxes;
 }
@@ -73,7 +81,8 @@ function inksFor(theme, role) {
   if (!inks.has(theme)) inks.set(theme, new Map());
   const known = inks.get(theme);
   if (!known.has(role)) {
-    const ramp = Array.from({ length: TOP + 1 }, (_, code) => mix(theme.background, theme.ink[role], LEAST + ((1 - LEAST) * code) / TOP));
+    const ink = (code) => mix(theme.background, theme.ink[role], LEAST + ((1 - LEAST) * code) / TOP);
+    const ramp = Array.from({ length: TOP + 1 }, (_, code) => ink(code));
     const css = Array.from({ length: 256 }, (_, code) => (code <= TOP ? css3(ramp[code]) : null));
     const packed = Uint32Array.from({ length: 256 }, (_, code) => (code <= TOP ? pack(ramp[code]) : 0));
     known.set(role, { css, packed });

@@ -22,7 +22,8 @@ export function freest(candidates, dots, taken, frame) {
   let best = null;
   let least = Infinity;
   for (const [rank, box] of candidates.entries()) {
-    const cost = outside(box, frame) * 1000 + taken.filter((other) => overlap(box, other)).length * 100 + covered(box, dots) + rank * 0.01;
+    const words = taken.filter((other) => overlap(box, other)).length;
+    const cost = outside(box, frame) * 1000 + words * 100 + covered(box, dots) + rank * 0.01;
     if (cost < least) [best, least] = [box, cost];
   }
   return best;

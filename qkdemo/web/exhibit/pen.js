@@ -64,21 +64,33 @@ export class CanvasPen {
 
   text(words, x, y, { fill, size = this.theme.small, weight = 400, align = "left", middle = false, turn = 0, halo = null }) {
     const c = this.context;
-    c.save();
-    c.translate(x, y);
-    c.rotate(turn);
-    c.font = font(this.theme, size, weight);
-    c.textAlign = align;
     const down = middle ? size * MIDDLE : 0;
+    this.setFont(size, weight);
+    c.textAlign = align;
+    c.fillStyle = fill;
+    if (turn) {
+      c.save();
+      c.translate(x, y);
+      c.rotate(turn);
+      c.fillText(words, 0, down);
+      c.restore();
+      return;
+    }
     if (halo) {
       c.strokeStyle = halo;
       c.lineWidth = 4;
       c.lineJoin = "round";
-      c.strokeText(words, 0, down);
+      c.strokeText(words, x, y + down);
     }
-    c.fillStyle = fill;
-    c.fillText(words, 0, down);
-    c.restore();
+    c.fillText(words, x, y + down);
+  }
+
+  // Reading a font is slow in every browser; most words in a row share theirs.
+  setFont(size, weight) {
+    const wanted = font(this.theme, size, weight);
+    if (wanted === this.font) return;
+    this.context.font = wanted;
+    this.font = wanted;
   }
 
   width(words, size = this.theme.small, weight = 400) {

@@ -26,17 +26,23 @@ export class Plot {
     this.ratio = ratio;
     this.canvas.width = Math.round(w * ratio);
     this.canvas.height = Math.round(h * ratio);
+    this.pen = null; // resizing a canvas forgets its font
     this.layer = null;
     return true;
   }
 
+  // The resting layer is no longer right: other data, another theme, another selection.
+  forget() {
+    this.layer = null;
+  }
+
   draw(scene) {
     if (!this.box.w) return;
-    if (this.pen?.theme !== scene.theme) this.pen = this.penOn(this.canvas, scene.theme);
+    if (!this.pen || this.pen.theme !== scene.theme) this.pen = this.penOn(this.canvas, scene.theme);
     const { context } = this.pen;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    if (this.kind.rest) context.drawImage(this.rested(scene), 0, 0);
+    context.drawImage(this.rested(scene), 0, 0);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.kind.live(this.pen, this.box, scene);
   }

@@ -39,7 +39,7 @@ function drawSheet(pen, sheet, plot, scene) {
   pen.text(panel.title, EDGE, EDGE + sheet.size, { fill: theme.text, size: sheet.size, weight: 600 });
   if (panel.subtitle) pen.text(panel.subtitle, EDGE, EDGE + sheet.size * 1.4 + theme.small, { fill: theme.muted });
   const whole = { ...scene, axis: "below" };
-  plot.kind.rest?.(pen, sheet.box, whole);
+  plot.kind.rest(pen, sheet.box, whole);
   plot.kind.live(pen, sheet.box, whole);
 }
 

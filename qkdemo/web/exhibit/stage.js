@@ -21,11 +21,13 @@ export class Stage {
   constructor(root) {
     this.root = root;
     this.previewed = this.awaited = this.committed = null;
+    this.press = null; // the pointer that is down on a curve
     this.chosen = null; // {query, key, from}: a cell that new data has not brought yet
     this.send = () => {};
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
-    root.onkeydown = (event) => event.key === "Escape" && this.reset();
+    this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
+    document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
     document.fonts?.ready.then(() => this.refresh());
   }
 
@@ -130,6 +132,7 @@ export class Stage {
   }
 
   reset() {
+    this.press = null;
     this.previewed = null;
     this.chosen = null;
     this.ask(true);
@@ -190,7 +193,6 @@ export class Stage {
     this.plots.forEach((plot) => plot?.fit());
     this.layOut();
     this.describe();
-    this.plots.forEach((plot) => plot && (plot.layer = null));
     this.draw(true);
   }
 
@@ -221,6 +223,7 @@ export class Stage {
     if (!all && row === this.drawn) return;
     this.drawn = row;
     this.all = false;
+    if (all) this.plots.forEach((plot) => plot?.forget());
     for (const part of this.steady) part.show(row);
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
@@ -231,6 +234,7 @@ export class Stage {
 
   close() {
     this.sizes.disconnect();
+    document.removeEventListener("keydown", this.escape);
     cancelAnimationFrame(this.frame);
   }
 

@@ -11,35 +11,29 @@ export class SvgPen {
   }
 
   line(points, { stroke, width = 1, dash = [] }) {
-    const dashes = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
-    this.marks.push(
-      `<polyline points="${pairs(points)}" fill="none" stroke="${stroke}" stroke-width="${width}" stroke-linejoin="round"${dashes}/>`,
-    );
+    const paint = painted({ stroke, width, dash });
+    this.marks.push(`<polyline points="${pairs(points)}" ${paint} stroke-linejoin="round"/>`);
   }
 
   polygon(points, { fill }) {
     this.marks.push(`<polygon points="${pairs(points)}" fill="${fill}"/>`);
   }
 
-  rect(x, y, w, h, { fill = "none", stroke = "none", width = 1 }) {
-    this.marks.push(
-      `<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" fill="${fill}" stroke="${stroke}" stroke-width="${width}"/>`,
-    );
+  rect(x, y, w, h, style) {
+    this.marks.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" ${painted(style)}/>`);
   }
 
-  circle(x, y, radius, { fill = "none", stroke = "none", width = 1, dash = [] }) {
-    const dashes = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
-    this.marks.push(
-      `<circle cx="${n(x)}" cy="${n(y)}" r="${n(radius)}" fill="${fill}" stroke="${stroke}" stroke-width="${width}"${dashes}/>`,
-    );
+  circle(x, y, radius, style) {
+    this.marks.push(`<circle cx="${n(x)}" cy="${n(y)}" r="${n(radius)}" ${painted(style)}/>`);
   }
 
   text(words, x, y, { fill, size = this.theme.small, weight = 400, align = "left", middle = false, turn = 0, halo = null }) {
     const anchor = { left: "start", center: "middle", right: "end" }[align];
     const edge = halo ? ` stroke="${halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"` : "";
     const degrees = turn ? ` rotate(${n((turn * 180) / Math.PI)})` : "";
+    const down = n(middle ? size * MIDDLE : 0);
     this.marks.push(
-      `<text transform="translate(${n(x)} ${n(y)})${degrees}" y="${n(middle ? size * MIDDLE : 0)}" fill="${fill}" font-size="${n(size)}" ` +
+      `<text transform="translate(${n(x)} ${n(y)})${degrees}" y="${down}" fill="${fill}" font-size="${n(size)}" ` +
         `font-weight="${weight}" text-anchor="${anchor}"${edge}>${escaped(words)}</text>`,
     );
   }
@@ -75,11 +69,17 @@ export class SvgPen {
 
   // The finished document.
   document(width, height, title) {
+    const [w, h] = [n(width), n(height)];
     return (
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${n(width)}" height="${n(height)}" viewBox="0 0 ${n(width)} ${n(height)}" ` +
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}" ` +
       `font-family="${escaped(this.theme.family)}"><title>${escaped(title)}</title>${this.marks.join("\n")}</svg>`
     );
   }
+}
+
+function painted({ fill = "none", stroke = "none", width = 1, dash = [] }) {
+  const dashes = dash.length ? ` stroke-dasharray="${dash.join(" ")}"` : "";
+  return `fill="${fill}" stroke="${stroke}" stroke-width="${width}"${dashes}`;
 }
 
 function n(value) {

@@ -14,6 +14,7 @@ export function readTheme(root) {
   const background = rgb(read("--st-background-color"), [255, 255, 255]);
   const text = rgb(read("--st-text-color"), [0, 0, 0]);
   const palette = read("--st-chart-categorical-colors").split(/,(?![^(]*\))/);
+  const small = (parseFloat(css.fontSize) * 12) / 14; // the page's 14 px text has 12 px labels
   const theme = {
     background,
     text: css3(text),
@@ -23,11 +24,13 @@ export function readTheme(root) {
     grid: css3(mix(background, text, 0.12)),
     band: css3(mix(background, text, 0.07)),
     family: css.fontFamily,
-    small: (parseFloat(css.fontSize) * 12) / 14, // the page's 14 px text has 12 px labels
+    small,
+    zoom: small / 12, // lines and dots grow with the text
     ink: { other: mix(background, text, 0.62) },
   };
   ROLES.forEach((role, index) => (theme.ink[role] = rgb(palette[index], text)));
   theme.role = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(ink)]));
+  theme.soft = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(mix(background, ink, 0.5))]));
   theme.name = JSON.stringify(theme);
   return theme;
 }

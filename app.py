@@ -1,0 +1,12 @@
+"""What `streamlit run app.py` starts: the server, with the libraries loaded before the first visitor comes.
+
+Streamlit recognises an application by the text `st.App(` in this file. The script that visitors run is the
+shell; no `pages` folder lies beside it, so a deep link into a fresh server runs the shell as well.
+"""
+
+import streamlit as st
+
+from qkdemo.web.server import prepare
+
+prepare()
+app = st.App("qkdemo/web/shell.py")

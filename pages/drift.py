@@ -1,0 +1,51 @@
+"""The drift lab: plain attention beside its normalised twin, while the weights grow."""
+
+from functools import partial
+
+import streamlit as st
+
+from qkdemo.labs import drift
+from qkdemo.strings import say
+from qkdemo.web.controls import dials, turn
+from qkdemo.web.drift_view import drift_exhibit, picked, sharpness_exhibit
+from qkdemo.web.exhibit import exhibit
+from qkdemo.web.server import arithmetic
+from qkdemo.web.takeaway import Takeaway, take_away
+
+settings = dials(drift.Settings, drift.PRESETS, "drift")
+with arithmetic:
+    result = drift.run(settings)
+    drawn = drift_exhibit(result)
+exhibit(*drawn, key="drift.exhibit", on_pick=lambda pick: turn(drift.Settings, "drift", picked(settings, pick)))
+
+
+st.markdown(" ".join(drift.explain(result)[1:]))
+
+
+def sharpness() -> None:
+    """The same measures against the variant's own dial."""
+    if swept is None:
+        st.info(say("sharpness.none"))
+        return
+    exhibit(
+        *sharpness_exhibit(swept, result),
+        key="drift.sharpness",
+        on_pick=lambda pick: turn(drift.Settings, "drift", {swept.dial: pick["dial"]} if "dial" in pick else {}),
+    )
+
+
+with arithmetic:
+    swept = drift.sharpness(settings)
+sides = {say(f"variant.{side.variant}.name"): side.variant for side in reversed(result.sides)}
+tables = {say("drift.table.scale"): partial(drift.rows, result)}
+if swept is not None:
+    tables |= {say("drift.table.dial"): partial(drift.sharpness_rows, swept)}
+take_away(
+    Takeaway(
+        lab="drift",
+        settings=settings,
+        tables=tables,
+        programs={title: partial(drift.snippet, settings, variant) for title, variant in sides.items()},
+    ),
+    {say("sharpness.tab"): sharpness},
+)

@@ -1,0 +1,1 @@
+"""Everything that knows Streamlit: server, shell, links, controls, charts. Nothing below imports it."""

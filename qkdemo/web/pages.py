@@ -1,0 +1,37 @@
+"""Which pages there are, in the order of the navigation.
+
+Adding a page is one line here, one script in `pages/` and its sentences in `locale/`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from qkdemo.labs import drift
+
+FOLDER: Final = Path(__file__).parents[2] / "pages"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One page: its name in the URL and of its script, its icon, and the lab behind it."""
+
+    name: str
+    icon: str
+    lab: ModuleType | None = None
+
+    @property
+    def script(self) -> Path:
+        """What Streamlit runs."""
+        return FOLDER / f"{self.name}.py"
+
+
+PAGES: Final[Mapping[str, Entry]] = {
+    entry.name: entry
+    for entry in (
+        Entry("home", ":material/home:"),
+        Entry("drift", ":material/trending_up:", drift),
+    )
+}

@@ -1,0 +1,29 @@
+"""The process that serves the app.
+
+* `prepare()`: loads everything before the health check turns green;
+* `arithmetic`: the gate through which pages compute, so that a full hall queues instead of thrashing.
+
+Torch works on one thread: a visitor's arithmetic is small, and parallelism comes from visitors. What was
+loaded at start-up is frozen, so that the garbage collector never walks it again.
+"""
+
+import gc
+import threading
+from pathlib import Path
+from typing import Final
+
+import torch
+
+SHELL: Final = Path(__file__).parent / "shell.py"
+arithmetic: Final = threading.Semaphore(2)
+
+
+def prepare() -> None:
+    """Load the libraries and run the default state once, so that no visitor pays for it."""
+    torch.set_num_threads(1)
+    from qkdemo.labs import drift  # noqa: PLC0415  after the threads are set
+    from qkdemo.web.drift_view import drift_exhibit  # noqa: PLC0415
+
+    drift_exhibit(drift.run(drift.Settings()))
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,127 @@
+"""A page with nothing but an exhibit of made-up numbers, for the tests of the component alone.
+
+The dial is a scale from 1 to 100 in 41 steps; the plain line overflows near its end. What was picked is written below.
+"""
+
+import numpy as np
+import pyarrow as pa
+import streamlit as st
+
+from qkdemo.web.exhibit import Pick, exhibit
+
+ROWS, KEYS = 41, 8
+state = st.session_state
+state.setdefault("at", 10.0)
+state.setdefault("selected", [2, 3])
+
+
+def lists(values: np.ndarray, kind: str) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.astype(kind).ravel()), values[0].size)
+
+
+scale = np.logspace(0, 2, ROWS)
+plain = np.where(scale < 60, scale, np.inf)
+weights = np.full((ROWS, KEYS), 1 / KEYS)
+weights[:, 3] = np.linspace(0, 1, ROWS)
+codes = np.tile(np.arange(KEYS * KEYS) * 3, (ROWS, 1)) + np.arange(ROWS)[:, None]
+codes[:, KEYS - 1] = 254
+codes[scale >= 60] = 255
+table = pa.table(
+    {
+        "scale": scale,
+        "scale.text": [f"×{value:.3g}" for value in scale],
+        "finding": [f"At scale {value:.3g} the plain logit is {value:.3g}." for value in scale],
+        "plain": plain,
+        "norm": np.full(ROWS, 3.0),
+        "plain.text": ["∞" if np.isinf(value) else f"{value:.3g}" for value in plain],
+        "norm.text": ["3"] * ROWS,
+        "plain.row": lists(np.where(np.isinf(plain)[:, None], np.nan, weights), "float32"),
+        "norm.row": lists(weights, "float32"),
+        "heat": lists(codes, "uint8"),
+        "arms": lists(np.outer(scale, np.ones(KEYS)), "float32"),
+    }
+)
+lines = [{"role": "plain", "column": "plain", "label": "plain"}, {"role": "norm", "column": "norm", "label": "L2·g"}]
+texts = [{"role": "plain", "column": "plain.text"}, {"role": "norm", "column": "norm.text"}]
+query, key = state.selected
+panels: list[dict[str, object]] = [
+    {
+        "kind": "curves",
+        "title": "Logits grow",
+        "subtitle": "largest |logit|",
+        "wide": 6,
+        "y": {"log": True, "domain": [1, 100], "ticks": [[1, "1"], [10, "10"], [100, "100"]]},
+        "x": {"ticks": [[1, "×1"], [10, "×10"], [100, "×100"]]},
+        "lines": lines,
+        "marks": [{"x": 60, "label": "overflow", "role": "plain"}],
+    },
+    {
+        "kind": "heat",
+        "title": "Plain",
+        "wide": 3,
+        "role": "plain",
+        "column": "heat",
+        "rows": KEYS,
+        "columns": KEYS,
+        "selected": [query, key],
+        "query_label": "query",
+        "key_label": "key",
+    },
+    {
+        "kind": "bars",
+        "title": f"Where query {query} looks",
+        "wide": 3,
+        "lines": [{"role": "plain", "column": "plain.row"}, {"role": "norm", "column": "norm.row"}],
+        "labels": [str(number) for number in range(KEYS)],
+        "selected": key,
+        "key_label": "key",
+    },
+    {
+        "kind": "cells",
+        "title": "Score",
+        "wide": 6,
+        "head": ["", "plain", "L2·g"],
+        "roles": [None, "plain", "norm"],
+        "rows": [["logit", "plain.text", "norm.text"]],
+        "strong": 0,
+    },
+    {
+        "kind": "arrows",
+        "title": "Arrows",
+        "wide": 6,
+        "role": "plain",
+        "angles": [0.3 * number for number in range(KEYS)],
+        "lengths": "arms",
+        "query": "scale",
+        "selected": key,
+        "reach": 50.0,
+        "ring": 10.0,
+        "label": "scale.text",
+    },
+]
+view = {
+    "dial": {"column": "scale", "text": "scale.text", "label": "Weight scale", "at": state.at, "log": True},
+    "finding": "finding",
+    "heading": 1,
+    "tiles": [{"label": "max |logit|", "lines": texts}, {"label": "again", "lines": texts}],
+    "panels": panels,
+    "words": {
+        "hint": "Drag.",
+        "png": "PNG",
+        "svg": "SVG",
+        "undefined": "undefined",
+        "heat": "Arrows.",
+        "bars": "Arrows.",
+    },
+    "alt": "All of it in words.",
+}
+
+
+def take(pick: Pick) -> None:
+    state.last = pick
+    state.at = float(pick.get("dial", state.at))
+    state.selected = [int(pick.get("query", query)), int(pick.get("key", key))]
+
+
+exhibit(table, view, key="exhibit", on_pick=take)
+st.text(f"picked {state.get('last')}")

@@ -1,0 +1,159 @@
+"""The component alone: what a hand does to it, and what it does then."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Page, expect
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 60
+COMMITTED = "×10"
+
+# Every text the dial shows from now on, in order: a flash back to an old value would be one of them.
+WATCH = """() => {
+  const host = [...document.querySelectorAll("*")].find((node) => node.shadowRoot?.querySelector(".reading"));
+  window.shown = [];
+  const look = () => {
+    const text = host.shadowRoot.querySelector(".reading").textContent;
+    if (shown.at(-1) !== text) shown.push(text);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "tests/browser/exhibit_app.py", f"--server.port={port}"]
+    command += ["--server.address=127.0.0.1", "--server.headless=true", "--server.fileWatcherType=none"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/_stcore/health")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture
+def exhibit(page: Page, address: str) -> Page:
+    page.goto(address)
+    expect(page.locator(".reading")).to_have_text(COMMITTED)
+    return page
+
+
+def _wait_for(url: str) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up:
+        try:
+            with urlopen(url, timeout=5):
+                return
+        except (URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail("The page did not start.")
+
+
+def _point(page: Page, kind: str, across: float, down: float = 0.5) -> tuple[float, float]:
+    box = page.locator(f"figure.{kind} canvas").bounding_box()
+    assert box
+    return box["x"] + across * box["width"], box["y"] + down * box["height"]
+
+
+def test_hovering_previews_and_leaving_returns(exhibit: Page) -> None:
+    exhibit.mouse.move(*_point(exhibit, "curves", 0.2))
+    expect(exhibit.locator(".reading")).not_to_have_text(COMMITTED)
+    expect(exhibit.locator("h1")).not_to_contain_text("scale 10 ")
+    exhibit.mouse.move(2, 2)
+    expect(exhibit.locator(".reading")).to_have_text(COMMITTED)
+    expect(exhibit.get_by_text("picked None")).to_be_visible()
+
+
+def test_a_click_commits_and_the_cursor_stays_until_the_data_follow(exhibit: Page) -> None:
+    exhibit.mouse.move(*_point(exhibit, "curves", 0.2))
+    expect(exhibit.locator(".reading")).not_to_have_text(COMMITTED)
+    hovered = exhibit.locator(".reading").text_content()
+    exhibit.evaluate(WATCH)
+    exhibit.mouse.down()
+    exhibit.mouse.up()
+    exhibit.mouse.move(2, 2)
+    expect(exhibit.get_by_text(re.compile(r"picked \{'dial': "))).to_be_visible()
+    exhibit.wait_for_timeout(300)
+    assert exhibit.evaluate("shown") == [hovered]
+
+
+def test_arrow_keys_on_the_scrubber_commit_once_they_rest_and_keep_the_focus(exhibit: Page) -> None:
+    scrubber = exhibit.get_by_role("slider", name="Weight scale")
+    scrubber.focus()
+    exhibit.evaluate(WATCH)
+    for _ in range(4):
+        exhibit.keyboard.press("ArrowRight")
+        exhibit.wait_for_timeout(40)
+    expect(exhibit.get_by_text("picked {'dial': 15.8")).to_be_visible()
+    exhibit.wait_for_timeout(300)
+    assert exhibit.evaluate("shown") == ["×10", "×11.2", "×12.6", "×14.1", "×15.8"]
+    expect(scrubber).to_be_focused()
+    expect(scrubber).to_have_attribute("aria-valuetext", "×15.8")
+    expect(exhibit.get_by_role("status").first).to_contain_text("At scale 15.8")
+
+
+def test_escape_returns_to_the_committed_value(exhibit: Page) -> None:
+    exhibit.get_by_role("slider", name="Weight scale").focus()
+    exhibit.mouse.move(*_point(exhibit, "curves", 0.3))
+    exhibit.mouse.down()
+    expect(exhibit.locator(".reading")).not_to_have_text(COMMITTED)
+    exhibit.keyboard.press("Escape")
+    expect(exhibit.locator(".reading")).to_have_text(COMMITTED)
+    exhibit.mouse.up()
+    exhibit.mouse.move(2, 2)
+    expect(exhibit.locator(".reading")).to_have_text(COMMITTED)
+    exhibit.wait_for_timeout(300)
+    expect(exhibit.get_by_text("picked None")).to_be_visible()
+
+
+def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
+    exhibit.mouse.click(*_point(exhibit, "heat", 0.3, 0.1))
+    expect(exhibit.get_by_text(re.compile(r"picked \{'query': 0, 'key': \d\}"))).to_be_visible()
+    exhibit.get_by_role("application", name="Plain").focus()
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("Enter")
+    expect(exhibit.get_by_text(re.compile(r"picked \{'query': 2, 'key': \d\}"))).to_be_visible()
+    exhibit.get_by_role("application", name="Where query 2 looks").focus()
+    for _ in range(8):
+        exhibit.keyboard.press("ArrowRight")
+    exhibit.keyboard.press("Enter")
+    expect(exhibit.get_by_text("picked {'key': 7}")).to_be_visible()
+
+
+def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: Path) -> None:
+    exhibit.locator("figure.curves").hover()
+    with exhibit.expect_download() as download:
+        exhibit.get_by_role("button", name="SVG: Logits grow").click()
+    download.value.save_as(tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert "<polyline" in drawing
+    assert "<image" not in drawing
+    for words in ("Logits grow", "largest |logit|", "Weight scale", "∞", "overflow"):
+        assert words in drawing
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_scrolls_sideways(page: Page, address: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(address)
+    expect(page.locator(".reading")).to_have_text(COMMITTED)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,145 @@
+"""The whole app in a real browser: links, dials, dragging, and what leaves the machine (nothing)."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from qkdemo.web.pages import PAGES
+
+LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
+# A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
+MARK = """() => { const find = (root) => { for (const node of root.querySelectorAll('*')) {
+  if (node.matches('canvas')) return node;
+  const inner = node.shadowRoot && find(node.shadowRoot); if (inner) return inner; } };
+  const canvas = find(document); canvas.dataset.marked ??= window.fresh ?? ''; return canvas.dataset.marked; }"""
+
+
+def path_of(name: str) -> str:
+    return "/" if name == "home" else f"/{name}"
+
+
+def reading(page: Page) -> str:
+    return page.locator(".reading").first.text_content() or ""
+
+
+def settled(page: Page) -> None:
+    page.wait_for_function("document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'")
+
+
+def test_a_deep_link_opened_first_on_a_cold_server_shows_shell_page_and_state(cold_server: str, page: Page) -> None:
+    page.goto(f"{cold_server}/drift?scale=16&variant=rms&seed=7")
+    expect(page.locator(".reading").first).to_have_text("×16")
+    expect(page.get_by_role("link", name="Home")).to_be_visible()
+    expect(page.locator("h1")).to_contain_text("RMSNorm")
+    assert urlsplit(page.url).query == "scale=16&variant=rms&seed=7"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_request_leaves_the_machine(server: str, page: Page, name: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(server + path_of(name))
+    expect(page.locator(".exhibit").first).to_be_visible()
+    settled(page)
+    own = urlsplit(server).netloc
+    assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}
+
+
+def test_a_key_on_the_ordinary_slider_reaches_chart_and_link_and_builds_nothing_anew(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift")
+    expect(page.locator(".reading").first).to_have_text("×8")
+    page.evaluate(f"window.fresh = 'first'; ({MARK})()")
+    page.locator("[data-testid=stSidebar] input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".reading").first).to_have_text("×9")
+    expect(page).to_have_url(re.compile(r"scale=9$"))
+    assert page.evaluate(f"window.fresh = 'second'; ({MARK})()") == "first"
+
+
+def test_dragging_shows_many_states_and_the_link_follows_on_release(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift")
+    expect(page.locator(".reading").first).to_have_text("×8")
+    settled(page)
+    box = page.locator("figure.curves canvas").first.bounding_box()
+    assert box
+    seen = set()
+    for step in range(20):
+        page.mouse.move(box["x"] + box["width"] * (0.2 + 0.02 * step), box["y"] + box["height"] / 2)
+        if step == 1:
+            page.mouse.down()
+        page.wait_for_timeout(40)
+        seen.add((reading(page), page.locator("h1").text_content()))
+    assert len(seen) > 12
+    assert "scale" not in page.url
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"scale="))
+    held = reading(page)
+    settled(page)
+    page.mouse.move(2, 2)
+    assert reading(page) == held
+
+
+def test_going_back_undoes_the_last_change(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift?scale=4")
+    expect(page.locator(".reading").first).to_have_text("×4")
+    page.locator("[data-testid=stSidebar] input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"scale=4\.5$"))
+    page.go_back()
+    expect(page.locator(".reading").first).to_have_text("×4")
+    expect(page.locator("[data-testid=stSidebar]")).to_contain_text("×4")
+
+
+def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift")
+    page.get_by_role("button", name="Start from").click()
+    page.get_by_text("float16 at scale 400").click()
+    expect(page).to_have_url(re.compile(r"scale=400&format=float16"))
+    expect(page.locator("h1")).to_contain_text("undefined")
+
+
+def test_a_door_leads_to_the_lab_with_the_other_dials_hidden(server: str, page: Page) -> None:
+    page.goto(server)
+    page.get_by_role("link", name="Open the drift lab").first.click()
+    expect(page).to_have_url(re.compile(r"/drift\?"))
+    expect(page.locator("[data-testid=stSidebar] input[type=range]")).to_have_count(2)
+    expect(page.locator(".reading").first).to_have_text("×1")
+
+
+def test_the_dials_are_kept_while_another_page_is_visited(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift?scale=2&seed=3")
+    expect(page.locator(".reading").first).to_have_text("×2")
+    page.get_by_role("link", name="Home").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("What happens")
+    page.get_by_role("link", name="Drift", exact=True).click()
+    expect(page.locator(".reading").first).to_have_text("×2")
+    expect(page).to_have_url(re.compile(r"scale=2&seed=3"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_phone_shows_the_page_without_scrolling_sideways(
+    server: str, browser: Browser, name: str, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(server + path_of(name))
+    expect(page.locator(".exhibit").first).to_be_visible()
+    settled(page)
+    widest = page.evaluate(
+        "Math.max(document.scrollingElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
+    )
+    context.close()
+    assert widest == 390
+
+
+def test_the_copied_link_opens_the_same_state(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift?scale=2.5&variant=cosine&temperature=0.05")
+    page.get_by_role("tab", name="Copy link").click()
+    link = page.locator("[data-testid=stCode] code")
+    expect(link).to_contain_text("temperature=0.05")
+    page.goto(link.text_content() or "")
+    expect(page.locator(".reading").first).to_have_text("×2.5")
+    expect(page.locator("h1")).to_contain_text("scaled cosine")

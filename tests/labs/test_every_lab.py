@@ -1,0 +1,135 @@
+"""What every lab owes its visitors, at its ends, in its presets and anywhere between. A new lab is tested by existing."""
+
+import contextlib
+import functools
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qkdemo.__main__ import LABS, main
+from qkdemo.settings import Dials, declarations
+from tests.strategies import ends, settings_of
+
+UNFINISHED = re.compile(r"[{}]|\b(nan|inf|none|null|true|false)\b|  |\n", re.IGNORECASE)
+COUNTS = ("_rows", "_lost")  # how the columns end that count what is not finite
+
+
+def states() -> Iterator[Any]:
+    for word, lab in LABS.items():
+        yield pytest.param(lab, lab.Settings(), id=f"{word}: default")
+        for name, preset in lab.PRESETS.items():
+            yield pytest.param(lab, preset, id=f"{word}: preset {name}")
+        for name, state in ends(lab.Settings):
+            yield pytest.param(lab, state, id=f"{word}: {name}")
+
+
+def forget() -> None:
+    """Empties every cache of ours, so that what is computed again is computed."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("qkdemo."):
+            for entry in vars(module).values():
+                if isinstance(entry, functools._lru_cache_wrapper):
+                    entry.cache_clear()
+
+
+def flags(state: Dials) -> list[str]:
+    """The command line of `state`: every dial that acts in it and differs from the default."""
+    acting = [dial.name for dial in declarations(type(state)) if dial.acts_for(state)]
+    return [f"--{name.replace('_', '-')}={text}" for name, text in state.to_texts().items() if name in acting]
+
+
+def as_json(value: Any) -> Any:
+    """What JSON makes of `value`, with ∞ and NaN as words."""
+    if isinstance(value, dict):
+        return {key: as_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def printed(lab: ModuleType, state: Dials) -> dict[str, Any]:
+    """What the command line prints for `state`, read strictly: JSON knows no NaN."""
+    word = next(word for word, known in LABS.items() if known is lab)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([word, *flags(state), "--json"]) == 0
+    read: dict[str, Any] = json.loads(out.getvalue(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    return read
+
+
+def check(lab: ModuleType, state: Dials) -> None:
+    """Everything that holds for any lab in any state."""
+    report = lab.report(state)
+    for name, rows in report.items():
+        assert rows, f"{name} is empty"
+        assert len({tuple(row) for row in rows}) == 1, f"rows of {name} name different columns"
+        for row in rows:
+            assert_finite_or_counted(row)
+    sentences = lab.explain(lab.run(state))
+    assert sentences
+    for sentence in sentences:
+        assert_sentence(sentence)
+
+
+def assert_finite_or_counted(row: dict[str, Any]) -> None:
+    counted = any(value for key, value in row.items() if key.endswith(COUNTS))
+    for key, value in row.items():
+        assert value is None or isinstance(value, bool | int | float | str), key
+        if isinstance(value, float) and not key.startswith("first_"):  # the first of what never happens is at ∞
+            assert math.isfinite(value) or counted, f"{key} is {value}, and no column counts why"
+
+
+def assert_sentence(sentence: str) -> None:
+    assert not UNFINISHED.search(sentence), sentence
+    assert sentence[0] == sentence[0].upper(), sentence
+    assert sentence[-1] in ".?!", sentence
+
+
+@pytest.mark.parametrize(("lab", "state"), states())
+def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: ModuleType, state: Dials) -> None:
+    check(lab, state)
+    first = as_json(lab.report(state))
+    read = printed(lab, state)
+    assert read.pop("settings") == state.as_dict()
+    assert read == first  # the command line prints the report, whole
+    forget()
+    assert as_json(lab.report(state)) == first
+
+
+@pytest.mark.parametrize(("lab", "state"), states())
+def test_the_program_of_every_state_runs_and_prints(lab: ModuleType, state: Dials) -> None:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(lab.snippet(state), "snippet", "exec"), {"__name__": "__main__"})
+    assert out.getvalue().strip()
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_lab_keeps_its_promises_between_its_ends(lab: ModuleType, data: st.DataObject) -> None:
+    check(lab, data.draw(settings_of(lab.Settings)))
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+def test_a_lab_says_what_it_is_and_labels_every_dial(lab: ModuleType) -> None:
+    assert lab.__doc__
+    assert lab.__doc__.splitlines()[0].endswith("?")  # a lab is one question
+    for dial in declarations(lab.Settings):
+        assert dial.label, dial.name
+        assert dial.help, dial.name
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+def test_presets_are_settings_that_a_link_restores(lab: ModuleType) -> None:
+    for preset in lab.PRESETS.values():
+        assert lab.Settings.from_texts(preset.to_texts()) == (preset, [])

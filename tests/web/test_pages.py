@@ -1,0 +1,135 @@
+"""Every page, over the whole range of every dial, and under any link."""
+
+import string
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qkdemo.settings import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.web.pages import PAGES
+from tests.strategies import settings_of
+from tests.web.visit import LABS, complaints, link_of, visit, widget_of
+
+EVERY_DIAL = [
+    pytest.param(page, dial, id=f"{page}-{dial.name}")
+    for page, lab in LABS.items()
+    for dial in declarations(lab.Settings)
+]
+
+
+def both_ends(dial: Declaration) -> list[Value]:
+    match dial.kind:
+        case Switch():
+            return [True, False]
+        case Choice():
+            return list(dial.allowed_words())
+        case Dial(low=low, high=high):
+            return [int(x) if dial.whole else float(x) for x in (low, high)]
+
+
+def state_in_which_it_acts(dial: Declaration) -> dict[str, str]:
+    if dial.kind.only_for is None:
+        return {}
+    other, words = dial.kind.only_for
+    return {other: str(words[0])}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_without_a_word_of_complaint(page: str) -> None:
+    app = visit(page)
+    assert not app.exception
+    assert not complaints(app)
+
+
+@pytest.mark.parametrize(("page", "dial"), EVERY_DIAL)
+def test_a_dial_turns_to_both_ends_and_the_link_follows(page: str, dial: Declaration) -> None:
+    app = visit(page, state_in_which_it_acts(dial))
+    for value in both_ends(dial):
+        widget_of(app, page, dial).set_value(value)
+        app.run()
+        assert not app.exception
+        assert link_of(app).get(dial.name, dial.write(dial.default)) == dial.write(value)
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_all_dials_at_an_end_together(page: str) -> None:
+    for end in (0, -1):
+        link = {dial.name: dial.write(both_ends(dial)[end]) for dial in declarations(LABS[page].Settings)}
+        app = visit(page, link)
+        assert not app.exception
+        assert not complaints(app)
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_a_link_restores_any_state_to_the_last_dial(page: str) -> None:
+    @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+    @given(settings_of(LABS[page].Settings, n_keys=16, d_head=16))
+    def restores(state) -> None:
+        app = visit(page, state.to_texts(defaults=True))
+        assert not app.exception
+        assert not complaints(app)
+        assert link_of(app) == state.to_texts()
+
+    restores()
+
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        ["nan", "inf", "-1", "1e999", "0", "", "<script>", "64&d_head=128", "99999999", "٣", "None", "[](x)"]
+    ),
+    st.text(max_size=20),
+    st.floats().map(str),
+)
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_no_link_breaks_a_page_and_every_correction_is_said(page: str) -> None:
+    names = [dial.name for dial in declarations(LABS[page].Settings)]
+
+    @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.dictionaries(st.sampled_from([*names, "hide", "preset", "kale"]), HOSTILE, max_size=6))
+    def survives(link: dict[str, str]) -> None:
+        app = visit(page, link)
+        assert not app.exception
+        corrected = link_of(app)
+        again = visit(page, corrected)
+        assert not complaints(again)
+        mended = any(
+            name in names and corrected.get(name) != text for name, text in link.items() if text in ("nan", "<script>")
+        )
+        assert not mended or complaints(app)
+
+    survives()
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_every_preset_opens_from_the_menu_and_from_a_link(page: str) -> None:
+    lab = LABS[page]
+    for name, preset in lab.PRESETS.items():
+        app = visit(page, {"preset": name})
+        assert not app.exception
+        assert not complaints(app)
+        assert link_of(app) == preset.to_texts()
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_hidden_dials_are_not_drawn_but_keep_their_value(page: str) -> None:
+    dials = declarations(LABS[page].Settings)
+    first = next(dial for dial in dials if isinstance(dial.kind, Dial) and not dial.kind.only_for)
+    value = first.write(both_ends(first)[0])
+    app = visit(page, {first.name: value, "hide": first.name})
+    assert link_of(app) == {first.name: value, "hide": first.name}
+    with pytest.raises(KeyError):
+        widget_of(app, page, first)
+
+
+def test_a_long_wrong_link_gets_one_message() -> None:
+    app = visit("drift", {f"{letter}{i}": "1" for letter in string.ascii_lowercase for i in range(9)})
+    assert len(app.warning) == 1
+    assert len(complaints(app)[0].splitlines()) < 15
+
+
+def test_what_a_stranger_wrote_into_a_link_is_shown_as_text() -> None:
+    app = visit("drift", {"variant": "[here](http://evil)"})
+    assert "\\[here\\]\\(http\\:" in app.warning[0].value
