@@ -52,10 +52,10 @@ class Groups:
         return tuple(part for part in ((cut, plain), (stop - cut, sphere)) if part[0])
 
 
-def by_rows(parts: Sequence[Part], *tensors: Tensor) -> Tensor:
-    """Each part's function of its rows of the tensors; no copy if there is one part."""
+def by_rows(parts: Sequence[Part], *tensors: Tensor, dim: int = 0) -> Tensor:
+    """Each part's function of its rows of the tensors, along `dim`; no copy if there is one part."""
     if len(parts) == 1:
         return parts[0][1](*tensors)
     sizes = [size for size, _ in parts]
-    pieces = zip(*(tensor.split(sizes) for tensor in tensors), strict=True)
-    return torch.cat([function(*piece) for (_, function), piece in zip(parts, pieces, strict=True)])
+    pieces = zip(*(tensor.split_with_sizes(sizes, dim) for tensor in tensors), strict=True)
+    return torch.cat([function(*piece) for (_, function), piece in zip(parts, pieces, strict=True)], dim)

@@ -5,14 +5,13 @@
 
 Pre-norm blocks without biases (LayerNorm with a gain), learned positions, ReLU, an untied head. Every run has its
 own weights: what is a matrix product for one run is a batched one here, so that no run sees another's numbers.
-Gains are folded into the matrices behind them, and the factor of the logits into q: both are smaller.
+Gains are folded into the matrices behind them, which are smaller than what flows through them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import torch
 from jaxtyping import Float, Int
@@ -21,10 +20,9 @@ from torch.nn import functional
 
 from qkdemo.attention import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
+from qkdemo.training.kernels import Cap, causal_attention, layer_norm
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
-from qkdemo.training.remedies import block_matrices, logits, power_vectors_of, reparametrised
-
-NORM_EPSILON: Final = 1e-5  # torch.nn.LayerNorm
+from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +31,8 @@ class Setup:
 
     shape: Shape
     groups: Groups
-    hidden: Float[Tensor, "queries keys"]  # 0 where a query sees a key, −∞ where not
-    softcap: Float[Tensor, "runs"]
+    hidden: Float[Tensor, "queries keys"]  # 0 where a query sees a key, `HIDDEN` elsewhere
+    cap: Cap | None
     power_vectors: Float[Tensor, "runs entries"]
     first_counted: int  # outputs are formed from this position on
 
@@ -43,7 +41,7 @@ class Setup:
 class Attention:
     """One layer's attention."""
 
-    logits: Float[Tensor, "runs batch heads queries keys"]  # before the mask
+    logits: Float[Tensor, "runs batch heads queries keys"]  # with `hidden` added
     weights: Float[Tensor, "runs batch heads queries keys"]
     qkv: Float[Tensor, "runs d_model columns"]  # the weights that made q, k and v
 
@@ -91,7 +89,7 @@ def _of_layer(leaves: Mapping[str, Tensor], layer: int, setup: Setup) -> dict[st
         return own
     vectors = power_vectors_of(setup.power_vectors[rows], setup.shape)[6 * layer : 6 * layer + 6]
     gains, count = own["sigma_gain"], rows.stop
-    of_rows = {name: own[name].split([count, len(gains) - count])[0] for name in MATRICES}
+    of_rows = {name: own[name].split_with_sizes([count, len(gains) - count])[0] for name in MATRICES}
     matrices = block_matrices(of_rows, setup.shape)
     divided = [reparametrised(w, gains[rows, at], u) for at, (w, u) in enumerate(zip(matrices, vectors, strict=True))]
     new = {"qkv": torch.cat(divided[:3], dim=-1), "out": divided[3], "up": divided[4], "down": divided[5]}
@@ -105,13 +103,9 @@ def _product(x: Tensor, matrix: Tensor) -> Tensor:
 
 def _entering(x: Tensor, gain: Tensor, matrix: Tensor, groups: Groups) -> Tensor:
     """The first product of a block, of LayerNorm with gain; in nGPT of the hidden state as it is."""
-    x = by_rows(groups.of_sphere(_layer_norm, lambda x: x), x)
+    x = by_rows(groups.of_sphere(layer_norm, lambda x: x), x)
     matrix = by_rows(groups.of_sphere(lambda w, gain: w * gain, lambda w, gain: w), matrix, gain[:, :, None])
     return _product(x, matrix)
-
-
-def _layer_norm(x: Tensor) -> Tensor:
-    return functional.layer_norm(x, x.shape[-1:], eps=NORM_EPSILON)
 
 
 def _joined(x: Tensor, block: Tensor, alpha: Tensor, groups: Groups) -> Tensor:
@@ -132,21 +126,23 @@ def _mlp(up: Tensor, own: Mapping[str, Tensor], groups: Groups) -> Tensor:
 
 def _attend(made: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
     """`made` holds q, k and v of every position side by side."""
-    q, k, v = _heads(made, setup.shape)
+    qk, v = _heads(made, setup.shape)
     parts = [
-        (rows.stop - rows.start, partial(logits, remedy=remedy, parameters=remedy.parameters(own, rows, cap)))
+        (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
         for remedy, rows in setup.groups.formed_alike
-        for cap in (setup.softcap[rows],)
     ]
-    formed = by_rows(parts, q, k)
-    weights = (formed + setup.hidden).softmax(-1)
-    mixed = _product((weights @ v).transpose(2, 3).flatten(3), own["out"])
-    return mixed, Attention(logits=formed.detach(), weights=weights.detach(), qkv=own["qkv"].detach())
+    q, k = by_rows(parts, qk, dim=1).unbind(0)
+    mixed, logits, weights = causal_attention(q, k, v, setup.hidden, setup.cap)
+    mixed = _product(mixed.transpose(2, 3).flatten(3), own["out"])
+    return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
 
 
-def _heads(made: Tensor, shape: Shape) -> Sequence[Tensor]:
-    """[runs, batch, positions, columns] → q, k and v, each [runs, batch, heads, positions, d_head]."""
+def _heads(made: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """[runs, batch, positions, columns] → q and k, [2, runs, batch, heads, positions, d_head], and v, likewise."""
     if shape.n_kv_heads == shape.n_heads:
-        return made.unflatten(-1, (3, shape.n_heads, shape.d_head)).permute(3, 0, 1, 4, 2, 5).contiguous().unbind(0)
-    q, k, v = made.unflatten(-1, (-1, shape.d_head)).transpose(2, 3).split([shape.n_heads, 1, 1], dim=2)
-    return q, k.expand_as(q), v.expand_as(q)
+        by_part = made.view(*made.shape[:3], 3, shape.n_heads, shape.d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
+        qk, v = by_part.split_with_sizes([2, 1])
+        return qk, v[0]
+    by_head = made.view(*made.shape[:3], -1, shape.d_head).transpose(2, 3)
+    q, k, v = by_head.split_with_sizes([shape.n_heads, 1, 1], dim=2)
+    return torch.stack([q, k.expand_as(q)]), v.expand_as(q)

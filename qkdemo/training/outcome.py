@@ -15,8 +15,8 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.settings import Settings
+from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import Telemetry
 
 OutcomeWord: TypeAlias = Literal["solved", "partly", "failed"]

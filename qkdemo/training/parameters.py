@@ -161,7 +161,11 @@ def initial(settings: Settings) -> Float[Tensor, "parameters"]:
         elif leaf.name.endswith(".qkv"):
             parts = [
                 _xavier(generator, shape.d_model, size) * scale
-                for size, scale in ((shape.d_model, settings.qk_start), (shape.d_kv, settings.qk_start), (shape.d_kv, 1))
+                for size, scale in (
+                    (shape.d_model, settings.qk_start),
+                    (shape.d_kv, settings.qk_start),
+                    (shape.d_kv, 1),
+                )
             ]
             row.append(np.concatenate(parts, axis=1).ravel())
         elif leaf.name in ("embedding", "position", "head"):
@@ -171,7 +175,9 @@ def initial(settings: Settings) -> Float[Tensor, "parameters"]:
     return torch.from_numpy(np.concatenate(row)).float()
 
 
-def _xavier(generator: np.random.Generator, inputs: int, outputs: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+def _xavier(
+    generator: np.random.Generator, inputs: int, outputs: int
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
     return generator.standard_normal((inputs, outputs)) * xavier_deviation(inputs, outputs)
 
 

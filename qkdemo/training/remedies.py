@@ -1,7 +1,7 @@
 """What is done about growing queries and keys: one entry per remedy, each saying what it acts on.
 
 * `REMEDIES`: word → `Remedy`, in the order in which runs stand in a batch;
-* `logits(q, k, ...)`: attention logits of runs that form them alike, by `qkdemo.attention`;
+* `normalised(qk, ...)`: q and k as they enter their product, by `qkdemo.attention`;
 * `reparametrised(...)`: σReparam's weights; `clip_heads`: QK-clip; `scale_rates`, `rates_by_norm`: learning rates of
   W_q and W_k; `to_sphere`: nGPT's weights.
 
@@ -17,15 +17,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, VariantWord, l2_normalise
+from qkdemo.attention import VARIANTS, Number, Parameters, VariantWord, l2_normalise
 from qkdemo.numerics import exact
-from qkdemo.training.parameters import Shape, columns, power_sizes, xavier_deviation
+from qkdemo.training.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
 
 Leaves: TypeAlias = Mapping[str, Tensor]  # of one layer, by their names without it
-Former: TypeAlias = Callable[[Leaves, slice, Tensor], Parameters]  # leaves, rows, softcap of those rows
+Former: TypeAlias = Callable[[Leaves, slice], Parameters]
 
 _SPHERE_AXES: Final = {"embedding": -1, "head": -2, "position": -1, "qkv": -2, "out": -1, "up": -2, "down": -1}
+_EACH_OTHER: Final[tuple[tuple[Part, Part], ...]] = (("q", "k"), ("k", "q"))
 _SMALLEST_NORM: Final = 1e-12
 
 
@@ -35,25 +36,29 @@ class Remedy:
 
     word: RemedyWord
     forms: VariantWord = "none"
-    parameters: Former = lambda leaves, rows, cap: Parameters()
+    parameters: Former = lambda leaves, rows: Parameters()
     reparametrises: bool = False  # every block matrix W becomes γ · W / σ(W)
     on_sphere: bool = False  # hidden states and weights of unit length
     clips: bool = False  # rescales W_q and W_k after the step
+    caps: bool = False  # c · tanh(s/c)
     rates: Callable[[Tensor, Tensor, Shape, Tensor], None] | None = None  # scale of the rates, qkv, shape, factor
 
 
-def logits(
-    q: Float[Tensor, "runs batch heads queries d_head"],
-    k: Float[Tensor, "runs batch heads keys d_head"],
-    *,
-    remedy: Remedy,
-    parameters: Parameters,
-) -> Float[Tensor, "runs batch heads queries keys"]:
-    """Logits before the mask: `qkdemo.attention.scores`, but with the factor on q, which is smaller than q·k."""
+def normalised(
+    qk: Float[Tensor, "2 runs batch heads positions d_head"], *, remedy: Remedy, parameters: Parameters
+) -> Float[Tensor, "2 runs batch heads positions d_head"]:
+    """q and k so that q·k/√d_head are the logits of `qkdemo.attention.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
-    q = variant.normalise(q, parameters.gamma_q, exact) * variant.factor(parameters, q.shape[-1])
-    raw = q @ variant.normalise(k, parameters.gamma_k, exact).mT
-    return parameters.softcap * torch.tanh(raw / parameters.softcap) if variant.capped else raw
+    normal = variant.normalise(qk, _stacked(parameters.gamma_q, parameters.gamma_k), exact)
+    factor = variant.factor(parameters, qk.shape[-1])
+    if isinstance(factor, float):  # 1/√d_head itself
+        return normal
+    return normal * _stacked(factor * math.sqrt(qk.shape[-1]), torch.ones_like(factor))
+
+
+def _stacked(q: Number, k: Number) -> Number:
+    """One multiplier for q and one for k; plain numbers are the same for both."""
+    return torch.stack([q, k]) if isinstance(q, Tensor) and isinstance(k, Tensor) else q
 
 
 def reparametrised(
@@ -128,17 +133,18 @@ def rates_by_norm(
     Source: Anson & Aitchison 2025, "Controlling changes to attention logits" (QuacK). The norm (Frobenius, per head)
     and the constant (so that a fresh model has the base rate) are this project's choice.
     """
-    for mine, other in (("q", "k"), ("k", "q")):
-        weights = qkv[..., columns(shape, other)]  # type: ignore[arg-type]
+    for mine, other in _EACH_OTHER:
+        weights = qkv[..., columns(shape, other)]
         fresh = xavier_deviation(shape.d_model, weights.shape[-1]) * math.sqrt(shape.d_model * shape.d_head)
-        by_head = weights.unflatten(-1, (-1, shape.d_head)).square().sum((1, 3))  # [runs, heads of the other]
-        mine_heads = shape.n_heads if mine == "q" else shape.n_kv_heads
-        if by_head.shape[1] < mine_heads:
-            by_head = by_head.expand(-1, mine_heads)
-        elif by_head.shape[1] > mine_heads:
+        by_head = weights.reshape(*weights.shape[:2], -1, shape.d_head).square().sum((1, 3))
+        if by_head.shape[1] > _n_heads(shape, mine):
             by_head = by_head.mean(1, keepdim=True)
-        rate = fresh / by_head.sqrt().clamp_min(_SMALLEST_NORM)
-        rates[..., columns(shape, mine)] = rate.repeat_interleave(shape.d_head, dim=-1)[:, None, :]  # type: ignore[arg-type]
+        rate = (fresh / by_head.sqrt().clamp_min(_SMALLEST_NORM)).expand(-1, _n_heads(shape, mine))
+        rates[..., columns(shape, mine)] = rate.repeat_interleave(shape.d_head, dim=-1)[:, None, :]
+
+
+def _n_heads(shape: Shape, part: Part) -> int:
+    return shape.n_heads if part == "q" else shape.n_kv_heads
 
 
 def to_sphere(leaves: Leaves) -> None:
@@ -154,7 +160,7 @@ def to_sphere(leaves: Leaves) -> None:
 
 def power_vectors_of(flat: Float[Tensor, "runs entries"], shape: Shape) -> list[Tensor]:
     """The power vector of every block matrix, layer by layer, as views."""
-    return list(flat.split(power_sizes(shape), dim=1))
+    return list(flat.split_with_sizes(power_sizes(shape), dim=1))
 
 
 def factor_of(settings: Settings) -> float:
@@ -162,24 +168,20 @@ def factor_of(settings: Settings) -> float:
     return settings.qk_lr_factor
 
 
-def _gains(leaves: Leaves, rows: slice, cap: Tensor) -> Parameters:
+def _gains(leaves: Leaves, rows: slice) -> Parameters:
     gamma_q, gamma_k = (leaves[name][rows, None, None, None, :] for name in ("gamma_q", "gamma_k"))
     return Parameters(gamma_q=gamma_q, gamma_k=gamma_k)
 
 
-def _scale(leaves: Leaves, rows: slice, cap: Tensor) -> Parameters:
+def _scale(leaves: Leaves, rows: slice) -> Parameters:
     return Parameters(g=leaves["g"][rows, None, :, None, None])
 
 
-def _temperature(leaves: Leaves, rows: slice, cap: Tensor) -> Parameters:
+def _temperature(leaves: Leaves, rows: slice) -> Parameters:
     return Parameters(temperature=torch.exp(-leaves["log_scale"][rows, None, :, None, None]))
 
 
-def _cap(leaves: Leaves, rows: slice, cap: Tensor) -> Parameters:
-    return Parameters(softcap=cap[:, None, None, None, None])
-
-
-def _sphere_gains(leaves: Leaves, rows: slice, cap: Tensor) -> Parameters:
+def _sphere_gains(leaves: Leaves, rows: slice) -> Parameters:
     """One gain s for q and for k, per head and channel; √d_head · q̂ · k̂ · s² is RMSNorm's logit with γ = s.
 
     The parameter starts at 1/√d_model and stands for s = 1.
@@ -201,7 +203,7 @@ REMEDIES: Final[dict[RemedyWord, Remedy]] = {
         Remedy("rms", "rms", _gains),
         Remedy("layernorm", "layernorm", _gains),
         Remedy("cosine", "cosine", _temperature),
-        Remedy("softcap", "softcap", _cap),
+        Remedy("softcap", caps=True),
         Remedy("ngpt", "rms", _sphere_gains, on_sphere=True),
     )
 }

@@ -18,8 +18,7 @@ from qkdemo.training.schedule import ScheduleWord
 from qkdemo.training.tasks import TaskWord, text_digest
 
 RemedyWord: TypeAlias = Literal[
-    *("none", "l2", "rms", "layernorm", "cosine", "softcap"),
-    *("sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"),
+    "none", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
 ]
 
 ENGINE: Final = "1"
@@ -61,8 +60,10 @@ class Settings(Dials):
 
 # What the first weights, the batches or the shapes of the tensors depend on.
 RESTARTS: Final = frozenset(
-    ("task", "temperature", "gamma", "qk_start", "n_layers", "n_heads", "d_head", "shared_keys", "n_keys", "batch")
-    + ("forward_format", "seed", "device")
+    {
+        *("task", "temperature", "gamma", "qk_start", "n_layers", "n_heads", "d_head", "shared_keys", "n_keys"),
+        *("batch", "forward_format", "seed", "device"),
+    }
 )
 # What runs that train together must share: the shapes, and where and how the arithmetic runs.
 SHARED: Final = RESTARTS - {"temperature", "gamma", "qk_start", "seed"}

@@ -35,7 +35,9 @@ class Telemetry:
     spectral_q: NDArray[np.float32]  # the largest singular value of W_q, largest over layers
     spectral_k: NDArray[np.float32]
     learning_rate: NDArray[np.float32]
-    maps: NDArray[np.float16]  # [steps, runs, layers, heads, queries, keys] weights in the batch's first sequence
+    maps: NDArray[
+        np.float16
+    ]  # [steps, runs, layers, heads, queries, keys] weights in the batch's first sequence; no layers if not asked for
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -94,15 +96,14 @@ _QK: Final[tuple[Part, ...]] = ("q", "k")
 def largest_size(
     logits: Float[Tensor, "runs batch heads queries keys"], hidden: Float[Tensor, "queries keys"]
 ) -> Float[Tensor, "runs"]:
-    """Largest |logit| over visible keys; ∞ if one is not finite."""
-    return (logits.float().abs() + hidden).amax((1, 2, 3, 4)).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    """Largest |logit| over visible keys; `hidden` has been added to the logits. ∞ if one is not finite."""
+    sizes = logits.float().abs().add_(2 * hidden)  # far below 0 where hidden
+    return sizes.amax((1, 2, 3, 4)).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
-def largest_by_head(
-    logits: Float[Tensor, "runs batch heads queries keys"], hidden: Float[Tensor, "queries keys"]
-) -> Float[Tensor, "runs heads"]:
+def largest_by_head(logits: Float[Tensor, "runs batch heads queries keys"]) -> Float[Tensor, "runs heads"]:
     """The largest logit of each head over visible keys, with its sign."""
-    return (logits.float() + hidden).amax((1, 3, 4))
+    return logits.float().amax((1, 3, 4))
 
 
 def spectral_norm(matrices: Float[Tensor, "*batch inputs outputs"]) -> Float[Tensor, "*batch"]:
@@ -120,7 +121,8 @@ def spectral_norm(matrices: Float[Tensor, "*batch inputs outputs"]) -> Float[Ten
     leading = power.diagonal(dim1=-2, dim2=-1).argmax(-1)[..., None, None]
     direction = power.gather(-1, leading.expand(*power.shape[:-1], 1))
     direction = direction / torch.linalg.vector_norm(direction, dim=-2, keepdim=True).clamp_min(_TINY)
-    return torch.linalg.vector_norm(matrices @ direction, dim=(-2, -1))
+    norm: Tensor = torch.linalg.vector_norm(matrices @ direction, dim=(-2, -1))
+    return norm
 
 
 _TINY: Final = 1e-30

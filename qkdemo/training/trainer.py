@@ -21,9 +21,10 @@ from qkdemo.strings import say
 from qkdemo.training import telemetry
 from qkdemo.training.formats import forward_in
 from qkdemo.training.groups import Groups
+from qkdemo.training.kernels import HIDDEN, Cap
 from qkdemo.training.model import Attention, Setup, forward, losses
 from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
-from qkdemo.training.parameters import initial, layout, n_parameters, power_vectors, shape_of, views
+from qkdemo.training.parameters import initial, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.remedies import (
     REMEDIES,
     block_matrices,
@@ -66,17 +67,18 @@ class State:
 
 
 class Trainer:
-    """Trains `runs` together, from `state` or afresh. Results come in the order of `runs`.
+    """Trains `runs` together, from `state` or afresh. Results come in the order of `runs`; attention maps if asked.
 
     Raises SettingsError if the runs cannot share a batch.
     """
 
-    def __init__(self, runs: Sequence[Settings], state: State | None = None) -> None:
+    def __init__(self, runs: Sequence[Settings], state: State | None = None, *, maps: bool = True) -> None:
         _refuse_strangers(runs)
         words = list(REMEDIES)
         self._order = sorted(range(len(runs)), key=lambda at: words.index(runs[at].variant))
         self._place = [self._order.index(at) for at in range(len(runs))]
         self._runs = [runs[at] for at in self._order]
+        self._maps = maps
         self._device = torch.device(runs[0].device)
         self._task = TASKS[runs[0].task]
         self._shape = shape_of(runs[0])
@@ -91,14 +93,11 @@ class Trainer:
             self._onto_sphere()
         self._leaves = {name: view.detach().requires_grad_() for name, view in self._named.items()}
         self._zeros = [torch.zeros_like(view).flatten(1) for view in self._named.values()]
-        self._decays = torch.cat(
-            [torch.full((leaf.stop - leaf.start,), float(leaf.decays)) for leaf in layout(self._shape)]
-        ).to(self._device)
         self._setup = Setup(
             shape=self._shape,
             groups=self._groups,
-            hidden=torch.zeros(()).masked_fill(~causal_mask(runs[0].n_keys), -torch.inf).to(self._device),
-            softcap=torch.tensor([run.softcap for run in self._runs], device=self._device),
+            hidden=torch.zeros(()).masked_fill(~causal_mask(runs[0].n_keys), HIDDEN).to(self._device),
+            cap=self._cap(),
             power_vectors=self._vectors,
             first_counted=self._task.first_counted(runs[0].n_keys),
         )
@@ -118,6 +117,13 @@ class Trainer:
         }
         return Telemetry(first_step=first, **arrays)
 
+    def _cap(self) -> Cap | None:
+        for remedy, rows in self._groups.slices:
+            if remedy.caps:
+                at = torch.tensor([run.softcap for run in self._runs[rows]], device=self._device)
+                return Cap(rows, at[:, None, None, None, None])
+        return None
+
     def _one_step(self) -> dict[str, Tensor]:
         self.step += 1
         rates = torch.tensor([learning_rate(self.step, run) for run in self._runs], device=self._device)[:, None]
@@ -130,14 +136,13 @@ class Trainer:
             self._gradients,
             (self._first, self._second),
             self._scaled(rates),
-            self._decays,
             self._hyper,
             self.step,
         )
         self._clip_heads(layers)
         self._onto_sphere()
-        maps = torch.stack([layer.weights[:, 0] for layer in layers], dim=1).to(torch.float16)
-        return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps}
+        maps = torch.stack([layer.weights[:, 0] for layer in layers], dim=1)[:, : None if self._maps else 0]
+        return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps.half()}
 
     def _loss_and_gradients(self) -> tuple[Tensor, list[Attention]]:
         tokens, targets, counted = self._batch()
@@ -145,7 +150,7 @@ class Trainer:
             outputs, layers = forward(self._leaves, tokens, self._setup)
         loss, z_loss = losses(outputs.float(), targets, counted)
         total = (loss + self._hyper.z_loss * z_loss).sum()
-        gradients = torch.autograd.grad(total, list(self._leaves.values()), allow_unused=True)
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(total, list(self._leaves.values()), allow_unused=True)
         flat = [
             zeros if gradient is None else gradient.flatten(1)
             for gradient, zeros in zip(gradients, self._zeros, strict=True)
@@ -171,7 +176,7 @@ class Trainer:
 
     def _scaled(self, rates: Tensor) -> Tensor:
         """Every parameter's rate, if a remedy scales some of them; else the runs' rates as they are."""
-        scaling = [(remedy, rows) for remedy, rows in self._groups.slices if remedy.rates]
+        scaling = [(remedy, rows) for remedy, rows in self._groups.slices if remedy.rates is not None]
         if not scaling:
             return rates
         scaled = rates.repeat(1, n_parameters(self._shape))
@@ -190,7 +195,7 @@ class Trainer:
             if remedy.clips:
                 thresholds = torch.tensor([run.clip_threshold for run in self._runs[rows]], device=self._device)
                 for layer, attention in enumerate(layers):
-                    largest = telemetry.largest_by_head(attention.logits[rows], self._setup.hidden)
+                    largest = telemetry.largest_by_head(attention.logits[rows])
                     clip_heads(self._named[f"{layer}.qkv"][rows], largest, thresholds[:, None], self._shape)
 
     def _onto_sphere(self) -> None:
