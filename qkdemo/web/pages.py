@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from qkdemo.labs import drift
+from qkdemo.training import twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -34,5 +35,6 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
+        Entry("training", ":material/model_training:", twins),
     )
 }

@@ -48,6 +48,7 @@ export function live(pen, box, scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const grid = gridOf(box, scene);
   const codes = sweep.list(panel.column, row);
+  if (!codes) return;
   pen.cells(grid.x, grid.y, grid.side, panel.columns, codes, inksFor(theme, panel.role));
   for (let i = 1; i < panel.columns; i++) seam(pen, grid.x + i * grid.side, grid.y, 0, grid.h, theme);
   for (let i = 1; i < panel.rows; i++) seam(pen, grid.x, grid.y + i * grid.side, grid.w, 0, theme);
