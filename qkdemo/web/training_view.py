@@ -30,7 +30,7 @@ from qkdemo.training.twins import AS_FAST_AS_IT_GOES, Settings, counted, finding
 View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
 _WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
-_TEXTS: Final = ("loss", "max_abs_logit", "entropy_fraction", "softmax_slope")  # tiles
+_TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
 _WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "waiting")
 _MOST_LOGIT: Final = 12  # decades above 1 that an axis may reach
 _TICKS: Final = 6
@@ -96,29 +96,24 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
     marks = [{"x": leg.after, "label": say("training.forked", step=leg.after), "role": "other"} for leg in plan.legs[1:]]
     layer, head = shown_head(settings)
 
-    def curve(name: str, y: View, wide: int, lines: Sequence[View] | None = None) -> View:
+    def curve(name: str, y: View) -> View:
         return {
             "kind": "curves",
             "title": say(f"training.panel.{name}"),
             "subtitle": say(f"training.axis.{name}"),
-            "wide": wide,
+            "wide": 6,
             "x": x,
             "y": y,
-            "lines": list(lines if lines is not None else _lines(plan, name, names)),
+            "lines": _lines(plan, name, names),
             "marks": marks,
         }
 
     chance = task.chance()
-    loss = curve("loss", {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks(), "grows": True}, 6)
+    loss = curve("loss", {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks(), "grows": True})
     loss["levels"] = [{"y": chance, "label": say("training.chance", chance=written(chance, 3))}]
-    logit = curve("max_abs_logit", _log_axis(0, 3), 6)
+    logit = curve("max_abs_logit", _log_axis(0, 3))
     logit["levels"] = [{"y": 100.0, "label": say("training.warning")}]
     slope = {"log": False, "domain": [0, 0.25 / math.log2(n)], "ticks": _tenths(), "grows": True}
-    norms = [
-        {"role": role, "column": f"{role}.spectral_{part}", "label": f"{name} {letter}"}
-        for role, name in zip(ROLES, names, strict=True)
-        for part, letter in (("q", "W_q"), ("k", "W_k"))
-    ]
     share = {"log": False, "domain": [0, 1], "ticks": [[0, "0"], [0.5, written(0.5)], [1, "1"]]}
     heats = [
         {
@@ -153,11 +148,12 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         "panels": [
             loss,
             logit,
-            curve("softmax_slope", slope, 6),
+            curve("softmax_slope", slope),
             *heats,
-            curve("entropy_fraction", share, 4),
-            curve("gradient_norm", _log_axis(-2, 2), 4),
-            curve("spectral", _log_axis(0, 2), 4, norms),
+            curve("entropy_fraction", share),
+            curve("gradient_norm", _log_axis(-2, 2)),
+            curve("spectral_q", _log_axis(0, 2)),
+            curve("spectral_k", _log_axis(0, 2)),
         ],
         "words": {name: say(f"exhibit.{name}") for name in _WORDS} | {"hint": say("training.hint")},
         "alt": alt,
