@@ -5,9 +5,11 @@ A wrong word or value ends with exit code 2 and one line on stderr that says wha
 """
 
 import argparse
+import io
 import itertools
 import json
 import math
+import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
@@ -186,5 +188,19 @@ def _cell(value: Any) -> str:
     return written(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
+def _from_a_shell() -> int:
+    """`main`, in a terminal or a pipe of any encoding, whose reader may leave early."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # numbers are written with ·, − and ∞
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # … | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
+        return 0
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_from_a_shell())

@@ -19,7 +19,7 @@ class Measures:
     """Read off the logits of all heads of one attention layer; one entry per batch element."""
 
     max_abs_logit: Float[Tensor, "*batch"]  # over visible keys; ∞ if one overflowed
-    top_weight: Float[Tensor, "*batch"]  # the largest attention weight in rows that see two keys or more
+    top_weight: Float[Tensor, "*batch"]  # the largest in rows that see two keys or more; in all if none does
     entropy: Float[Tensor, "*batch"]  # nats, mean over rows
     entropy_fraction: Float[Tensor, "*batch"]  # of ln(visible keys), mean over rows that see two keys or more
     softmax_slope: Float[Tensor, "*batch"]  # mean of p(1 − p) over visible keys

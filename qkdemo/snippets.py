@@ -101,12 +101,13 @@ def normalise(x):
 logits = logits.double()
 p = torch.softmax(logits.masked_fill(~visible, -torch.inf), -1)
 rows = p.isfinite().all(-1)  # a row whose largest logit is infinite has no softmax
+telling = rows & (visible.sum(-1) > 1)  # where one key is seen, its weight is 1 whatever the logit
 size = logits[visible].abs()
 size = size[~size.isnan()]
 measures = {{"max_abs_logit": size.max().item()}} if len(size) else {{}}
 if rows.any():
     measures |= {{
-        "top_weight": p[rows & (visible.sum(-1) > 1)].max().item(),
+        "top_weight": p[telling if telling.any() else rows].max().item(),
         "entropy": torch.special.entr(p).sum(-1)[rows].mean().item(),
         "softmax_slope": (p * (1 - p))[visible & rows[..., None]].mean().item(),
     }}

@@ -327,6 +327,14 @@ def test_the_first_causal_row_counts_for_entropy_and_not_for_its_fraction() -> N
     assert got.entropy.item() == pytest.approx((math.log(2) + math.log(3)) / 3, rel=1e-14)
 
 
+def test_the_first_causal_row_is_no_largest_weight_while_another_row_can_choose() -> None:
+    even = attend(torch.zeros(1, 3, 3, dtype=torch.float64), causal_mask(3))[1]
+    assert even.top_weight.item() == pytest.approx(0.5, rel=1e-15)
+    undefined = torch.tensor([[[0.0, 0.0], [INF, 0.0]]], dtype=torch.float64)
+    assert attend(undefined, causal_mask(2))[1].top_weight.item() == 1  # nothing else is left
+    assert attend(undefined.flip(-2), causal_mask(2).flip(-2))[1].top_weight.item() == 1
+
+
 def test_a_masked_key_that_overflowed_is_not_seen() -> None:
     """A cure that writes 0 for −∞ would hand it nearly all the weight."""
     weights, got = attend(rows([-40.0, -INF], [-40.0, -40.0]), torch.tensor([[True, False], [True, True]]))

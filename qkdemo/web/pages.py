@@ -16,11 +16,12 @@ FOLDER: Final = Path(__file__).parents[2] / "pages"
 
 @dataclass(frozen=True)
 class Entry:
-    """One page: its name in the URL and of its script, its icon, and the lab behind it."""
+    """One page: its name in the URL and of its script, its icon, the lab behind it, and its menu, if in one."""
 
     name: str
     icon: str
     lab: ModuleType | None = None
+    menu: str = ""
 
     @property
     def script(self) -> Path:

@@ -12,18 +12,11 @@ STATIC = Path(__file__).parent / "static"
 
 st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")
-page = st.navigation(
-    [
-        st.Page(
-            entry.script,
-            title=say(f"page.{entry.name}"),
-            icon=entry.icon,
-            url_path=entry.name,
-            default=entry.name == "home",
-        )
-        for entry in PAGES.values()
-    ],
-    position="top",
-)
+menus: dict[str, list[st.Page]] = {}
+for entry in PAGES.values():
+    title = say(f"page.{entry.name}")
+    page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == "home")
+    menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
+page = st.navigation(menus, position="top")
 enter(page.url_path)
 page.run()

@@ -96,7 +96,8 @@ def test_measures_are_in_range_or_their_rows_are_counted(state: Settings) -> Non
         assert 0 <= row["undefined_rows"] <= n_rows
         assert 0 <= row["zeroed_rows"] <= 2 * n_rows
         assert 0 <= row["logit_lost"] <= 1
-        assert row["raw_lost"] <= row["logit_lost"]  # what is lost stays lost
+        if not VARIANTS[row["variant"]].capped:  # tanh(∞) is 1
+            assert row["raw_lost"] <= row["logit_lost"]  # what is lost stays lost
         if row["undefined_rows"] == n_rows:
             continue
         assert 0 <= row["entropy"] <= math.log(state.n_keys) * (1 + rounding)
@@ -122,9 +123,9 @@ def test_the_current_scale_is_found_in_the_sweep() -> None:
     assert result.scales[result.at] == 7.77
 
 
-@pytest.mark.parametrize(("n_heads", "n_keys", "stops"), [(1, 64, 101), (4, 64, 51), (4, 256, 26)])
+@pytest.mark.parametrize(("n_heads", "n_keys", "stops"), [(1, 64, 101), (4, 64, 51), (4, 256, 27)])
 def test_larger_states_are_swept_in_fewer_steps(n_heads: int, n_keys: int, stops: int) -> None:
-    assert len(sweep_scales(Settings(n_heads=n_heads, n_keys=n_keys))) == stops
+    assert len(sweep_scales(Settings(n_heads=n_heads, n_keys=n_keys))) == stops  # 8 is no stop of the last
 
 
 def test_plain_attention_beside_itself_is_one_side() -> None:
@@ -235,9 +236,9 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     told = {scale: findings(run(Settings(), [scale]))[0] for scale in (0.5, 1.0, 2.0, 8.0)}
     assert told == {
         0.5: "At weight scale 0.5, plain attention still looks around. "
-        "Its twin with L2 norm and learned scale g looks around too.",
+        "So does its twin with L2 norm and learned scale g.",
         1.0: "At weight scale 1, plain attention still looks around. "
-        "Its twin with L2 norm and learned scale g looks around too.",
+        "So does its twin with L2 norm and learned scale g.",
         2.0: "At weight scale 2, plain attention is making up its mind. "
         "Its twin with L2 norm and learned scale g looks around too.",
         8.0: "At weight scale 8, plain attention has made up its mind. "
@@ -250,14 +251,18 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     [
         (Settings(variant="none"), "At weight scale 8, plain attention has made up its mind."),
         (
-            Settings(gain=100),
-            "At weight scale 8, plain attention has made up its mind. "
-            "So has its twin with L2 norm and learned scale g, which its bound of 100 allows.",
+            Settings(variant="rms", gamma=10),
+            (
+                "At weight scale 8, plain attention has made up its mind. "
+                "So has its twin with RMSNorm, which its bound of 800 allows."
+            ),
         ),
         (
             Settings(scale=400, format="float16"),
-            "At weight scale 400, float16 loses 94.5 % of plain attention’s raw products, "  # 242 of 256
-            "and ∞ − ∞ leaves rows undefined. Its twin with L2 norm and learned scale g has not noticed.",
+            (
+                "At weight scale 400, float16 loses 94.5 % of plain attention’s raw products, "  # 242 of 256
+                "and ∞\u00a0−\u00a0∞ leaves rows undefined. Its twin with L2 norm and learned scale g has not noticed."
+            ),
         ),
     ],
 )
@@ -304,7 +309,7 @@ def test_a_twin_that_fails_alone_is_not_said_to_fail_as_well() -> None:
 
 def test_when_only_rows_with_one_key_are_left_no_per_cent_is_told() -> None:
     """Two causal rows: the second, which has a choice, overflows; the first is defined and has none."""
-    result = run(Settings(n_keys=2, causal=True, format="float16", scale=112, variant="none", seed=2))
+    result = run(Settings(n_keys=2, causal=True, format="float16", scale=100, variant="none", seed=5))
     side = result.plain
     assert (side.undefined_rows[result.at], side.entropy[result.at]) == (1, 0)
     assert math.isnan(side.entropy_fraction[result.at])
@@ -331,7 +336,7 @@ def test_the_first_causal_row_is_explained_where_there_is_one() -> None:
 def test_every_bound_is_said_with_its_value(variant: VariantWord) -> None:
     state = Settings(variant=variant, n_heads=2, gamma=2.0)
     sentence = bound_in_words(state, run(state, [1.0]).twin)
-    value = {"l2": "10", "cosine": "10", "softcap": "50", "full_width": "64", "rms_softcap": "28.25"}.get(variant, "32")
+    value = {"l2": "10", "cosine": "10", "softcap": "50", "full_width": "64", "rms_softcap": "28.24"}.get(variant, "32")
     assert f"= {value}" in sentence
     assert sentence in explain(run(state))
 
