@@ -20,7 +20,7 @@ from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 from qkdemo.training import sensitivity_command, train_command
-from qkdemo.training.progress import ProgressLine, write_parquet
+from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
 
 LABS: Final[dict[str, ModuleType]] = {"drift": drift}
 TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
     file = given.pop("parquet", None)
     try:
+        if file:
+            refuse_unwritable(file)
         states, swept = _states(lab, preset, given)
     except SettingsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

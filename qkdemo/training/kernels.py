@@ -74,14 +74,14 @@ class _CausalAttention(torch.autograd.Function):
             slope = 1 - share.square()
             logits[cap.rows] = share * cap.at
             logits = logits + hidden
-        weights = logits.softmax(-1)
+        weights = logits.float().softmax(-1)
         flat = weights.flatten(0, 2).to(v.dtype)
         ctx.save_for_backward(q, k, v, weights, slope)
         ctx.mark_non_differentiable(logits, weights)
         return torch.bmm(flat, v).view(*shape[:-1], -1), logits, weights
 
     @staticmethod
-    def backward(ctx: Any, of_mixed: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, of_mixed: Tensor, *_: None) -> tuple[Tensor | None, ...]:
         q, k, v, weights, slope = ctx.saved_tensors
         shape, of_mixed = weights.shape, of_mixed.flatten(0, 2)
         of_weights = torch.bmm(of_mixed, v.mT).view(shape)

@@ -108,7 +108,9 @@ class Plan:
 def twins(settings: Settings, seeds: Sequence[int] | None = None) -> Plan:
     """Plain attention beside `settings`, the same in everything else; for several seeds pair by pair, without maps."""
     every = [settings.seed] if seeds is None else seeds
-    runs = tuple(canonical(settings.but(variant=word, seed=seed)) for seed in every for word in ("none", settings.variant))
+    runs = tuple(
+        canonical(settings.but(variant=word, seed=seed)) for seed in every for word in ("none", settings.variant)
+    )
     return Plan((Leg(0, tuple(range(len(runs))), runs),), settings.steps, maps=seeds is None)
 
 

@@ -1,37 +1,25 @@
 """Worker processes, and who waits for them.
 
 * `Pool(store, workers)`: starts runs, hands them out, replaces workers that die;
-* `Live`: a run that somebody asked for: its steps so far and its state; identical plans share one;
-* `Status`: what there is to say about it.
+* `Live` (of `qkdemo.training.live`): a run that somebody asked for; identical plans share one.
 
 A visitor has one run at a time: asking for another lets the one before rest, unless somebody else asked for it too.
 Whoever asked first has its controls. A run that rests (paused, stopped, finished, lost) holds no worker; going on means
 another job, from its last recorded state. Runs that nobody watches, and runs that others wait for, are not slowed down.
 """
 
-import json
 import math
-import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from qkdemo.strings import say
+from qkdemo.training.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
 from qkdemo.training.plan import Plan
-from qkdemo.training.record import Chunk, chunk_from_bytes, joined_chunks
-from qkdemo.training.settings import ENGINE
+from qkdemo.training.process import WorkerProcess
+from qkdemo.training.record import chunk_from_bytes
 from qkdemo.training.store import Store, StoreError, default_url
-from qkdemo.training.worker import read_frame
 
-StateWord: TypeAlias = Literal["queued", "going", "paused", "stopped", "finished", "lost"]
-RESTING: Final = ("paused", "stopped", "finished", "lost")
-
-DEFAULT_PACE: Final = 15.0  # steps per second: 300 steps in 20 s
 LONGEST_QUEUE: Final = 200
 _ATTEMPTS: Final = 3  # workers that may die of one run
 _REMEMBERED: Final = 24  # runs kept in memory, those at rest dropped first
@@ -40,59 +28,10 @@ _ABANDONED_S: Final = 60.0  # a queued run that nobody watches for so long is dr
 _SILENT_S: Final = 180.0  # a worker with a job that says nothing for so long is ended
 _TICK_S: Final = 0.5
 _USUAL_STEP_S: Final = 0.02  # until a step was measured
-_ROOT: Final = Path(__file__).parents[2]
 
 
 class PoolError(Exception):
     """A run that cannot be started, in a sentence."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """How a run stands. `left_s` and `wait_s` are estimates; `position` counts from 1."""
-
-    state: StateWord
-    steps: int
-    pace: float
-    left_s: float | None = None
-    position: int = 0
-    wait_s: float = 0.0
-    hurried: bool = False  # it goes faster than asked for, since others wait
-    notice: str = ""
-    recorded: float | None = None  # when what is shown was recorded, if it was not just made
-    engine: str = ENGINE
-
-
-@dataclass(eq=False)
-class Live:
-    """A run in memory. Whoever reads `chunks` takes a copy of the list; chunks themselves do not change."""
-
-    plan: Plan
-    owner: str
-    generation: int
-    pace: float = DEFAULT_PACE
-    state: StateWord = "paused"
-    chunks: list[Chunk] = field(default_factory=list)
-    visitors: set[str] = field(default_factory=set)
-    watchers: int = 0
-    watched: float = field(default_factory=time.monotonic)  # when somebody last did
-    touched: float = field(default_factory=time.monotonic)
-    until: int = 0
-    attempts: int = 0
-    notice: str = ""
-    recorded: float | None = None
-    step_s: float | None = None
-    version: int = 0  # grows with everything that a watcher should see
-
-    @property
-    def steps(self) -> int:
-        """How many steps it has."""
-        return self.chunks[-1].last if self.chunks else 0
-
-    @property
-    def chunk(self) -> Chunk:
-        """All of its steps."""
-        return joined_chunks(self.plan, list(self.chunks))
 
 
 class Pool:
@@ -107,7 +46,7 @@ class Pool:
         self._generation = 0
         self._step_s = _USUAL_STEP_S
         self._closed = threading.Event()
-        self._workers = [_Worker(self._url, self._heard) for _ in range(workers)]
+        self._workers = [WorkerProcess(self._url, self._heard) for _ in range(workers)]
         self._workers[0].start()
         threading.Thread(target=self._tick, daemon=True, name="pool").start()
 
@@ -291,8 +230,7 @@ class Pool:
         for worker in self._workers:
             if worker.live is live:
                 worker.order("stop")
-                worker.live = None  # rows that it still sends are not of this job any more
-                worker.busy = True
+                worker.live, worker.busy = None, True  # what it still sends is not of a run any more
         live.state = state
         live.version += 1
         self._hand_out()
@@ -332,7 +270,7 @@ class Pool:
 
     # ---- what workers say
 
-    def _heard(self, worker: "_Worker", told: dict[str, Any] | None, data: list[bytes]) -> None:
+    def _heard(self, worker: WorkerProcess, told: dict[str, Any] | None, data: list[bytes]) -> None:
         """A frame; None: the worker's output ended."""
         with self._lock:
             worker.heard = time.monotonic()
@@ -346,10 +284,10 @@ class Pool:
                 worker.live, worker.busy = None, False
             self._hand_out()
 
-    def _on_ready(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_ready(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         pass
 
-    def _on_rows(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_rows(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         if told["first"] != live.steps + 1:
             return
         now = time.monotonic()
@@ -364,22 +302,22 @@ class Pool:
         live.recorded = None
         live.version += 1
 
-    def _on_unkept(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_unkept(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         live.notice = say("live.unkept", why=told["why"], step=told["step"])
         live.version += 1
 
-    def _on_ceiling(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_ceiling(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         live.notice = say("live.ceiling", step=told["step"])
 
-    def _on_failed(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_failed(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         live.state, live.notice = "lost", say("live.failed", why=told["why"])
         live.version += 1
 
-    def _on_rest(self, worker: "_Worker", live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+    def _on_rest(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         live.state = "finished" if live.steps >= live.plan.steps else "paused"
         live.version += 1
 
-    def _lost(self, worker: "_Worker") -> None:
+    def _lost(self, worker: WorkerProcess) -> None:
         """Its worker died: another one takes the run up where it was recorded, if that did not happen too often."""
         live, step = worker.live, worker.live.steps if worker.live is not None else 0
         worker.forget()
@@ -407,90 +345,3 @@ class Pool:
                         self._pass_pace(worker.live)
                     if (worker.live is not None or worker.busy) and now - worker.heard > _SILENT_S:
                         worker.kill()
-
-
-class _Worker:
-    """One process, and the run it has."""
-
-    def __init__(self, url: str, heard: Callable[["_Worker", dict[str, Any] | None, list[bytes]], None]) -> None:
-        self._url, self._heard = url, heard
-        self.process: subprocess.Popen[bytes] | None = None
-        self.live: Live | None = None
-        self.busy = False  # it still comes to rest from a job that nobody wants any more
-        self.number = 0
-        self.heard = time.monotonic()
-        self._pace: float | None = None
-
-    def start(self) -> None:
-        """Start the process, unless it runs."""
-        if self.process is not None:
-            return
-        path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        quiet = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": path}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "qkdemo.training.worker", self._url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | quiet,
-        )
-        self.heard = time.monotonic()
-        threading.Thread(target=self._read, args=(self.process,), daemon=True, name="worker").start()
-
-    def _read(self, process: "subprocess.Popen[bytes]") -> None:
-        assert process.stdout is not None
-        while (frame := read_frame(process.stdout)) is not None:
-            self._heard(self, *frame)
-        process.kill()
-        process.wait()
-        if self.process is process:
-            self._heard(self, None, [])
-
-    def train(self, live: Live, pace: float) -> None:
-        """Give it a run."""
-        self.live, self.busy, self.heard = live, False, time.monotonic()
-        self.number += 1
-        live.touched = time.monotonic()
-        self._pace = pace
-        self._send(
-            do="train", plan=live.plan.to_json(), until=live.until, after=live.steps, pace=_finite(pace)
-        )
-
-    def set_pace(self, pace: float) -> None:
-        """Steps per second from now on."""
-        if pace != self._pace:
-            self._pace = pace
-            self._send(do="pace", pace=_finite(pace))
-
-    def order(self, do: str) -> None:
-        """A word about its run."""
-        self._send(do=do)
-
-    def _send(self, **order: Any) -> None:
-        if self.process is None or self.process.stdin is None:
-            return
-        try:
-            self.process.stdin.write(json.dumps(order | {"number": self.number}).encode() + b"\n")
-            self.process.stdin.flush()
-        except OSError:  # it just died; whoever reads its output will say so
-            pass
-
-    def forget(self) -> None:
-        """The process is gone."""
-        self.process, self.live, self.busy = None, None, False
-
-    def kill(self) -> None:
-        """End a process that does not answer."""
-        if self.process is not None:
-            self.process.kill()
-
-    def close(self) -> None:
-        """Let it finish what it writes, and end."""
-        if self.process is not None and self.process.stdin is not None:
-            try:
-                self.process.stdin.close()
-            except OSError:
-                pass
-
-
-def _finite(pace: float) -> float | None:
-    return None if math.isinf(pace) else pace

@@ -1,18 +1,20 @@
 """What a training command leaves besides its report.
 
 * `ProgressLine`: how far it is, on stderr;
-* `write_parquet(file, columns)`: every step of every run.
+* `write_parquet(file, columns)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
 """
 
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from qkdemo.settings import SettingsError
 from qkdemo.strings import say
 
 _BAR: Final = 24  # characters
@@ -41,6 +43,15 @@ class ProgressLine:
         sys.stderr.flush()
 
 
+def refuse_unwritable(file: str) -> None:
+    """Raises SettingsError if `file` cannot be written: before the work, not after it."""
+    try:
+        with Path(file).open("ab"):
+            pass
+    except OSError as error:
+        raise SettingsError(say("command.unwritable", file=file, reason=error.strerror)) from error
+
+
 def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Writes `columns` to `file`. Raises OSError."""
+    """Writes `columns` to `file`."""
     pyarrow.parquet.write_table(pyarrow.table(dict(columns)), file)

@@ -61,7 +61,9 @@ def chunk_of(plan: Plan, telemetry: Telemetry) -> Chunk:
 
 def cut(plan: Plan, chunk: Chunk, last: int) -> Chunk:
     """The steps of `chunk` up to `last`."""
-    return Chunk(chunk.first, chunk.curves[: last - chunk.first + 1], chunk.maps[: len(mapped_steps(plan, chunk.first, last))])
+    return Chunk(
+        chunk.first, chunk.curves[: last - chunk.first + 1], chunk.maps[: len(mapped_steps(plan, chunk.first, last))]
+    )
 
 
 def widened(plan: Plan, chunk: Chunk) -> Chunk:

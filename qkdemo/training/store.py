@@ -17,11 +17,19 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import sqlalchemy as sql
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from qkdemo.strings import say
 from qkdemo.training.plan import Plan
-from qkdemo.training.record import Chunk, chunk_from_bytes, chunk_to_bytes, cut, joined_chunks, state_from_bytes, widened
+from qkdemo.training.record import (
+    Chunk,
+    chunk_from_bytes,
+    chunk_to_bytes,
+    cut,
+    joined_chunks,
+    state_from_bytes,
+    widened,
+)
 from qkdemo.training.settings import ENGINE
 from qkdemo.training.trainer import State
 
@@ -67,6 +75,10 @@ class StoreError(Exception):
     """A store that cannot be opened, read or written, in a sentence."""
 
 
+class _TakenError(StoreError):
+    """What was to be inserted is there."""
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """What is stored of a plan: the steps from 1 on without a gap, and when it was last written to."""
@@ -109,6 +121,12 @@ class Store:
 
     def begin(self, plan: Plan) -> None:
         """Make room for `plan`; what is already recorded stays. A fork gets the steps of its trunk."""
+        try:
+            self._begin(plan)
+        except _TakenError:  # somebody else began it at the same time
+            self._begin(plan)
+
+    def _begin(self, plan: Plan) -> None:
         with _told("store.error.write"), self.engine.begin() as db:
             now = time.time()
             if db.scalar(sql.select(_RUNS.c.name).where(_RUNS.c.name == plan.name)) is None:
@@ -172,7 +190,9 @@ class Store:
         """Drop the runs that were written to longest ago until the rest is within bounds; returns how many."""
         with _told("store.error.write"), self.engine.begin() as db:
             forgotten = time.time() - _FORGOTTEN_S
-            chosen = sql.select(_RUNS.c.name, _RUNS.c.size, _RUNS.c.ending, _RUNS.c.touched).order_by(_RUNS.c.touched.desc())
+            chosen = sql.select(_RUNS.c.name, _RUNS.c.size, _RUNS.c.ending, _RUNS.c.touched).order_by(
+                _RUNS.c.touched.desc()
+            )
             kept, size, dropped = 0, 0, []
             for run in db.execute(chosen):
                 kept, size = kept + 1, size + run.size
@@ -239,10 +259,11 @@ class _told:  # noqa: N801  used like a function
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, _: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, SQLAlchemyError | OSError | ImportError):
             cause = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
-            raise StoreError(say(self.key, cause=cause, **self.values)) from error
+            kind = _TakenError if isinstance(error, IntegrityError) else StoreError
+            raise kind(say(self.key, cause=cause, **self.values)) from error
 
 
 def _set_up(connection: Any, _: Any) -> None:

@@ -46,6 +46,11 @@ class Telemetry:
         """The same steps of some of the runs."""
         return Telemetry(self.first_step, *(getattr(self, name)[:, list(columns)] for name in ARRAYS))
 
+    def after(self, step: int) -> "Telemetry":
+        """What follows that step."""
+        skipped = max(0, step + 1 - self.first_step)
+        return Telemetry(self.first_step + skipped, *(getattr(self, name)[skipped:] for name in ARRAYS))
+
 
 ARRAYS = tuple(field.name for field in fields(Telemetry) if field.name != "first_step")
 CURVES = ARRAYS[:-1]  # all but the maps: one number per step and run

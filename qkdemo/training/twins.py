@@ -153,7 +153,7 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
         forked = len(plan.legs) > 1 and step > plan.legs[-1].after
         key = (*pair, forked)
         if key not in said:
-            said[key] = (_fork_words(plan) if forked else "") + _sentence(*pair, run, step)
+            said[key] = (_fork_words(plan) if forked else "") + _sentence(pair[0], pair[1], run)
         sentences.append(said[key])
     return sentences
 
@@ -194,11 +194,8 @@ def _fork_words(plan: Plan) -> str:
 def outcomes(plan: Plan, curves: NDArray[np.float32]) -> list[Outcome]:
     """What became of every run of the plan's last leg; `curves` from step 1 on."""
     runs = plan.legs[-1].runs
-    telemetry = Telemetry(
-        1,
-        *(curves[:, : len(runs), at] for at in range(len(CURVES))),
-        maps=np.empty((len(curves), len(runs), 0, 0, 0, 0), np.float16),
-    )
+    columns = {name: curves[:, : len(runs), at] for at, name in enumerate(CURVES)}
+    telemetry = Telemetry(1, **columns, maps=np.empty((len(curves), len(runs), 0, 0, 0, 0), np.float16))
     return [outcome_of(run, telemetry, at) for at, run in enumerate(runs)]
 
 

@@ -2,7 +2,8 @@
 
 * `train(job, store, hand, emit)`: a plan from where its record ends to a given step, at a given pace;
 * `Hand`: what may be changed meanwhile, from another thread: the pace, and the order to stop;
-* `main()`: orders arrive as lines of JSON on standard input; frames leave on standard output.
+* `main()`: orders arrive as lines of JSON on standard input; frames leave on standard output. The store is the one
+  that the environment names.
 
 Every step is recorded before it is told of, so that what anybody has seen is kept. If the store cannot be written, the
 run goes on unrecorded and says so. The process ends when its input does: a server that dies leaves no worker behind.
@@ -15,15 +16,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 
 import torch
 
 from qkdemo.settings import SettingsError
-from qkdemo.training.plan import Plan
 from qkdemo.training.parameters import n_parameters, shape_of
+from qkdemo.training.plan import Plan
 from qkdemo.training.record import Chunk, chunk_of, chunk_to_bytes, cut, state_to_bytes
-from qkdemo.training.store import Store, StoreError
+from qkdemo.training.store import Store, StoreError, default_url
 from qkdemo.training.trainer import State, Trainer
 
 Emit = Callable[[str, dict[str, Any], tuple[bytes, ...]], None]  # kind of frame, what it says, bytes
@@ -216,7 +217,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if hasattr(os, "nice"):
         os.nice(_NICE)
-    desk = _Desk(output, sys.argv[1])
+    desk = _Desk(output, default_url())
     desk.emit("ready", {}, ())
     threading.Thread(target=desk.listen, args=(sys.stdin.buffer,), daemon=True).start()
     desk.work()
@@ -272,7 +273,12 @@ class _Desk:
         try:
             job = Job(Plan.from_json(order["plan"]), order["until"], order["after"])
             train(job, self._opened(emit), hand, emit)
-        except (SettingsError, ValueError, RuntimeError, MemoryError) as error:  # torch says RuntimeError when it is full
+        except (
+            SettingsError,
+            ValueError,
+            RuntimeError,
+            MemoryError,
+        ) as error:  # torch says RuntimeError when it is full
             emit("failed", {"why": str(error).splitlines()[0] if str(error) else type(error).__name__}, ())
 
     def _opened(self, emit: Emit) -> Store | None:
@@ -294,7 +300,7 @@ class _Desk:
             os._exit(0)
 
 
-def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]] | None:
+def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[bytes]] | None:
     """The next frame, or None at the end, also at one in mid-frame."""
     length = stream.read(4)
     if len(length) < 4:

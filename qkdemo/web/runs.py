@@ -15,8 +15,9 @@ import streamlit as st
 
 from qkdemo.settings import Value
 from qkdemo.strings import say
+from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
-from qkdemo.training.pool import RESTING, Live, Pool, PoolError
+from qkdemo.training.pool import Pool, PoolError
 from qkdemo.training.twins import FORK, Settings, plan_of
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
@@ -83,9 +84,12 @@ def visitor() -> str:
 
 def on_pick(pick: Pick) -> None:
     """What was done in the exhibit."""
-    workers, held = pool(), st.session_state.get(_SHOWN)
-    live = workers.live(plan_of(held).name) if workers is not None and held is not None else None
-    if workers is None or live is None:
+    workers = pool()
+    held: Settings | None = st.session_state.get(_SHOWN)
+    if workers is None or held is None:
+        return
+    live = workers.live(plan_of(held).name)
+    if live is None:
         return
     match pick:
         case {"command": "play"}:
@@ -101,6 +105,8 @@ def on_pick(pick: Pick) -> None:
             workers.stop(live, visitor())
         case {"dial": step}:
             st.session_state[_AT] = int(step) if 1 <= step < live.steps else None
+        case _:  # news: the page is drawn anew, and that is all
+            pass
 
 
 def start() -> None:

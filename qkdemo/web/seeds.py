@@ -8,7 +8,8 @@ from typing import Final
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.training.pool import RESTING, PoolError
+from qkdemo.training.live import RESTING
+from qkdemo.training.pool import PoolError
 from qkdemo.training.twins import Settings, definitions, plan_of
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.live import pool
@@ -29,7 +30,12 @@ def seeds_tab(settings: Settings) -> None:
     plan = plan_of(settings, seeds_of(settings, count))
     live = workers.look(plan)
     if live is None or (live.state in RESTING and live.state != "finished"):
-        st.button(say("training.seeds.start", count=count), key="training:seeds.start", on_click=_start, args=(settings, count))
+        st.button(
+            say("training.seeds.start", count=count),
+            key="training:seeds.start",
+            on_click=_start,
+            args=(settings, count),
+        )
     if live is None:
         return
     going = live.state not in RESTING

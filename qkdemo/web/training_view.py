@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from qkdemo.notation import superscript, written
 from qkdemo.strings import say
+from qkdemo.training.live import Status
 from qkdemo.training.outcome import OutcomeWord
 from qkdemo.training.plan import Plan
-from qkdemo.training.pool import Status
 from qkdemo.training.record import mapped_steps
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -58,7 +58,9 @@ def shown_head(settings: Settings) -> tuple[int, int]:
     return min(settings.layer, settings.n_layers) - 1, min(settings.head, settings.n_heads) - 1
 
 
-def rows_of(plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], maps: NDArray[np.uint8], first: int) -> Rows:
+def rows_of(
+    plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], maps: NDArray[np.uint8], first: int
+) -> Rows:
     """The steps from `first` on. `curves`: those of all steps; `maps`: those of the mapped steps from `first` on."""
     new = curves[first - 1 :]
     scalars = {"step": np.arange(first, first + len(new), dtype=np.float32)}
@@ -93,7 +95,9 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
     names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
     task, n = TASKS[settings.task], settings.n_keys
     x = {"ticks": _step_ticks(plan.steps)}
-    marks = [{"x": leg.after, "label": say("training.forked", step=leg.after), "role": "other"} for leg in plan.legs[1:]]
+    marks = [
+        {"x": leg.after, "label": say("training.forked", step=leg.after), "role": "other"} for leg in plan.legs[1:]
+    ]
     layer, head = shown_head(settings)
 
     def curve(name: str, y: View) -> View:
@@ -247,7 +251,13 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, Vi
             }
         )
     view = {
-        "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": float(len(steps)), "log": False},
+        "dial": {
+            "column": "step",
+            "text": "step.text",
+            "label": say("training.step"),
+            "at": float(len(steps)),
+            "log": False,
+        },
         "finding": "finding",
         "heading": 3,
         "tiles": [],
