@@ -158,7 +158,7 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
     return sentences
 
 
-def _sentence(plain: Side, twin: Side, run: training.Settings, step: int) -> str:
+def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
     variant = _name(run)
     if run.variant == "none":
         return say(f"twins.same.{plain.word}", since=plain.since)
