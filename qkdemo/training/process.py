@@ -51,7 +51,7 @@ class WorkerProcess:
 
     def _read(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
-        while (frame := read_frame(process.stdout)) is not None:
+        while (frame := read_frame(process.stdout.read)) is not None:
             self._heard(self, *frame)
         process.kill()
         process.wait()

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import torch
 
@@ -300,17 +300,17 @@ class _Desk:
             os._exit(0)
 
 
-def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[bytes]] | None:
+def read_frame(read: Callable[[int], bytes]) -> tuple[dict[str, Any], list[bytes]] | None:
     """The next frame, or None at the end, also at one in mid-frame."""
-    length = stream.read(4)
+    length = read(4)
     if len(length) < 4:
         return None
-    head = stream.read(int.from_bytes(length, "big"))
+    head = read(int.from_bytes(length, "big"))
     try:
         told = json.loads(head)
     except ValueError:
         return None
-    data = [stream.read(size) for size in told["sizes"]]
+    data = [read(size) for size in told["sizes"]]
     whole = all(len(part) == size for part, size in zip(data, told["sizes"], strict=True))
     return (told, data) if whole else None
 
