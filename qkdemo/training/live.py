@@ -29,7 +29,7 @@ class Status:
     wait_s: float = 0.0
     hurried: bool = False  # it goes faster than asked for, since others wait
     notice: str = ""
-    recorded: float | None = None  # when what is shown was recorded, if it was not just made
+    recorded: float | None = None  # when what is shown was recorded
     engine: str = ENGINE
 
 
@@ -50,7 +50,8 @@ class Live:
     until: int = 0
     attempts: int = 0
     notice: str = ""
-    recorded: float | None = None
+    recorded: float | None = None  # when, in seconds since 1970; None while it goes on
+    kept: bool = True  # the store takes it
     step_s: float | None = None
     version: int = 0  # grows with everything that a watcher should see
 

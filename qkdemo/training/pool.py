@@ -303,6 +303,7 @@ class Pool:
         live.version += 1
 
     def _on_unkept(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
+        live.kept = False
         live.notice = say("live.unkept", why=told["why"], step=told["step"])
         live.version += 1
 
@@ -315,6 +316,7 @@ class Pool:
 
     def _on_rest(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         live.state = "finished" if live.steps >= live.plan.steps else "paused"
+        live.recorded = time.time() if live.state == "finished" and live.kept and self.store is not None else None
         live.version += 1
 
     def _lost(self, worker: WorkerProcess) -> None:

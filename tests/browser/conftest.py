@@ -79,8 +79,10 @@ def _served(log: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += [f"--server.port={port}", "--server.address=127.0.0.1"]
+    store = f"sqlite:///{log.parent}/runs.sqlite"  # not the user's own runs
+    environment = os.environ | {"QKDEMO_STORE": store, "QKDEMO_WORKERS": "1"}
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment)
     try:
         address = f"http://127.0.0.1:{port}"
         _wait_for(f"{address}/_stcore/health", process, log)
