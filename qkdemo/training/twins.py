@@ -142,7 +142,7 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
         chance = written(task.chance(), 3)
         return [
             say("twins.losses", plain=_nats(plain), twin=_nats(twin), variant=_name(run), chance=chance)
-            for plain, twin in zip(losses[0][first - 1 :], losses[1][first - 1 :], strict=True)
+            for plain, twin in zip(losses[0][first - 1 :].tolist(), losses[1][first - 1 :].tolist(), strict=True)
         ]
     logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
     sides = [course(task, loss, largest) for loss, largest in zip(losses, logits, strict=True)]
@@ -255,7 +255,7 @@ def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
 
 
 def _nats(x: float) -> str:
-    return written(float(x), 3)
+    return written(x, 3)
 
 
 def _name(run: training.Settings) -> str:

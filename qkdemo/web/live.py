@@ -15,9 +15,11 @@ import os
 import re
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -32,9 +34,10 @@ from qkdemo.web.training_view import Rows, rows_of, status_words
 WORKERS: Final = "QKDEMO_WORKERS"
 PATH: Final = "live"
 MOST_WATCHERS: Final = 500
-_MANY: Final = 40  # watchers of one stream, from which on it sends ten times a second
-_SLOW_S: Final = 0.1
+_MANY: Final = 40  # watchers of one stream, from which on it sends eleven times a second
+_SLOW_S: Final = 0.09
 _HEARTBEAT_S: Final = 15.0
+_MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
@@ -150,6 +153,8 @@ class _Stream:
         return self._past[2]
 
     async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock()
         while True:
             if self._live.version != self._version:
                 self._version = self._live.version
@@ -164,7 +169,8 @@ class _Stream:
                         queue.put_nowait(None)
                     else:
                         queue.put_nowait(message)
-            await asyncio.sleep(_SLOW_S if len(self.queues) > _MANY else FRAME_S)
+            due = max(due + (_SLOW_S if len(self.queues) > _MANY else FRAME_S), clock())
+            await asyncio.sleep(due - clock())
 
     def _message(self, seen: int, to: int) -> bytes:
         status = self._pool.status(self._live)
@@ -182,7 +188,7 @@ class _Stream:
 
 
 def rows_between(live: Live, head: tuple[int, int], seen: int, to: int) -> Rows:
-    """The steps after `seen` up to `to`."""
+    """The steps after `seen` up to `to`; of many at once, not all have their maps."""
     plan, chunks = live.plan, live.chunks
     curves = np.concatenate([chunk.curves for chunk in chunks])[:to]
     late: list[Chunk] = []
@@ -193,7 +199,13 @@ def rows_between(live: Live, head: tuple[int, int], seen: int, to: int) -> Rows:
                 before = cut(plan, one, seen)
                 one = Chunk(seen + 1, one.curves[len(before.curves) :], one.maps[len(before.maps) :])
             late.append(one)
-    return rows_of(plan, head, curves, joined_chunks(plan, late).maps, seen + 1)
+    rows = rows_of(plan, head, curves, joined_chunks(plan, late).maps, seen + 1)
+    every = -(-len(rows.mapped) // _MOST_MAPS)
+    return rows if every <= 1 else replace(rows, mapped=rows.mapped[::every], maps=_thinned(rows.maps, every))
+
+
+def _thinned(maps: dict[str, NDArray[np.uint8]], every: int) -> dict[str, NDArray[np.uint8]]:
+    return {name: codes[::every] for name, codes in maps.items()}
 
 
 def _encoded(rows: Rows) -> dict[str, Any]:

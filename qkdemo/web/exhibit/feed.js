@@ -57,10 +57,19 @@ export class LiveSweep {
 
   // The matrix of the latest step up to this row that has one, with the hidden half filled in.
   list(name, row) {
+    const codes = this.maps.get(name)?.[this.mapAt(row)];
+    return codes ? square(codes) : null;
+  }
+
+  // The step whose matrix that is.
+  stepOfList(row) {
+    return this.mapped[this.mapAt(row)];
+  }
+
+  mapAt(row) {
     let at = this.mapped.length - 1;
     while (at > 0 && this.mapped[at] > row + 1) at--;
-    const codes = this.maps.get(name)?.[at];
-    return codes ? square(codes) : null;
+    return at;
   }
 
   place(step) {
