@@ -1,4 +1,4 @@
-"""Twins train while one watches: the curve grows, pause holds, scrubbing looks back, a fork goes on, a link attaches."""
+"""Twins train while one watches: curves grow, pause holds, scrubbing looks back, a fork goes on, a link attaches."""
 
 import re
 from collections.abc import Callable

@@ -220,7 +220,7 @@ def test_a_verdict_never_depends_on_later_steps() -> None:
 
 
 def test_a_loss_that_is_no_number_is_lost() -> None:
-    sides = course(TASKS["copy"], np.float32([2.7] * 5 + [0.05] * 40 + [math.nan] * 5), np.full(50, 5, np.float32))
+    sides = course(TASKS["copy"], np.array([2.7] * 5 + [0.05] * 40 + [math.nan] * 5, np.float32), np.full(50, 5, np.float32))
     assert [side.word for side in sides[-6:]] == ["learnt"] + ["lost"] * 5
 
 
