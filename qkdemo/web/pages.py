@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from qkdemo.labs import cache, cost, drift, epsilon, mla, rope
+from qkdemo.training import twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -34,6 +35,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
+        Entry("training", ":material/model_training:", twins),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
         Entry("epsilon", ":material/expand:", epsilon, "contract"),
         Entry("cache", ":material/database:", cache, "contract"),

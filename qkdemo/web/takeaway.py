@@ -36,7 +36,7 @@ def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = 
     draws: dict[str, Callable[[], None]] = {
         **(extra or {}),
         say("takeaway.table"): lambda: _table(offer),
-        say("takeaway.code"): lambda: _code(offer),
+        **({say("takeaway.code"): lambda: _code(offer)} if offer.programs else {}),
         say("takeaway.link"): lambda: _link(offer),
         say("takeaway.how"): lambda: _how(offer),
     }
