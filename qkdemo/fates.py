@@ -46,6 +46,7 @@ class Tally:
     n_inf: NDArray[np.int64]
     n_nan: NDArray[np.int64]
     n_overflow: NDArray[np.int64]  # beyond the largest number of what holds them *before* the cast; ∞ counts
+    n_lost: NDArray[np.int64]  # ±∞ or NaN, or too large before a saturating cast
     n_exceeding: NDArray[np.int64]  # of the exact values: beyond that number, whatever happened on the way
     n_zero: NDArray[np.int64]  # zero although the exact value is not
     n_merged: NDArray[np.int64]  # finite, not zero, equal to the next larger or smaller of the row; exactly they differ
@@ -72,6 +73,7 @@ def tally(inputs: Inputs, scales: Tensor, choices: Choices, held: Mapping[StageW
             "n_inf": view.count(view.values.isinf()),
             "n_nan": view.count(view.values.isnan()),
             "n_overflow": view.count(view.beyond),
+            "n_lost": view.count(view.lost),
             "n_exceeding": view.count(view.exceeding),
             "n_zero": view.count(view.zero),
             "n_merged": view.merged(),
@@ -92,7 +94,7 @@ def shares(inputs: Inputs, scales: Tensor, choices: Choices) -> Shares:
     held = follow(inputs, scales.expand(len(STORED), -1), choices)
     found = {field.name: _blank(scales, np.nan) for field in fields(Shares) if field.name != "scales"}
     for view in _views(inputs, scales, choices, held):
-        found["lost"][:, view.places] = view.count(view.beyond | ~view.values.isfinite()) / view.n
+        found["lost"][:, view.places] = view.count(view.lost) / view.n
         found["vanished"][:, view.places] = view.count(view.zero) / view.n
         if view.over_keys:
             found["merged"][:, view.places] = view.merged() / view.n
@@ -225,6 +227,7 @@ class _View:
         self.places = [STAGES.index(stage) for stage in stages]
         self.values = torch.stack([held[stage].values for stage in stages])
         self.beyond = torch.stack([held[stage].beyond for stage in stages])
+        self.lost = self.beyond | ~self.values.isfinite()
         self.truth = torch.stack([truth[stage] for stage in stages]).unsqueeze(1)
         limits = torch.stack([held[stage].by.limits for stage in stages])[..., None, None, None]
         self.exceeding = self.truth.abs() >= limits

@@ -8,12 +8,13 @@ let the kernel scale earlier, keep its product in float32, or store in bfloat16:
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: what became of the entries of every stage, and from which weight scale on they are lost;
 * `over_scales(settings)`: the shares that are lost, vanish or merge, over a sweep of the weight scale;
+* `sweep(settings)`: all of that, and the entries of the shown stage, at every position of the weight scale;
 * `ladder(settings, value)`: where one value sits in each of the formats;
 * `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -54,6 +55,7 @@ ShownWord: TypeAlias = Literal["plain", "normalised"]
 
 SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for wider heads
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
+_STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of a sweep
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
 
 
@@ -180,6 +182,27 @@ def over_scales(settings: Settings) -> tuple[Shares, Shares]:
     return plain, twin
 
 
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Preferred numbers of the weight scale and the current one, ascending, and what is found at each."""
+
+    scales: tuple[float, ...]
+    plain: Tally
+    twin: Tally
+    values: NDArray[np.float64]  # [scales, ≤32, ≤32], entries of the shown stage as held
+    exact: NDArray[np.float64]
+
+
+def sweep(settings: Settings) -> Sweep:
+    """Both sides and the shown stage over the weight scale."""
+    recipe, scales = recipe_of(settings), tuple(sorted({*_STOPS, settings.scale}))
+    plain, twin = (_tallies(recipe, settings, choices_of(settings, variant)) for variant in _variants(settings))
+    choices = choices_of(settings, _shown_variant(settings))
+    return Sweep(
+        scales, plain, twin, *_entries(recipe, settings.causal, choices, settings.storage, settings.stage, scales)
+    )
+
+
 def recipe_of(settings: Settings) -> Recipe:
     """The draw of these settings."""
     return Recipe(n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed)
@@ -217,29 +240,64 @@ def _shares(recipe: Recipe, causal: bool, choices: Choices) -> Shares:  # noqa: 
     return shares(_inputs(recipe, causal), stops, choices)
 
 
+def _tallies(recipe: Recipe, settings: Settings, choices: Choices) -> Tally:
+    """The counts at `_STOPS`, with those of the current scale put between them if it is none of them."""
+    counted = _at_stops(recipe, settings.causal, choices)
+    if settings.scale in _STOPS:
+        return counted
+    at = sum(stop < settings.scale for stop in _STOPS)
+    one = _side(recipe, settings.causal, choices, settings.scale).tally
+    both = ((field.name, getattr(counted, field.name), getattr(one, field.name)) for field in fields(Tally))
+    return Tally(**{name: np.insert(many, at, single[..., 0], axis=2) for name, many, single in both})
+
+
+@lru_cache(maxsize=64)
+def _at_stops(recipe: Recipe, causal: bool, choices: Choices) -> Tally:  # noqa: FBT001
+    return tally(_inputs(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
+
+
+@lru_cache(maxsize=64)
+def _entries(
+    recipe: Recipe,
+    causal: bool,  # noqa: FBT001
+    choices: Choices,
+    storage: StoredWord,
+    stage: StageWord,
+    scales: tuple[float, ...],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Entries of one stage as held, and exactly, [scales, ≤32, ≤32]."""
+    inputs, at = _inputs(recipe, causal), torch.tensor(scales, dtype=torch.float64)
+    held = follow(inputs, at.expand(len(STORED), -1), choices)[stage].values[STORED.index(storage)]
+    exact = exactly(inputs, at, choices)[stage]
+    return held[:, :SHOWN, :SHOWN].numpy().copy(), exact[:, :SHOWN, :SHOWN].numpy().copy()
+
+
 @lru_cache(maxsize=64)
 def _inputs(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
     return drawn(recipe, causal=causal)
 
 
+def _shown_variant(settings: Settings) -> SideWord:
+    """That of the twin for a stage inside the norm, whatever the dial says."""
+    return settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
+
+
 def _shown(recipe: Recipe, settings: Settings) -> Shown:
-    variant = settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
-    choices, inputs = choices_of(settings, variant), _inputs(recipe, settings.causal)
-    scale = torch.tensor([settings.scale], dtype=torch.float64)
-    held = follow(inputs, scale.expand(len(STORED), 1), choices)[settings.stage].values
-    values = held[STORED.index(settings.storage), 0, :SHOWN, :SHOWN].numpy()
-    hidden = np.zeros(values.shape, dtype=bool)
+    variant, inputs = _shown_variant(settings), _inputs(recipe, settings.causal)
+    choices = choices_of(settings, variant)
+    values, exact = _entries(recipe, settings.causal, choices, settings.storage, settings.stage, (settings.scale,))
+    hidden = np.zeros(values.shape[1:], dtype=bool)
     if inputs.visible is not None and settings.stage in OVER_KEYS:
         hidden = ~inputs.visible.numpy()
     return Shown(
         stage=settings.stage,
         variant=variant,
         storage=settings.storage,
-        values=values,
-        exact=exactly(inputs, scale, choices)[settings.stage][0, :SHOWN, :SHOWN].numpy(),
+        values=values[0],
+        exact=exact[0],
         hidden=hidden,
-        row=min(settings.query, values.shape[0] - 1),
-        column=min(settings.key, values.shape[1] - 1),
+        row=min(settings.query, values.shape[1] - 1),
+        column=min(settings.key, values.shape[2] - 1),
     )
 
 
@@ -285,6 +343,29 @@ def first_failures(result: Result) -> list[dict[str, Value | None]]:
         for s, stage in enumerate(STAGES)
         if not math.isnan(side.first_loss[f, s])
     ]
+
+
+def share_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table of the shown stage over the weight scale: one row per scale, variant and format."""
+    s = STAGES.index(settings.stage)
+    shares = ("lost", "vanished", "merged")
+    return [
+        {
+            "scale": float(scale),
+            "variant": variant,
+            "stage": settings.stage,
+            "format": word,
+            **{name: float(getattr(of_side, name)[f, s, at]) for name in shares},
+        }
+        for variant, of_side in zip(_variants(settings), over_scales(settings), strict=True)
+        for at, scale in enumerate(of_side.scales)
+        for f, word in enumerate(STORED)
+    ]
+
+
+def ladder_rows(result: Result) -> list[dict[str, Value]]:
+    """The table of the shown entry's exact value: one row per format."""
+    return [asdict(each) for each in ladder(result.settings, result.shown.exact_value)]
 
 
 def _finite(x: float) -> float | None:

@@ -17,7 +17,7 @@ from qkdemo.notation import written
 from qkdemo.strings import say
 
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of the component's heat map
-_COMPONENT_WORDS: Final = ("hint", "png", "svg", "undefined", "heat", "bars")
+_COMPONENT_WORDS: Final = ("hint", "png", "svg", "undefined", "heat", "bars", "grid")
 
 
 def vectors(array: NDArray[Any]) -> pa.Array:

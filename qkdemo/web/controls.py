@@ -92,7 +92,12 @@ def _word(dial: Declaration) -> Any:
     shared = dial.name.removeprefix("left_").removeprefix("right_")
 
     def name(word: str) -> str:
-        keys = (f"{dial.name}.{word}.short", f"choice.{dial.name}.{word}", f"choice.{shared}.{word}")
+        keys = (
+            f"{dial.name}.{word}.short",
+            f"choice.{dial.name}.{word}",
+            f"choice.{shared}.{word}",
+            f"{dial.name}.{word}.name",
+        )
         return next((say(key) for key in keys if has(key)), word)
 
     return name

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, cost, drift, epsilon, mla, rope
+from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, rope
 from qkdemo.training import twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
@@ -35,6 +35,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
+        Entry("formats", ":material/memory:", formats),
         Entry("training", ":material/model_training:", twins),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
         Entry("epsilon", ":material/expand:", epsilon, "contract"),

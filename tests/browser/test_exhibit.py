@@ -109,6 +109,26 @@ def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
     expect(exhibit.get_by_text("picked {'key': 7}")).to_be_visible()
 
 
+def test_a_cell_of_a_grid_follows_the_cursor_and_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
+    grid = exhibit.get_by_role("grid", name="Fates")
+    chosen = grid.get_by_role("gridcell", selected=True)
+    expect(chosen).to_have_text("20 ∞")
+    exhibit.mouse.move(*_point(exhibit, "curves", 0.2))
+    expect(chosen).not_to_have_text("20 ∞")
+    exhibit.mouse.move(2, 2)
+    expect(chosen).to_have_text("20 ∞")
+    grid.get_by_role("gridcell").first.click()
+    expect(exhibit.get_by_text("picked {'row': 0, 'column': 0}")).to_be_visible()
+    chosen.focus()
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("ArrowRight")
+    expect(chosen).to_be_focused()
+    exhibit.keyboard.press("Enter")
+    expect(exhibit.get_by_text("picked {'row': 1, 'column': 1}")).to_be_visible()
+    expect(chosen).to_be_focused()
+
+
 def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: Path) -> None:
     exhibit.locator("figure.curves").hover()
     with exhibit.expect_download() as download:
