@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import cache, cost, drift, epsilon, mla, placement, rope
+from qkdemo.labs import cache, cost, drift, epsilon, mla, models, placement, rope
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
@@ -28,6 +28,7 @@ LABS: Final[dict[str, ModuleType]] = {
     "cache": cache,
     "mla": mla,
     "cost": cost,
+    "models": models,
 }
 
 

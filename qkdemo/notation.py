@@ -53,9 +53,9 @@ def plain(x: float) -> str:
     >>> plain(8.0), plain(0.315), plain(1e-12)
     ('8', '0.315', '1e-12')
     """
-    if float(x).is_integer() and abs(x) < 1e15:
-        return str(int(x))
-    return repr(float(x))
+    if isinstance(x, int):
+        return str(int(x))  # a truth value as 1 or 0
+    return str(int(x)) if x.is_integer() and abs(x) < 1e16 else repr(x)  # from 1e16 on, repr has no point either
 
 
 def _trimmed(text: str) -> str:

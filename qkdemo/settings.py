@@ -41,6 +41,9 @@ class SettingsError(ValueError):
 class Dial:
     """A number from `low` to `high`; `log` dials stop at preferred numbers, others every `step`.
 
+    Stops and steps are the widget's: a link or a flag may stand between two of them, so that a state found
+    elsewhere can be set exactly.
+
     `only_for` names another field and its values for which this dial acts: it is shown for those alone.
     """
 
@@ -273,12 +276,20 @@ def _declaration(field: "dataclasses.Field[Any]", hint: Any) -> Declaration:
     return Declaration(name=field.name, kind=kind, default=cast(Value, field.default), whole=base is int, words=words)
 
 
-def _echo(value: Value) -> str:
+def _echo(value: object) -> str:
     """A visitor's value as a sentence repeats it: short, on one line, words in quotes."""
-    if isinstance(value, str):
-        text = " ".join(value.split())
-        return repr(text if len(text) <= _LONGEST_ECHO else text[: _LONGEST_ECHO - 1] + "…")
-    return str(value).lower() if isinstance(value, bool) else plain(value)
+    match value:
+        case str():
+            return repr(_shortened(value))
+        case float():
+            return plain(value)
+        case _:
+            return _shortened(str(value).lower())
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_ECHO else line[: _LONGEST_ECHO - 1] + "…"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.blocks import Block, GainsWord, Recipe, dividing, draw_block
+from qkdemo.facts.models import alike, closest
 from qkdemo.misfit import Verdict, diagnose
 from qkdemo.normalisers import NormWord
 from qkdemo.notation import written
@@ -306,6 +307,7 @@ def explain(result: Result) -> list[str]:
     ]
     if differing:
         sentences.append(say("placement.differs", names=", ".join(differing)))
+    sentences += [f"{say(f'placement.{side}')} {_who(pipeline_of(settings, side))}" for side in ("left", "right")]
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
@@ -315,6 +317,15 @@ def explain(result: Result) -> list[str]:
     if state == "apart" and settings.gains == "unit":
         sentences.append(say("placement.unit_gains"))
     return sentences
+
+
+def _who(pipeline: Pipeline) -> str:
+    """Which models do exactly this; or the closest one, and in what it differs."""
+    found = alike(pipeline)
+    if found:
+        return say("models.alike", names=", ".join(model.model for model in found))
+    model, names = closest(pipeline)
+    return say("models.closest", name=model.model, differing=", ".join(say(f"pipeline.{name}") for name in names))
 
 
 def _only_format(result: Result) -> bool:
@@ -355,7 +366,8 @@ def report(settings: Settings) -> dict[str, Any]:
     numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
     verdict = {"diagnosis": result.verdict.cause, "ratio": _if_finite(result.verdict.ratio)}
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
-    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends]}
+    nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
+    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
 
 
 def _if_finite(x: float) -> float | None:
