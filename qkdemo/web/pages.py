@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, cost, drift, epsilon, mla, rope
+from qkdemo.labs import cache, cost, drift, epsilon, mla, models, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -39,5 +39,6 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("cache", ":material/database:", cache, "contract"),
         Entry("mla", ":material/compress:", mla, "contract"),
         Entry("cost", ":material/timer:", cost, "contract"),
+        Entry("models", ":material/table_view:", models, "contract"),
     )
 }
