@@ -169,7 +169,7 @@ def beside(left: Model, right: Model) -> list[str]:
     """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
     assert left.pipeline is not None
     assert right.pipeline is not None
-    apart = [say(f"pipeline.{name}") for name in differing(left.pipeline, right.pipeline)]
+    apart = [say(f"choice_name.{name}") for name in differing(left.pipeline, right.pipeline)]
     names = {"left": left.model, "right": right.model}
     sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
     for model in (left, right):

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, cost, drift, epsilon, mla, models, rope
+from qkdemo.labs import cache, cost, drift, epsilon, mla, models, placement, rope
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -34,6 +34,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("drift", ":material/trending_up:", drift),
+        Entry("placement", ":material/compare_arrows:", placement, "contract"),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
         Entry("epsilon", ":material/expand:", epsilon, "contract"),
         Entry("cache", ":material/database:", cache, "contract"),

@@ -1,13 +1,10 @@
 """The models lab: filters, families, findings, and two rows beside each other."""
 
-import json
-from typing import Any
-
 import pytest
 
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.labs import models
-from qkdemo.labs.models import PRESETS, Settings, beside, family_rows, finding, rows, run, searched
+from qkdemo.labs.models import PRESETS, Settings, beside, family_rows, finding, run, searched
 
 
 def model(name: str) -> Model:
@@ -63,10 +60,3 @@ def test_qwen_3_beside_olmo_2() -> None:
     assert "Qwen3-MoE" in left
     assert "OLMo 3" in right
     assert beside(model("OLMo 2"), model("OLMo 3"))[0].startswith("OLMo 2 and OLMo 3 are the same function")
-
-
-@pytest.mark.parametrize("settings", [Settings(), Settings(norm="layernorm"), Settings(capped="yes", kind="model")])
-def test_the_snippet_counts_the_same_rows(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(models.snippet(settings), {})
-    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert printed["found"] == len(rows(run(settings)))
