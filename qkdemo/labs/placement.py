@@ -195,10 +195,14 @@ def _store(settings: Settings) -> Rounding:
     return exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
 
 
-@lru_cache(maxsize=64)
 def over_spreads(settings: Settings) -> Sweep:
     """Both pipelines while the spread of the gains grows."""
-    return sweep(_pair(settings), recipe_of(settings), _spreads(settings), settings.shown[0], _store(settings))
+    return _swept(settings.but(gain_spread=0, query=0, key=0), _spreads(settings))
+
+
+@lru_cache(maxsize=64)
+def _swept(settings: Settings, spreads: tuple[float, ...]) -> Sweep:
+    return sweep(_pair(settings), recipe_of(settings), spreads, settings.shown[0], _store(settings))
 
 
 def mistakes_over_spreads(settings: Settings) -> dict[str, tuple[Difference, ...]]:
@@ -256,9 +260,8 @@ def block_of(settings: Settings) -> Block:
     return draw_block(recipe_of(settings))
 
 
-def findings(result: Result) -> list[str]:
+def findings(settings: Settings) -> list[str]:
     """The headline at every spread of the gains."""
-    settings = result.settings
     if settings.compare == "all_mistakes":
         columns = zip(*mistakes_over_spreads(settings).values(), strict=True)
         return [
@@ -318,7 +321,7 @@ def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
     settings = result.settings
     if settings.compare == "all_mistakes":
-        return [findings(result)[_spreads(settings).index(settings.gain_spread)], _vanishing(settings)]
+        return [findings(settings)[_spreads(settings).index(settings.gain_spread)], _vanishing(settings)]
     apart = difference(result.left, result.right)
     numbers = {
         "score": written(apart.logits, 3),

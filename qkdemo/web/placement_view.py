@@ -36,15 +36,22 @@ _ROLES: Final = {"raw": "other", "output": "bound", "weight": "plain", "logits":
 _SIDES: Final = (("left", "plain"), ("right", "norm"))
 
 
-@lru_cache(maxsize=64)
 def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the exhibit."""
     settings = result.settings
+    on_grid = settings.but(gain_spread=0)
+    alike = over_spreads(settings) is over_spreads(on_grid)
+    return _table(on_grid if alike else settings), _view(result)
+
+
+@lru_cache(maxsize=64)
+def _table(settings: Settings) -> pa.Table:
+    """The table; the spread of the gains is its dial, and adds a row only where it stands between the others."""
     swept, found = over_spreads(settings), mistakes_over_spreads(settings)
     table: dict[str, Any] = {
         "spread": swept.spreads,
         "spread.text": [written(spread) for spread in swept.spreads.tolist()],
-        "finding": findings(result),
+        "finding": findings(settings),
     }
     for name in _ROLES:
         column = [getattr(apart, name) for apart in swept.differences]
@@ -57,7 +64,7 @@ def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
     table["bars"] = vectors(_heights(errors).T.astype(np.float32))
     if settings.compare == "two":
         table |= _pair_columns(settings)
-    return pa.table(table), _view(result)
+    return pa.table(table)
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
@@ -110,7 +117,7 @@ def _view(result: Result) -> View:
         ],
         "panels": [_pair(result), mistakes[0], *_heats(settings), _cells(settings), *mistakes[1:]] if two else mistakes,
         "words": words(),
-        "alt": " ".join([findings(result)[_at(settings)], *(explain(result) if two else [])]),
+        "alt": " ".join([findings(settings)[_at(settings)], *(explain(result) if two else [])]),
     }
 
 
