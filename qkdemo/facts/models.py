@@ -2,7 +2,7 @@
 
 * `MODELS`: every row of `models.json`, in the order of the file;
 * `search(text)`, `filtered(...)`: rows that mention a text, rows with given words;
-* `alike(pipeline)`, `closest(pipeline)`: which models do exactly this, and which come nearest;
+* `alike(pipeline)`, `closest(pipeline)`, `in_words(pipeline)`: which models do exactly this, or come nearest;
 * `Model.pipeline`, `Model.choices(side)`: a row as a pipeline, and as the words of one side of a comparison.
 
 A row says how it was verified: read in the source, read and run, or held against the class itself by a test of
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from qkdemo.pipeline import CHOICES, Pipeline
+from qkdemo.strings import say
 
 VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first
 # The choices by which two pipelines are told apart; the others are not known of most models.
@@ -164,3 +165,12 @@ def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
     first of the table."""
     known = [(model, differing(pipeline, model.pipeline)) for model in MODELS if model.pipeline is not None]
     return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified)))
+
+
+def in_words(pipeline: Pipeline) -> str:
+    """Which models do exactly this; or the closest one, and in what it differs."""
+    found = alike(pipeline)
+    if found:
+        return say("models.alike", names=", ".join(model.model for model in found))
+    model, names = closest(pipeline)
+    return say("models.closest", name=model.model, differing=", ".join(say(f"choice_name.{name}") for name in names))

@@ -1,22 +1,23 @@
-"""Which model does what?
+"""Which public implementation does what?
 
-A hundred public implementations, each read in its source. QK norm names a placement, and every team chose its
-own. Filter the table by any choice, look how a row was
-verified, follow its link to the line. From a row two models can be opened beside each other in the placement
-lab; and from any state of that lab one can ask which models do exactly this.
+A hundred of them, each read in its source. QK norm names a placement, and every team chose its own. Filter the
+table by any choice, look how a row was verified, follow its link to the line. From a row two models can be opened
+beside each other in the placement lab; and from any state of that lab one can ask which models do exactly this.
 
 * `Settings`, `PRESETS`: a filter for each column, and the rows behind common errors;
-* `run(settings)`: the rows that pass; `counts(models, column)`: how many rows have which word;
-* `explain`, `corrections`, `rows`, `report`: the result in words and as tables.
+* `run(settings)`: the rows that pass; `searched(result, text)`: those that mention a text;
+* `counts(models, column)`: how many rows have which word; `families(result)`: the rows, family by family;
+* `finding`, `explain`, `corrections`, `beside`, `rows`, `family_rows`, `report`: the result in words and as tables.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from qkdemo.facts.models import MODELS, Model, filtered
+from qkdemo.facts.models import MODELS, Model, alike, differing, filtered, search
 from qkdemo.notation import written
+from qkdemo.pipeline import Pipeline
 from qkdemo.settings import Choice, Dials, Value
 from qkdemo.strings import say
 
@@ -116,19 +117,65 @@ def run(settings: Settings) -> Result:
     return Result(settings, tuple(found))
 
 
+def searched(result: Result, text: str) -> Result:
+    """Of these rows those in which every word of `text` occurs."""
+    return replace(result, models=tuple(search(text, result.models)))
+
+
+def families(result: Result) -> dict[str, list[Model]]:
+    """The rows of each family, the largest family first."""
+    found: dict[str, list[Model]] = {}
+    for model in result.models:
+        found.setdefault(model.family, []).append(model)
+    return dict(sorted(found.items(), key=lambda entry: -len(entry[1])))
+
+
 def counts(models: Iterable[Model], column: str) -> list[tuple[str, int]]:
     """How many rows have which word in `column`, the most frequent first."""
     return Counter(str(getattr(model, column)) for model in models).most_common()
 
 
+def finding(result: Result) -> str:
+    """How many rows pass, and how many different functions they are at least."""
+    values = {"found": len(result.models), "all": len(MODELS)}
+    if not result.models:
+        return say("models.none", **values)
+    if len(result.models) == 1:
+        return say("models.one", name=result.models[0].model, **values)
+    pipelines = [model.pipeline for model in result.models if model.pipeline is not None]
+    kinds: list[Pipeline] = []
+    for pipeline in pipelines:
+        if all(differing(pipeline, other) for other in kinds):
+            kinds.append(pipeline)
+    several = "ways_all" if len(result.models) == len(MODELS) else "ways"
+    word = several if len(kinds) > 1 else "alike_all" if len(pipelines) == len(result.models) else "found"
+    return say(f"models.{word}", ways=len(kinds), **values)
+
+
 def explain(result: Result) -> list[str]:
     """How many rows pass, and how they are spread."""
-    if not result.models:
-        return [say("models.none", all=len(MODELS))]
-    sentences = [say("models.found", found=len(result.models), all=len(MODELS))]
-    for column in ("norm", "place", "order", "verified"):
-        parts = [f"{say(f'choice.{column}.{word}')} {count}" for word, count in counts(result.models, column)]
+    sentences = [finding(result)]
+    for column in ("norm", "place", "order", "verified") if result.models else ():
+        parts = [f"{_word(column, word)} {count}" for word, count in counts(result.models, column)]
         sentences.append(say("models.spread", column=say(f"column.{column}"), parts=", ".join(parts)))
+    return sentences
+
+
+def _word(column: str, word: str) -> str:
+    return say("models.without") if word == "none" else say(f"choice.{column}.{word}")
+
+
+def beside(left: Model, right: Model) -> list[str]:
+    """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
+    assert left.pipeline is not None
+    assert right.pipeline is not None
+    apart = [say(f"choice_name.{name}") for name in differing(left.pipeline, right.pipeline)]
+    names = {"left": left.model, "right": right.model}
+    sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
+    for model in (left, right):
+        others = [other.model for other in alike(model.pipeline) if other.id != model.id] if model.pipeline else []
+        key = "models.others" if others else "models.alone"
+        sentences.append(say(key, name=model.model, names=", ".join(others)))
     return sentences
 
 
@@ -153,10 +200,22 @@ SHOWN: Final = (
 )
 
 
+def family_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table by family: one row per family."""
+    return [
+        {
+            "family": family,
+            "models": len(found),
+            **{column: ", ".join(word for word, _ in counts(found, column)) for column in ("norm", "place", "order")},
+            "names": ", ".join(model.model for model in found),
+        }
+        for family, found in families(result).items()
+    ]
+
+
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: the rows that pass."""
-    found = rows(run(settings))
-    return {"found": len(found), "all": len(MODELS), "rows": found}
+    return {"rows": rows(run(settings))}
 
 
 def snippet(settings: Settings) -> str:

@@ -7,26 +7,30 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 
 * `Settings`, `PRESETS`: the dials, and the known mistakes among other named states;
 * `run(settings)`: both pipelines, their differences, and the cause that the pattern of the error points to;
+* `over_spreads(settings)`, `mistakes_over_spreads(settings)`: the errors while the spread of the gains grows;
 * `mistakes(settings)`: every known mistake on this block, over several draws;
-* `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
+* `findings`, `explain`, `rows`, `spread_rows`, `mistake_rows`, `report`, `snippet`: the result in words, as tables and
+  as a PyTorch program.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from statistics import median
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from qkdemo.blocks import Block, GainsWord, Recipe, dividing, draw_block
-from qkdemo.facts.models import alike, closest
+from qkdemo.comparisons import Difference, Sweep, difference, differing, sweep
+from qkdemo.facts.models import closest, in_words
 from qkdemo.misfit import Verdict, diagnose
+from qkdemo.mistakes import MISTAKES, ROUNDING, Mistake, known_as, mistakes_over
+from qkdemo.mistakes import mistakes as known_mistakes
 from qkdemo.normalisers import NormWord
 from qkdemo.notation import written
-from qkdemo.numerics import FORMATS, FormatWord, exact, rounded
+from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.pipeline import (
     CHOICES,
     BiasWord,
@@ -50,8 +54,7 @@ from qkdemo.rotary import LayoutWord
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value
 from qkdemo.strings import say
 
-DRAWS: Final = 8  # draws of the block over which a mistake's spread is taken
-ROUNDING: Final = 1e-12  # relative difference that float64 alone makes here
+_SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
 _more: Final = Choice(more=True)
@@ -111,32 +114,31 @@ class Settings(Dials):
     right_conversion: _Conversion = "none"
     right_cap: _Cap = "none"
     right_grouping: _Grouping = "repeat"
-    d_model: Annotated[int, Dial(8, 256, log=True, stops=(8, 16, 32, 64, 128, 256), more=True)] = 256
+    d_model: Annotated[int, Dial(8, 512, log=True, stops=(8, 16, 32, 64, 128, 256, 512), more=True)] = 256
     n_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
     n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
     d_head: Annotated[int, Dial(8, 128, log=True, stops=_WIDTHS, more=True)] = 64
-    n_keys: Annotated[int, Dial(2, 32, log=True, stops=(2, 4, 8, 16, 32), more=True)] = 32
+    n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
     gain: Annotated[float, Dial(0.1, 100, log=True, more=True)] = 10.0
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
     causal: Annotated[bool, Switch(more=True)] = False
     format: Annotated[FormatWord, _more] = "float64"
+    query: Annotated[int, Dial(0, 63, more=True)] = 20
+    key: Annotated[int, Dial(0, 63, more=True)] = 9
+    head: Annotated[int, Dial(0, 7, more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return (
+            min(self.head, self.n_heads - 1),
+            min(self.query, self.n_keys - 1),
+            min(self.key, self.n_keys - 1),
+        )
 
 
 _AS_WRITTEN: Final = Settings(right_order="norm_rotary")
-# Ordered by how much they hurt. Each is what must be changed in a port that is right.
-MISTAKES: Final[dict[str, dict[str, Any]]] = {
-    "full_width": {"right_place": "full_width"},
-    "norm_skipped": {"right_norm": "none"},
-    "layernorm_for_rms": {"right_norm": "layernorm"},
-    "rotary_first": {"right_order": "rotary_norm"},
-    "q_gain_on_k": {"right_key_gain": "of_q"},
-    "gain_not_permuted": {"right_layout": "interleaved", "right_conversion": "weights"},
-    "l2_scale_kept": {"right_norm": "l2"},
-    "one_plus_as_gamma": {"left_stored": "one_plus"},
-    "gamma_as_one_plus": {"right_stored": "one_plus"},
-    "scale_one": {"right_scale": "one"},
-}
 PRESETS: Final[dict[str, Settings]] = {
     "all_mistakes": _AS_WRITTEN.but(compare="all_mistakes"),
     **{name: _AS_WRITTEN.but(**changes) for name, changes in MISTAKES.items()},
@@ -163,112 +165,72 @@ class Result:
     relative_score_error: float  # of the logits
     largest_weight_difference: float
     relative_output_error: float
-    logit_lost: float  # share of both sides' logits that became ±∞ or NaN; then errors are not finite
     by_query: NDArray[np.float64]  # [positions] relative error of a query's logits, all heads
-    by_head: NDArray[np.float64]  # [n_heads]
     verdict: Verdict  # what the pattern of the error points to
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """One known mistake on this block: the current draw, and its spread over `DRAWS` draws."""
-
-    mistake: str
-    relative_score_error: float
-    lowest: float
-    median: float
-    highest: float
-    largest_weight_difference: float
-    with_unit_gains: float  # the same error, were all gains 1
-    with_uneven_inputs: float  # and with heads and tokens of unequal size, a mean, far from position 0
-    diagnosis: str  # what the pattern alone would say
 
 
 @lru_cache(maxsize=64)
 def run(settings: Settings) -> Result:
     """Both pipelines on the block of these settings, in the number format chosen."""
     block = block_of(settings)
-    left_words, right_words = pipeline_of(settings, "left"), pipeline_of(settings, "right")
-    store = exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
+    left_words, right_words = _pair(settings)
+    store = _store(settings)
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
-    difference = (right.logits - left.logits).double()
+    apart = difference(left, right)
+    gap = (right.logits - left.logits).double()
     return Result(
         settings=settings,
         left=left,
         right=right,
-        relative_raw_error=_relative(left.raw, right.raw),
-        relative_score_error=_relative(left.logits, right.logits),
-        largest_weight_difference=(right.weights - left.weights).abs().max().item(),
-        relative_output_error=_relative(left.output, right.output),
-        logit_lost=float((~torch.cat([left.logits, right.logits]).isfinite()).double().mean()),
-        by_query=(difference.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
-        by_head=(difference.norm(dim=(1, 2)) / left.logits.double().norm(dim=(1, 2))).numpy(),
+        relative_raw_error=apart.raw,
+        relative_score_error=apart.logits,
+        largest_weight_difference=apart.weight,
+        relative_output_error=apart.output,
+        by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
         verdict=diagnose(left_words, block, trace(right_words, block).logits),
     )
 
 
-@lru_cache(maxsize=16)
+def _store(settings: Settings) -> Rounding:
+    return exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
+
+
+def over_spreads(settings: Settings) -> Sweep:
+    """Both pipelines while the spread of the gains grows."""
+    return _swept(settings.but(gain_spread=0, query=0, key=0), _spreads(settings))
+
+
+@lru_cache(maxsize=64)
+def _swept(settings: Settings, spreads: tuple[float, ...]) -> Sweep:
+    return sweep(_pair(settings), recipe_of(settings), spreads, settings.shown[0], _store(settings))
+
+
+def mistakes_over_spreads(settings: Settings) -> dict[str, tuple[Difference, ...]]:
+    """Every known mistake on blocks like this one, at the spreads of `over_spreads`."""
+    return mistakes_over(dataclasses.replace(_plain_recipe(settings), gain_spread=0.0), _spreads(settings))
+
+
 def mistakes(settings: Settings) -> tuple[Mistake, ...]:
-    """Every known mistake on blocks like this one, in float64."""
-    draws = [_mistaken_all(settings.but(seed=(settings.seed + at) % 10000)) for at in range(DRAWS)]
-    unit, uneven = _mistaken_all(settings.but(gains="unit")), _mistaken_all(settings.but(**_UNEVEN))
-    found = []
-    for name in MISTAKES:
-        errors = [draw[name].relative_score_error for draw in draws]
-        block, reference = _block_for(settings, name), _reference(name)
-        observed = trace(pipeline_of(PRESETS[name], "right"), block).logits
-        found.append(
-            Mistake(
-                mistake=name,
-                relative_score_error=errors[0],
-                lowest=min(errors),
-                median=median(errors),
-                highest=max(errors),
-                largest_weight_difference=draws[0][name].largest_weight_difference,
-                with_unit_gains=unit[name].relative_score_error,
-                with_uneven_inputs=uneven[name].relative_score_error,
-                diagnosis=diagnose(reference, block, observed).cause,
-            )
-        )
-    return tuple(found)
+    """Every known mistake on blocks like this one, over several draws."""
+    return known_mistakes(_plain_recipe(settings))
 
 
-@dataclass(frozen=True)
-class _Gap:
-    relative_score_error: float
-    largest_weight_difference: float
+def _spreads(settings: Settings) -> tuple[float, ...]:
+    return tuple(sorted({*_SPREADS, settings.gain_spread}))
 
 
-def _mistaken_all(settings: Settings) -> dict[str, _Gap]:
-    """Every mistake on one block. The right reading is computed once: how gains are stored does not change it."""
-    right = trace(_reference("full_width"), _block_for(settings, "full_width"))
-    gaps = {}
-    for name in MISTAKES:
-        wrong = trace(pipeline_of(PRESETS[name], "right"), _block_for(settings, name))
-        largest = (wrong.weights - right.weights).abs().max().item()
-        gaps[name] = _Gap(_relative(right.logits, wrong.logits), largest)
-    return gaps
-
-
-def _reference(mistake: str) -> Pipeline:
-    return pipeline_of(PRESETS[mistake], "left")
-
-
-def _block_for(settings: Settings, mistake: str) -> Block:
-    """The block of `settings`, storing gains as the mistake's own checkpoint does."""
-    return block_of(settings.but(left_stored=PRESETS[mistake].left_stored))
-
-
-_UNEVEN: Final = {"head_spread": 4.0, "token_spread": 4.0, "mean": 1.0, "offset": 1000}
-
-
-def _relative(left: torch.Tensor, right: torch.Tensor) -> float:
-    return float((right - left).double().norm() / left.double().norm())
+def _plain_recipe(settings: Settings) -> Recipe:
+    """The block, whatever the two pipelines are."""
+    return dataclasses.replace(recipe_of(settings), offset_stored=False)
 
 
 def pipeline_of(settings: Settings, side: str) -> Pipeline:
     """The pipeline of the left or the right side."""
     return Pipeline(**{name: getattr(settings, f"{side}_{name}") for name in CHOICES})
+
+
+def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
+    return pipeline_of(settings, "left"), pipeline_of(settings, "right")
 
 
 def recipe_of(settings: Settings) -> Recipe:
@@ -295,40 +257,85 @@ def recipe_of(settings: Settings) -> Recipe:
 
 def block_of(settings: Settings) -> Block:
     """The block that both sides read."""
-    return _drawn(recipe_of(settings))
+    return draw_block(recipe_of(settings))
 
 
-@lru_cache(maxsize=4)
-def _drawn(recipe: Recipe) -> Block:
-    return draw_block(recipe)
+def findings(settings: Settings) -> list[str]:
+    """The headline at every spread of the gains."""
+    if settings.compare == "all_mistakes":
+        columns = zip(*mistakes_over_spreads(settings).values(), strict=True)
+        return [
+            _of_all([one.logits for one in column], _gains(settings, spread))
+            for spread, column in zip(_spreads(settings), columns, strict=True)
+        ]
+    name, swept = _name(settings), over_spreads(settings)
+    return [
+        say(
+            f"placement.finding.{_state(settings, at) if name else 'nothing'}",
+            name=name,
+            gains=_gains(settings, swept.spreads[at]),
+            format=settings.format,
+            score=written(100 * apart.logits, 3),
+            output=written(100 * apart.output, 3),
+        )
+        for at, apart in enumerate(swept.differences)
+    ]
+
+
+def _of_all(errors: list[float], gains: str) -> str:
+    hidden = sum(error < ROUNDING for error in errors)
+    values = {"least": written(100 * min(errors), 2), "most": written(100 * max(errors), 3)}
+    return say(
+        f"placement.finding.{'some' if hidden else 'all'}", hidden=hidden, all=len(errors), gains=gains, **values
+    )
+
+
+def _gains(settings: Settings, spread: float) -> str:
+    if settings.gains == "unit" or spread == 0:
+        return say("placement.unit")
+    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+
+
+def _name(settings: Settings) -> str:
+    """What differs, in words: the known mistake it is, or the choices; nothing if nothing differs."""
+    pair = _pair(settings)
+    known, names = known_as(*pair), differing(*pair)
+    if known:
+        return say(f"mistake_name.{known}")
+    if len(names) > 2:
+        return say("placement.several", count=len(names))
+    return ", ".join(say(f"choice_name.{name}") for name in names)
+
+
+def _state(settings: Settings, at: int) -> str:
+    """What sets the sides apart at one spread: the function, the format, what comes after the logits, or nothing."""
+    apart, exactly = (over_spreads(state).differences[at] for state in (settings, settings.but(format="float64")))
+    if exactly.logits >= ROUNDING:
+        return "apart"
+    if apart.logits >= ROUNDING:
+        return "rounding"
+    return "only_output" if apart.output >= ROUNDING else "same"
 
 
 def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
     settings = result.settings
-    if result.logit_lost:
-        return [say("placement.lost", format=settings.format, lost=written(100 * result.logit_lost, 3))]
+    if settings.compare == "all_mistakes":
+        return [findings(settings)[_spreads(settings).index(settings.gain_spread)], _vanishing(settings)]
+    apart = difference(result.left, result.right)
     numbers = {
-        "score": written(result.relative_score_error, 3),
-        "raw": written(result.relative_raw_error, 3),
-        "weight": written(result.largest_weight_difference, 3),
-        "output": written(result.relative_output_error, 3),
+        "score": written(apart.logits, 3),
+        "raw": written(apart.raw, 3),
+        "weight": written(apart.weight, 3),
+        "output": written(apart.output, 3),
     }
-    rounding = 16 * torch.finfo(FORMATS[settings.format].dtype).eps if settings.format != "float64" else ROUNDING
-    state = (
-        "same" if result.relative_score_error < rounding else "rounding" if result.verdict.cause == "same" else "apart"
-    )
-    if state == "same" and result.relative_output_error > rounding:
-        state = "only_output"
+    state = _state(settings, _spreads(settings).index(settings.gain_spread))
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
-    differing = [
-        say(f"dial.right_{name}.label")
-        for name in CHOICES
-        if getattr(settings, f"left_{name}") != getattr(settings, f"right_{name}")
-    ]
-    if differing:
-        sentences.append(say("placement.differs", names=", ".join(differing)))
-    sentences += [f"{say(f'placement.{side}')} {_who(pipeline_of(settings, side))}" for side in ("left", "right")]
+    names = differing(*_pair(settings))
+    if names:
+        sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
+    for side, pipeline in zip(("left", "right"), _pair(settings), strict=True):
+        sentences.append(f"{say(f'placement.who_{side}')} {in_words(pipeline)}")
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
@@ -340,29 +347,10 @@ def explain(result: Result) -> list[str]:
     return sentences
 
 
-def _who(pipeline: Pipeline) -> str:
-    """Which models do exactly this; or the closest one, and in what it differs."""
-    found = alike(pipeline)
-    if found:
-        return say("models.alike", names=", ".join(model.model for model in found))
-    model, names = closest(pipeline)
-    return say("models.closest", name=model.model, differing=", ".join(say(f"pipeline.{name}") for name in names))
-
-
-def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
-    """One sentence per mistake, in their order, and what unit gains would have hidden."""
-    sentences = [
-        say(
-            f"mistake.{mistake.mistake}",
-            error=written(mistake.relative_score_error, 3),
-            lowest=written(mistake.lowest, 3),
-            highest=written(mistake.highest, 3),
-            weight=written(mistake.largest_weight_difference, 3),
-        )
-        for mistake in found
-    ]
-    hidden = [mistake for mistake in found if mistake.with_unit_gains < ROUNDING < mistake.relative_score_error]
-    return [*sentences, say("placement.hidden", hidden=len(hidden), all=len(found))]
+def _vanishing(settings: Settings) -> str:
+    found = mistakes_over_spreads(settings)
+    names = [say(f"mistake_name.{name}") for name, column in found.items() if column[0].logits < ROUNDING]
+    return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(found))
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -371,6 +359,24 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     return [
         {"position": settings.offset + at, "relative_score_error": error.item()}
         for at, error in enumerate(result.by_query)
+    ]
+
+
+def spread_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: how far the two pipelines are apart."""
+    swept = over_spreads(settings)
+    return [
+        {"gain_spread": spread, **vars(apart)}
+        for spread, apart in zip(swept.spreads.tolist(), swept.differences, strict=True)
+    ]
+
+
+def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: relative error of the logits of every known mistake."""
+    found = mistakes_over_spreads(settings)
+    return [
+        {"gain_spread": spread, **{name: column[at].logits for name, column in found.items()}}
+        for at, spread in enumerate(_spreads(settings))
     ]
 
 

@@ -127,7 +127,7 @@ def test_the_snippet_counts_the_same_rows(
 
 def test_filters_narrow_and_may_leave_nothing() -> None:
     assert run(Settings(norm="l2", place="latent")).models == ()
-    assert explain(run(Settings(norm="l2", place="latent"))) == ["No implementation of the 102 passes."]
+    assert explain(run(Settings(norm="l2", place="latent"))) == ["Of 102 implementations not one passes."]
     capped = run(Settings(capped="yes")).models
     assert {model.softcap for model in capped} == {30, 50}
     assert len(capped) + len(run(Settings(capped="no")).models) == len(MODELS)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qkdemo.__main__ import LABS, main
+from qkdemo.labs import models
 from qkdemo.settings import Dials, declarations
 from tests.strategies import ends, settings_of
 
@@ -71,12 +72,6 @@ def printed(lab: ModuleType, state: Dials) -> dict[str, Any]:
     return read
 
 
-def repeatable(lab: ModuleType, report: dict[str, Any]) -> dict[str, Any]:
-    """The report without what a clock says."""
-    timed = getattr(lab, "UNREPEATABLE", ())
-    return {name: value for name, value in report.items() if name not in timed}
-
-
 def check(lab: ModuleType, state: Dials) -> None:
     """Everything that holds for any lab in any state."""
     report = lab.report(state)
@@ -84,8 +79,8 @@ def check(lab: ModuleType, state: Dials) -> None:
     for name, rows in report.items():
         if not isinstance(rows, list):  # a single number: the lab sums itself up
             continue
-        assert rows or report.get("found") == 0, f"{name} is empty"
-        assert not rows or len({tuple(row) for row in rows}) == 1, f"rows of {name} name different columns"
+        assert rows or lab is models, f"{name} is empty"  # a filter may let nothing pass
+        assert len({tuple(row) for row in rows}) <= 1, f"rows of {name} name different columns"
         for row in rows:
             assert_finite_or_counted(row)
     sentences = lab.explain(lab.run(state))
@@ -111,12 +106,12 @@ def assert_sentence(sentence: str) -> None:
 @pytest.mark.parametrize(("lab", "state"), list(states()))
 def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: ModuleType, state: Dials) -> None:
     check(lab, state)
-    first = repeatable(lab, as_json(lab.report(state)))
+    first = as_json(lab.report(state))
     read = printed(lab, without_idle_dials(state))
     assert read.pop("settings") == without_idle_dials(state).as_dict()
-    assert repeatable(lab, read) == first  # the command line prints the report, whole
+    assert read == first  # the command line prints the report, whole
     forget()
-    assert repeatable(lab, as_json(lab.report(state))) == first
+    assert as_json(lab.report(state)) == first
 
 
 @pytest.mark.parametrize(("lab", "state"), list(states()))
@@ -128,7 +123,7 @@ def test_the_program_of_every_state_runs_and_prints(lab: ModuleType, state: Dial
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_lab_keeps_its_promises_between_its_ends(lab: ModuleType, data: st.DataObject) -> None:
     check(lab, data.draw(settings_of(lab.Settings)))
