@@ -334,8 +334,8 @@ def explain(result: Result) -> list[str]:
     names = differing(*_pair(settings))
     if names:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
-    for side, pipeline in zip(("left", "right"), _pair(settings), strict=True):
-        sentences.append(f"{say(f'placement.who_{side}')} {in_words(pipeline)}")
+    left, right = (in_words(pipeline) for pipeline in _pair(settings))
+    sentences += [say("placement.who", left=left, right=right)]
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
@@ -386,18 +386,13 @@ def report(settings: Settings) -> dict[str, Any]:
         return {"rows": [vars(mistake) for mistake in mistakes(settings)]}
     result = run(settings)
     numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
-    verdict = {"diagnosis": result.verdict.cause, "ratio": _if_finite(result.verdict.ratio)}
+    ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
+    verdict = {"diagnosis": result.verdict.cause, "ratio": ratio}
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
     nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
     return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
 
 
-def _if_finite(x: float) -> float | None:
-    """`x`, or nothing: most errors have no ratio that is the same everywhere."""
-    return x if math.isfinite(x) else None
-
-
 def snippet(settings: Settings) -> str:
     """A standalone PyTorch program that prints the errors of this state."""
-    sides = (pipeline_of(settings, "left"), pipeline_of(settings, "right"))
-    return placement_program(recipe_of(settings), *sides, settings.format)
+    return placement_program(recipe_of(settings), *_pair(settings), settings.format)
