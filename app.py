@@ -6,7 +6,8 @@ shell; no `pages` folder lies beside it, so a deep link into a fresh server runs
 
 import streamlit as st
 
+from qkdemo.web.live import routes
 from qkdemo.web.server import prepare
 
 prepare()
-app = st.App("qkdemo/web/shell.py")
+app = st.App("qkdemo/web/shell.py", routes=routes())

@@ -15,10 +15,12 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, placement, rope
+from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
+from qkdemo.training import sensitivity_command, train_command
+from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
 
 LABS: Final[dict[str, ModuleType]] = {
     "drift": drift,
@@ -29,7 +31,11 @@ LABS: Final[dict[str, ModuleType]] = {
     "cache": cache,
     "mla": mla,
     "cost": cost,
+    "models": models,
 }
+TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
+_LONGEST_RANGE: Final = 10_000
+_MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,16 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one lab; returns the exit code."""
     parser = _parser()
     given = vars(parser.parse_args(arguments))
-    lab, as_json, preset = LABS[given.pop("lab")], given.pop("json"), given.pop("preset")
-    reports = lab.live_report if given.pop("measure", False) else lab.report
+    lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
+    file, measured = given.pop("parquet", None), given.pop("measure", False)
     try:
+        if file:
+            refuse_unwritable(file)
         states, swept = _states(lab, preset, given)
     except SettingsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
-    for state in states:
-        for name, rows in reports(state).items():
+    if lab in TRAININGS.values():
+        report, columns = lab.report_all(states, ProgressLine())
+        if file:
+            write_parquet(file, columns)
+    for state in states if lab in LABS.values() else ():
+        for name, rows in (lab.live_report if measured else lab.report)(state).items():
             if not isinstance(rows, list):
                 report.setdefault(name, rows)
                 continue
@@ -61,14 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = states[0].as_dict() | swept
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
-        print("\n\n".join(_table(rows) for rows in report.values() if isinstance(rows, list)))
+        print("\n\n".join(_table(_rows(part)) for part in report.values() if isinstance(part, list | dict)))
     return 0
 
 
 def _parser() -> _Parser:
     parser = _Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
-    for word, lab in LABS.items():
+    for word, lab in (LABS | TRAININGS).items():
         sub = subparsers.add_parser(
             word, help=say(f"command.{word}"), description=say(f"command.{word}"), allow_abbrev=False
         )
@@ -82,10 +94,12 @@ def _parser() -> _Parser:
         )
         if hasattr(lab, "live_report"):
             sub.add_argument("--measure", action="store_true", help=say("command.measure"))
+        if word in TRAININGS:
+            sub.add_argument("--parquet", help=say("command.parquet"), metavar="FILE")
         for dial in declarations(lab.Settings):
-            flag = "--" + dial.name.replace("_", "-")
+            flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
-            sub.add_argument(flag, metavar=_range(dial), help=_help(dial), **bare)
+            sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
     return parser
 
 
@@ -99,8 +113,15 @@ def _range(dial: Declaration) -> str:
             return "0|1"
 
 
-def _help(dial: Declaration) -> str:
-    return f"{dial.label}. {dial.help} [{dial.write(dial.default)}]".replace("%", "%%")
+def _help(dial: Declaration, lab: ModuleType) -> str:
+    default = getattr(lab, "SWEPT", {}).get(dial.name) or dial.write(getattr(_base(lab), dial.name))
+    return f"{dial.label}. {dial.help} [{default}]".replace("%", "%%")
+
+
+def _base(lab: ModuleType) -> Dials:
+    """The state of `lab` from which a command starts."""
+    base: Dials = getattr(lab, "BASE", None) or lab.Settings()
+    return base
 
 
 def _states(
@@ -108,17 +129,22 @@ def _states(
 ) -> tuple[list[Dials], dict[str, list[Any]]]:
     """Every combination of the values given, and the names and values of the dials that are swept."""
     cls: type[Dials] = lab.Settings
-    base: Dials = lab.PRESETS[preset] if preset else cls()
-    chosen = {
-        name: [cls.from_text(name, part) for part in text.split(",")]
-        for name, text in given.items()
-        if text is not None
-    }
+    base: Dials = lab.PRESETS[preset] if preset else _base(lab)
+    texts: dict[str, str] = getattr(lab, "SWEPT", {}) | {name: text for name, text in given.items() if text is not None}
+    chosen = {name: [cls.from_text(name, part) for part in _parts(text)] for name, text in texts.items()}
     combinations = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
     states = [base.but(**_renamed(base, combination)) for combination in combinations]
     for name in chosen:
         _refuse_if_idle(name, states, combinations)
     return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
+
+
+def _parts(text: str) -> list[str]:
+    """The values of a list: 1,2,4; or 0:20 for 0, 1, …, 19."""
+    low, colon, high = text.partition(":")
+    if colon and low.isdecimal() and high.isdecimal() and 0 < int(high) - int(low) <= _LONGEST_RANGE:
+        return [str(value) for value in range(int(low), int(high))]
+    return text.split(",")
 
 
 def _swept(states: Sequence[Dials], lists: Collection[str]) -> dict[str, list[Any]]:
@@ -161,6 +187,11 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(entry) for entry in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _rows(part: Any) -> Sequence[Mapping[str, Any]]:
+    """A part of a report as rows; counts by variant become one row each."""
+    return [{"variant": word, **counts} for word, counts in part.items()] if isinstance(part, dict) else part
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

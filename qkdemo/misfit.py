@@ -128,27 +128,34 @@ _FACTORS: Final[dict[str, Callable[[Pipeline, Block, Trace], Tensor]]] = {
 
 
 def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str, float]:
-    """The supposition under which some gains fit the logits of one head best, if one does to rounding."""
+    """The first supposition under which some gains fit the logits of one head to rounding, if one does."""
     if reference.cap != "none":
         observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
     target = observed[_head(block)].flatten()
-    best, least, gains = "unknown", EXACT, None
-    fitted = False
+    verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
         columns = _columns(reference.but(gain="none", bias="none", conversion="none", **changes), block)
         if len(target) < _SPARE * columns.shape[1]:
             continue
-        fitted = True
+        verdict = "unknown"
         rows = slice(None, None, max(1, len(target) // (2 * columns.shape[1])) | 1)  # odd: no column of keys is missed
-        solution = torch.linalg.lstsq(columns[rows], target[rows, None], driver="gelsd").solution
-        misfit = _relative((columns @ solution)[:, 0], target)
-        if misfit < least:
-            best, least, gains = word, misfit, solution[:, 0]
-    if not fitted:
-        return "too_few", math.nan
-    if best == "unknown" or gains is None:
-        return best, math.nan
-    return (_whose(reference, block, gains) if best == "gain" else best), least
+        gains = _solved(columns[rows], target[rows])
+        misfit = _relative(columns @ gains, target)
+        if misfit < EXACT:
+            return (_whose(reference, block, gains) if word == "gain" else word), misfit
+    return verdict, math.nan
+
+
+def _solved(columns: Tensor, target: Tensor) -> Tensor:
+    """Least squares: by the normal equations of unit columns, which is ten times as fast, where they are sound."""
+    sizes = columns.norm(dim=0).clamp_min(1e-300)
+    unit = columns / sizes
+    root, failed = torch.linalg.cholesky_ex(unit.mT @ unit)
+    if failed or root.diagonal().min() < 1e-4:  # nearly dependent columns
+        solution: Tensor = torch.linalg.lstsq(columns, target[:, None], driver="gelsd").solution
+    else:
+        solution = torch.cholesky_solve((unit.mT @ target)[:, None], root) / sizes[:, None]
+    return solution[:, 0]
 
 
 def _head(block: Block) -> int:

@@ -91,6 +91,8 @@ def sweep(state: State, scales: tuple[float, ...]) -> Side:
     visible = visible_keys(state)
     parts = [_part(state, block, visible) for block in blocks(scales, state.recipe)]
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for array in arrays.values():
+        array.flags.writeable = False  # all visitors read the same ones
     return Side(
         variant=state.variant,
         n_keys=state.recipe.n_keys,

@@ -49,7 +49,8 @@ def served(script: Path, log: Path) -> Iterator[Server]:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", "--server.address=127.0.0.1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    store = f"sqlite:///{log.parent}/runs.sqlite"  # not the user's own runs
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1"}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     try:

@@ -146,6 +146,13 @@ def test_a_list_sweeps_and_two_lists_combine(capsys: Capture) -> None:
     assert (found["settings"]["scale"], found["settings"]["seed"]) == ([1, 2], [3, 4])
 
 
+def test_a_list_of_equals_is_still_a_list(capsys: Capture) -> None:
+    """A script that sweeps over what it computed finds the same columns however the values fall."""
+    found = printed(capsys, "drift", "--seed", "2,2", "--variant", "none")
+    assert found["settings"]["seed"] == [2]
+    assert [row["seed"] for row in found["rows"]] == [2, 2]
+
+
 def test_each_row_of_a_sweep_is_the_row_of_its_own_command(capsys: Capture) -> None:
     found = printed(capsys, "drift", "--format", "float64,bfloat16", "--causal", "0,1", "--n-keys", "5")
     rows = iter(found["rows"])

@@ -46,10 +46,10 @@ class Settings(Dials):
     gains: Annotated[GainsWord, Choice()] = "untied"
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
     head_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
-    n_keys: Annotated[int, Dial(1, 64, log=True, stops=(1, 2, 4, 8, 16, 32, 64))] = 16
+    n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32))] = 16
     format: Annotated[FormatWord, Choice()] = "float32"
-    n_heads: Annotated[int, Dial(1, 8, log=True, stops=(1, 2, 4, 8), more=True)] = 4
-    d_head: Annotated[int, Dial(4, 128, log=True, stops=(4, 8, 16, 32, 64, 128), more=True)] = 32
+    n_heads: Annotated[int, Dial(1, 4, log=True, stops=(1, 2, 4), more=True)] = 4
+    d_head: Annotated[int, Dial(4, 64, log=True, stops=(4, 8, 16, 32, 64), more=True)] = 32
     offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 10, 100, 1000, 5000), more=True)] = 0
     epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True)] = 1e-6
     head: Annotated[int, Dial(0, 7, more=True)] = 0

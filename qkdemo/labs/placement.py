@@ -7,25 +7,30 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 
 * `Settings`, `PRESETS`: the dials, and the known mistakes among other named states;
 * `run(settings)`: both pipelines, their differences, and the cause that the pattern of the error points to;
+* `over_spreads(settings)`, `mistakes_over_spreads(settings)`: the errors while the spread of the gains grows;
 * `mistakes(settings)`: every known mistake on this block, over several draws;
-* `explain`, `rows`, `report`, `snippet`: the result in words, as tables and as a PyTorch program.
+* `findings`, `explain`, `rows`, `spread_rows`, `mistake_rows`, `report`, `snippet`: the result in words, as tables and
+  as a PyTorch program.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from statistics import median
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from qkdemo.blocks import Block, GainsWord, Recipe, dividing, draw_block
+from qkdemo.comparisons import Difference, Sweep, difference, differing, sweep
+from qkdemo.facts.models import closest, in_words
 from qkdemo.misfit import Verdict, diagnose
+from qkdemo.mistakes import MISTAKES, ROUNDING, Mistake, known_as, mistakes_over
+from qkdemo.mistakes import mistakes as known_mistakes
 from qkdemo.normalisers import NormWord
 from qkdemo.notation import written
-from qkdemo.numerics import FORMATS, FormatWord, exact, rounded
+from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.pipeline import (
     CHOICES,
     BiasWord,
@@ -49,8 +54,7 @@ from qkdemo.rotary import LayoutWord
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value
 from qkdemo.strings import say
 
-DRAWS: Final = 8  # draws of the block over which a mistake's spread is taken
-ROUNDING: Final = 1e-12  # relative difference that float64 alone makes here
+_SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
 _more: Final = Choice(more=True)
@@ -119,23 +123,22 @@ class Settings(Dials):
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
     causal: Annotated[bool, Switch(more=True)] = False
     format: Annotated[FormatWord, _more] = "float64"
+    query: Annotated[int, Dial(0, 63, more=True)] = 20
+    key: Annotated[int, Dial(0, 63, more=True)] = 9
+    head: Annotated[int, Dial(0, 7, more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return (
+            min(self.head, self.n_heads - 1),
+            min(self.query, self.n_keys - 1),
+            min(self.key, self.n_keys - 1),
+        )
 
 
 _AS_WRITTEN: Final = Settings(right_order="norm_rotary")
-# Ordered by how much they hurt. Each is what must be changed in a port that is right.
-MISTAKES: Final[dict[str, dict[str, Any]]] = {
-    "full_width": {"right_place": "full_width"},
-    "norm_skipped": {"right_norm": "none"},
-    "layernorm_for_rms": {"right_norm": "layernorm"},
-    "rotary_first": {"right_order": "rotary_norm"},
-    "q_gain_on_k": {"right_key_gain": "of_q"},
-    "gain_not_permuted": {"right_layout": "interleaved", "right_conversion": "weights"},
-    "l2_scale_kept": {"right_norm": "l2"},
-    "one_plus_as_gamma": {"left_stored": "one_plus"},
-    "gamma_as_one_plus": {"right_stored": "one_plus"},
-    "scale_one": {"right_scale": "one"},
-}
 PRESETS: Final[dict[str, Settings]] = {
     "all_mistakes": _AS_WRITTEN.but(compare="all_mistakes"),
     **{name: _AS_WRITTEN.but(**changes) for name, changes in MISTAKES.items()},
@@ -163,99 +166,71 @@ class Result:
     largest_weight_difference: float
     relative_output_error: float
     by_query: NDArray[np.float64]  # [positions] relative error of a query's logits, all heads
-    by_head: NDArray[np.float64]  # [n_heads]
     verdict: Verdict  # what the pattern of the error points to
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """One known mistake on this block: the current draw, and its spread over `DRAWS` draws."""
-
-    mistake: str
-    relative_score_error: float
-    lowest: float
-    median: float
-    highest: float
-    largest_weight_difference: float
-    with_unit_gains: float  # the same error, were all gains 1
-    with_uneven_inputs: float  # and with heads and tokens of unequal size, a mean, far from position 0
-    diagnosis: str  # what the pattern alone would say
 
 
 @lru_cache(maxsize=64)
 def run(settings: Settings) -> Result:
     """Both pipelines on the block of these settings, in the number format chosen."""
     block = block_of(settings)
-    left_words, right_words = pipeline_of(settings, "left"), pipeline_of(settings, "right")
-    store = exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
+    left_words, right_words = _pair(settings)
+    store = _store(settings)
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
-    difference = (right.logits - left.logits).double()
+    apart = difference(left, right)
+    gap = (right.logits - left.logits).double()
     return Result(
         settings=settings,
         left=left,
         right=right,
-        relative_raw_error=_relative(left.raw, right.raw),
-        relative_score_error=_relative(left.logits, right.logits),
-        largest_weight_difference=(right.weights - left.weights).abs().max().item(),
-        relative_output_error=_relative(left.output, right.output),
-        by_query=(difference.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
-        by_head=(difference.norm(dim=(1, 2)) / left.logits.double().norm(dim=(1, 2))).numpy(),
+        relative_raw_error=apart.raw,
+        relative_score_error=apart.logits,
+        largest_weight_difference=apart.weight,
+        relative_output_error=apart.output,
+        by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
         verdict=diagnose(left_words, block, trace(right_words, block).logits),
     )
 
 
-@lru_cache(maxsize=16)
+def _store(settings: Settings) -> Rounding:
+    return exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
+
+
+def over_spreads(settings: Settings) -> Sweep:
+    """Both pipelines while the spread of the gains grows."""
+    return _swept(settings.but(gain_spread=0, query=0, key=0), _spreads(settings))
+
+
+@lru_cache(maxsize=64)
+def _swept(settings: Settings, spreads: tuple[float, ...]) -> Sweep:
+    return sweep(_pair(settings), recipe_of(settings), spreads, settings.shown[0], _store(settings))
+
+
+def mistakes_over_spreads(settings: Settings) -> dict[str, tuple[Difference, ...]]:
+    """Every known mistake on blocks like this one, at the spreads of `over_spreads`."""
+    return mistakes_over(dataclasses.replace(_plain_recipe(settings), gain_spread=0.0), _spreads(settings))
+
+
 def mistakes(settings: Settings) -> tuple[Mistake, ...]:
-    """Every known mistake on blocks like this one, in float64."""
-    found = []
-    for name, changes in MISTAKES.items():
-        states = [_mistaken(settings, changes).but(seed=_draw_at(settings, at)) for at in range(DRAWS)]
-        errors, weights = zip(*(_errors(state) for state in states), strict=True)
-        block, left = block_of(states[0]), pipeline_of(states[0], "left")
-        found.append(
-            Mistake(
-                mistake=name,
-                relative_score_error=errors[0],
-                lowest=min(errors),
-                median=median(errors),
-                highest=max(errors),
-                largest_weight_difference=weights[0],
-                with_unit_gains=_errors(states[0].but(gains="unit"))[0],
-                with_uneven_inputs=_errors(states[0].but(**_UNEVEN))[0],
-                diagnosis=diagnose(left, block, trace(pipeline_of(states[0], "right"), block).logits).cause,
-            )
-        )
-    return tuple(found)
+    """Every known mistake on blocks like this one, over several draws."""
+    return known_mistakes(_plain_recipe(settings))
 
 
-_UNEVEN: Final = {"head_spread": 4.0, "token_spread": 4.0, "mean": 1.0, "offset": 1000}
+def _spreads(settings: Settings) -> tuple[float, ...]:
+    return tuple(sorted({*_SPREADS, settings.gain_spread}))
 
 
-def _draw_at(settings: Settings, at: int) -> int:
-    return (settings.seed + at) % 10000
-
-
-def _mistaken(settings: Settings, changes: dict[str, Any]) -> Settings:
-    """The block of `settings`, the pipelines of the known mistake."""
-    return settings.but(**{name: getattr(_AS_WRITTEN, name) for name in _WORDS} | changes)
-
-
-_WORDS: Final = tuple(f"{side}_{name}" for side in ("left", "right") for name in CHOICES)
-
-
-def _errors(settings: Settings) -> tuple[float, float]:
-    block = block_of(settings)
-    left, right = (trace(pipeline_of(settings, side), block) for side in ("left", "right"))
-    return _relative(left.logits, right.logits), (right.weights - left.weights).abs().max().item()
-
-
-def _relative(left: torch.Tensor, right: torch.Tensor) -> float:
-    return float((right - left).double().norm() / left.double().norm())
+def _plain_recipe(settings: Settings) -> Recipe:
+    """The block, whatever the two pipelines are."""
+    return dataclasses.replace(recipe_of(settings), offset_stored=False)
 
 
 def pipeline_of(settings: Settings, side: str) -> Pipeline:
     """The pipeline of the left or the right side."""
     return Pipeline(**{name: getattr(settings, f"{side}_{name}") for name in CHOICES})
+
+
+def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
+    return pipeline_of(settings, "left"), pipeline_of(settings, "right")
 
 
 def recipe_of(settings: Settings) -> Recipe:
@@ -285,27 +260,82 @@ def block_of(settings: Settings) -> Block:
     return draw_block(recipe_of(settings))
 
 
+def findings(settings: Settings) -> list[str]:
+    """The headline at every spread of the gains."""
+    if settings.compare == "all_mistakes":
+        columns = zip(*mistakes_over_spreads(settings).values(), strict=True)
+        return [
+            _of_all([one.logits for one in column], _gains(settings, spread))
+            for spread, column in zip(_spreads(settings), columns, strict=True)
+        ]
+    name, swept = _name(settings), over_spreads(settings)
+    return [
+        say(
+            f"placement.finding.{_state(settings, at) if name else 'nothing'}",
+            name=name,
+            gains=_gains(settings, swept.spreads[at]),
+            format=settings.format,
+            score=written(100 * apart.logits, 3),
+            output=written(100 * apart.output, 3),
+        )
+        for at, apart in enumerate(swept.differences)
+    ]
+
+
+def _of_all(errors: list[float], gains: str) -> str:
+    hidden = sum(error < ROUNDING for error in errors)
+    values = {"least": written(100 * min(errors), 2), "most": written(100 * max(errors), 3)}
+    return say(
+        f"placement.finding.{'some' if hidden else 'all'}", hidden=hidden, all=len(errors), gains=gains, **values
+    )
+
+
+def _gains(settings: Settings, spread: float) -> str:
+    if settings.gains == "unit" or spread == 0:
+        return say("placement.unit")
+    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+
+
+def _name(settings: Settings) -> str:
+    """What differs, in words: the known mistake it is, or the choices; nothing if nothing differs."""
+    pair = _pair(settings)
+    known, names = known_as(*pair), differing(*pair)
+    if known:
+        return say(f"mistake_name.{known}")
+    if len(names) > 2:
+        return say("placement.several", count=len(names))
+    return ", ".join(say(f"choice_name.{name}") for name in names)
+
+
+def _state(settings: Settings, at: int) -> str:
+    """What sets the sides apart at one spread: the function, the format, what comes after the logits, or nothing."""
+    apart, exactly = (over_spreads(state).differences[at] for state in (settings, settings.but(format="float64")))
+    if exactly.logits >= ROUNDING:
+        return "apart"
+    if apart.logits >= ROUNDING:
+        return "rounding"
+    return "only_output" if apart.output >= ROUNDING else "same"
+
+
 def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
     settings = result.settings
+    if settings.compare == "all_mistakes":
+        return [findings(settings)[_spreads(settings).index(settings.gain_spread)], _vanishing(settings)]
+    apart = difference(result.left, result.right)
     numbers = {
-        "score": written(result.relative_score_error, 3),
-        "raw": written(result.relative_raw_error, 3),
-        "weight": written(result.largest_weight_difference, 3),
-        "output": written(result.relative_output_error, 3),
+        "score": written(apart.logits, 3),
+        "raw": written(apart.raw, 3),
+        "weight": written(apart.weight, 3),
+        "output": written(apart.output, 3),
     }
-    rounding = 16 * torch.finfo(FORMATS[settings.format].dtype).eps if settings.format != "float64" else ROUNDING
-    state = "same" if result.relative_score_error < rounding else "rounding" if _only_format(result) else "apart"
-    if state == "same" and result.relative_output_error > rounding:
-        state = "only_output"
+    state = _state(settings, _spreads(settings).index(settings.gain_spread))
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
-    differing = [
-        say(f"dial.right_{name}.label")
-        for name in CHOICES
-        if getattr(settings, f"left_{name}") != getattr(settings, f"right_{name}")
-    ]
-    if differing:
-        sentences.append(say("placement.differs", names=", ".join(differing)))
+    names = differing(*_pair(settings))
+    if names:
+        sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
+    left, right = (in_words(pipeline) for pipeline in _pair(settings))
+    sentences += [say("placement.who", left=left, right=right)]
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
@@ -317,25 +347,10 @@ def explain(result: Result) -> list[str]:
     return sentences
 
 
-def _only_format(result: Result) -> bool:
-    """Whether the sides are the same function and the number format alone tells them apart."""
-    return result.verdict.cause == "same"
-
-
-def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
-    """One sentence per mistake, in their order, and what unit gains would have hidden."""
-    sentences = [
-        say(
-            f"mistake.{mistake.mistake}",
-            error=written(mistake.relative_score_error, 3),
-            lowest=written(mistake.lowest, 3),
-            highest=written(mistake.highest, 3),
-            weight=written(mistake.largest_weight_difference, 3),
-        )
-        for mistake in found
-    ]
-    hidden = [mistake for mistake in found if mistake.with_unit_gains < ROUNDING < mistake.relative_score_error]
-    return [*sentences, say("placement.hidden", hidden=len(hidden), all=len(found))]
+def _vanishing(settings: Settings) -> str:
+    found = mistakes_over_spreads(settings)
+    names = [say(f"mistake_name.{name}") for name, column in found.items() if column[0].logits < ROUNDING]
+    return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(found))
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -347,23 +362,37 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
     ]
 
 
+def spread_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: how far the two pipelines are apart."""
+    swept = over_spreads(settings)
+    return [
+        {"gain_spread": spread, **vars(apart)}
+        for spread, apart in zip(swept.spreads.tolist(), swept.differences, strict=True)
+    ]
+
+
+def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: relative error of the logits of every known mistake."""
+    found = mistakes_over_spreads(settings)
+    return [
+        {"gain_spread": spread, **{name: column[at].logits for name, column in found.items()}}
+        for at, spread in enumerate(_spreads(settings))
+    ]
+
+
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: one row for the two pipelines, or one for every known mistake."""
     if settings.compare == "all_mistakes":
         return {"rows": [vars(mistake) for mistake in mistakes(settings)]}
     result = run(settings)
     numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
-    verdict = {"diagnosis": result.verdict.cause, "ratio": _if_finite(result.verdict.ratio)}
+    ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
+    verdict = {"diagnosis": result.verdict.cause, "ratio": ratio}
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
-    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends]}
-
-
-def _if_finite(x: float) -> float | None:
-    """`x`, or nothing: most errors have no ratio that is the same everywhere."""
-    return x if math.isfinite(x) else None
+    nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
+    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
 
 
 def snippet(settings: Settings) -> str:
     """A standalone PyTorch program that prints the errors of this state."""
-    sides = (pipeline_of(settings, "left"), pipeline_of(settings, "right"))
-    return placement_program(recipe_of(settings), *sides, settings.format)
+    return placement_program(recipe_of(settings), *_pair(settings), settings.format)

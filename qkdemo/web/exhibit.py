@@ -27,6 +27,9 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace: the rows are
+              not in the table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in
+              what arrives; a panel's levels: [{y, label}], words: play, pause, step, stop, offline, waiting
     words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
@@ -39,7 +42,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import streamlit as st
@@ -48,15 +51,16 @@ from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentM
 from streamlit.components.v2.types import ComponentRenderer
 from streamlit.runtime import Runtime
 
-Pick = dict[str, float | int]
+Pick = dict[str, Any]
 
+COMMANDS: Final = ("play", "pause", "step", "stop")
 _NAME: Final = "qkdemo.exhibit"
 _MANIFEST: Final = ComponentManifest(
     name="qkdemo",
     version="1",
     components=[ComponentConfig(name="exhibit", asset_dir="exhibit")],
 )
-_NAMES: Final = frozenset({"dial", "query", "key", "row", "column"})
+_NAMES: Final = frozenset({"dial", "query", "key", "row", "column", "command", "news"})
 _HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
 _lock: Final = threading.Lock()
 
@@ -64,8 +68,9 @@ _lock: Final = threading.Lock()
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`.
-    Whether it lies in the dial's range, or among the queries and keys there are, is for the callback to check.
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
+    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
+    lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
     """
     if not Runtime.exists():
         return
@@ -83,6 +88,8 @@ def read_pick(message: object) -> Pick | None:
     """`message` as a pick, or None if it is anything else: it comes from the browser, where anyone can write it."""
     if not isinstance(message, dict) or not message or not set(message) <= _NAMES:
         return None
+    if "command" in message:
+        return dict(message) if len(message) == 1 and message["command"] in COMMANDS else None
     pick: Pick = {}
     for name, value in message.items():
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -26,7 +26,9 @@ def prepare() -> None:
     torch.set_num_threads(1)
     from qkdemo.labs import drift  # noqa: PLC0415  after the threads are set
     from qkdemo.web.drift_view import drift_exhibit  # noqa: PLC0415
+    from qkdemo.web.live import open_pool  # noqa: PLC0415
 
     drift_exhibit(drift.run(drift.Settings()))
+    open_pool()
     gc.collect()
     gc.freeze()

@@ -36,7 +36,7 @@ def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = 
     draws: dict[str, Callable[[], None]] = {
         **(extra or {}),
         say("takeaway.table"): lambda: _table(offer),
-        say("takeaway.code"): lambda: _code(offer),
+        **({say("takeaway.code"): lambda: _code(offer)} if offer.programs else {}),
         say("takeaway.link"): lambda: _link(offer),
         say("takeaway.how"): lambda: _how(offer),
     }
@@ -73,6 +73,9 @@ def _word(value: Any) -> Any:
 def _table(offer: Takeaway) -> None:
     title = _chosen(say("takeaway.which"), list(offer.tables), f"{offer.lab}:which")
     rows = offer.tables[title]()
+    if not rows:
+        st.info(say("takeaway.empty"))
+        return
     table = table_of(rows)
     digits = {
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)

@@ -176,7 +176,7 @@ async def opened(browser: Browser, address: str, awaited: str, mark: str) -> tup
     page.on("websocket", lambda socket: socket.on("framereceived", lambda _: messages.append(1e3 * time.time())))
     await page.add_init_script(f"window.awaited = {awaited!r}")
     await page.goto(address)
-    await page.wait_for_function(IDLE)
+    await page.wait_for_function(f"probe.{mark} > 0")
     reached = await page.evaluate(f"probe.{mark}")
     since = await page.evaluate(f"performance.timeOrigin + probe.{mark}") - messages[0]
     await page.context.close()

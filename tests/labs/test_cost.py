@@ -37,7 +37,7 @@ def test_counts_of_a_small_layer_by_hand() -> None:
 
 
 def test_the_share_of_the_norms_falls_as_the_text_grows() -> None:
-    shares = [run(Settings(n_keys=n)).parts[2].share for n in (16, 64, 256, 1024)]
+    shares = [run(Settings(n_keys=n)).parts[2].share for n in (16, 64, 128, 256)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] < 0.01
 
@@ -108,8 +108,8 @@ def test_the_sweep_holds_the_length_chosen() -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_fused_and_explicit_attention_are_the_same_function(causal: bool) -> None:
-    settings = TINY.but(causal=causal, format="float64")
-    inputs = cost._inputs(settings, "cpu")
+    settings = TINY.but(causal=causal)
+    inputs = [x.double() for x in cost._inputs(settings, "cpu")]
     made = {way: attend(*inputs, settings) for way, attend in WAYS.items()}  # type: ignore[arg-type, call-arg]
     torch.testing.assert_close(made["sdpa"], made["explicit"])
     torch.testing.assert_close(made["sdpa_norms"], made["explicit_norms"])

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qkdemo.__main__ import LABS, main
+from qkdemo.labs import models
 from qkdemo.settings import Dials, declarations
 from tests.strategies import ends, settings_of
 
@@ -78,8 +79,8 @@ def check(lab: ModuleType, state: Dials) -> None:
     for name, rows in report.items():
         if not isinstance(rows, list):  # a single number: the lab sums itself up
             continue
-        assert rows, f"{name} is empty"
-        assert len({tuple(row) for row in rows}) == 1, f"rows of {name} name different columns"
+        assert rows or lab is models, f"{name} is empty"  # a filter may let nothing pass
+        assert len({tuple(row) for row in rows}) <= 1, f"rows of {name} name different columns"
         for row in rows:
             assert_finite_or_counted(row)
     sentences = lab.explain(lab.run(state))
@@ -122,7 +123,7 @@ def test_the_program_of_every_state_runs_and_prints(lab: ModuleType, state: Dial
 
 
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_lab_keeps_its_promises_between_its_ends(lab: ModuleType, data: st.DataObject) -> None:
     check(lab, data.draw(settings_of(lab.Settings)))

@@ -134,7 +134,7 @@ WORDS = st.fixed_dictionaries(
 )
 
 
-@hypothesis.settings(max_examples=40)
+@hypothesis.settings(max_examples=25)
 @given(WORDS, st.sampled_from(["unit", "tied", "untied"]), st.integers(0, 5000), st.sampled_from([1, 2, 4]))
 def test_any_two_pipelines_can_be_compared_and_described(
     words: dict[str, str], gains: Any, offset: int, kv: int
@@ -144,7 +144,7 @@ def test_any_two_pipelines_can_be_compared_and_described(
     assert result.left.weights.sum(-1).allclose(torch.ones(4, 8).double()) or words["left_place"] == "weights"
 
 
-@hypothesis.settings(max_examples=40)
+@hypothesis.settings(max_examples=25)
 @given(WORDS)
 def test_a_pipeline_beside_itself_is_the_same(words: dict[str, str]) -> None:
     itself = {name: words["left" + name.removeprefix("right")] for name in words if name.startswith("right")}

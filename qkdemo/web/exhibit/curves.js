@@ -39,12 +39,23 @@ export function rest(pen, box, scene) {
   drawAxes(pen, box, frame, scene);
   const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
   for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene.theme); // the first line lies on top
+  const levels = (scene.panel.levels ?? []).map((level) => ({ ...level, at: yOf(level.y, scene.panel.y, frame) }));
+  const shown = levels.filter(({ at }) => at >= frame.top && at <= frame.bottom);
+  for (const { at } of shown) pen.line([frame.left, at, frame.right, at], { stroke: scene.theme.role.bound, dash: [1, 3], width: 1.5 });
   const marks = (scene.panel.marks ?? []).filter((mark) => within(scene.sweep.place(mark.x)));
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
   drawLabels(pen, lines, marks, frame, scene);
+  for (const { at, label } of shown) drawLevelLabel(pen, label, at, frame, scene.theme);
+}
+
+// Above its line, or below where there is no room.
+function drawLevelLabel(pen, label, at, frame, theme) {
+  const y = at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
+  pen.text(label, frame.right - 4, y, { fill: theme.role.bound, align: "right", halo: theme.paper });
 }
 
 export function live(pen, box, scene) {
+  if (scene.row < 0) return;
   const frame = frameOf(box, scene);
   const { sweep, theme, panel, row } = scene;
   const x = xOf(sweep.places[row], frame);

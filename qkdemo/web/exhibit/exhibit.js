@@ -2,6 +2,7 @@
 //
 // One Stage per mounted component; the same Stage is shown the new data, so that nothing is rebuilt or loses its focus.
 
+import { LiveStage } from "./livestage.js";
 import { Stage } from "./stage.js";
 
 const stages = new WeakMap();
@@ -9,10 +10,11 @@ const stages = new WeakMap();
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".exhibit");
   if (!root || !data || !data.table || !data.view) return undefined;
-  if (!stages.has(root)) stages.set(root, new Stage(root));
+  const view = JSON.parse(data.view);
+  if (!stages.has(root)) stages.set(root, view.live ? new LiveStage(root) : new Stage(root));
   const stage = stages.get(root);
   stage.send = (pick) => setTriggerValue("pick", pick);
-  stage.show(data.table, JSON.parse(data.view));
+  stage.show(data.table, view);
   return () => setTimeout(() => closeIfGone(root, stage), 0);
 }
 

@@ -12,6 +12,7 @@ export function structureOf(view) {
   const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
+    Boolean(view.live),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
@@ -25,14 +26,16 @@ export function build(root, view) {
   parts.spoken.setAttribute("aria-live", "polite");
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber();
+  parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
     parts.alt,
     parts.finding.node,
-    tiles,
+    ...(parts.bar ? [parts.bar.node, parts.bar.notice] : [tiles]),
     parts.scrubber.node,
+    ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
     parts.spoken,
   );
@@ -74,8 +77,10 @@ class Steady {
   }
 
   show(row) {
-    const text = this.texts[Math.min(row, this.texts.length - 1)];
-    if (text !== this.shown.nodeValue) this.shown.nodeValue = text;
+    const text = this.texts[Math.min(row, this.texts.length - 1)] ?? "";
+    if (text === this.shown.nodeValue) return;
+    this.shown.nodeValue = text;
+    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text; // texts may still arrive
   }
 }
 
@@ -98,8 +103,19 @@ function buildScrubber() {
   return { node: element("div", "scrubber", label, range, text.node, hint), range, label, hint, text };
 }
 
+// The controls of a run: what they say and do is for the stage to know.
+function buildBar() {
+  const [play, step, stop] = ["play", "step", "stop"].map((name) => element("button", name));
+  for (const button of [play, step, stop]) button.type = "button";
+  const text = element("span", "status");
+  const notice = element("p", "notice");
+  notice.setAttribute("role", "status");
+  notice.hidden = true;
+  return { node: element("div", "bar", play, step, stop, text), play, step, stop, text, notice };
+}
+
 function fillScrubber({ range, label, hint }, view, sweep) {
-  range.max = sweep.rows - 1;
+  range.max = (view.live?.steps ?? sweep.rows) - 1;
   label.textContent = view.dial.label;
   hint.textContent = view.words.hint ?? "";
 }

@@ -48,6 +48,12 @@ export function live(pen, box, scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const grid = gridOf(box, scene);
   const codes = sweep.list(panel.column, row);
+  if (!codes) return;
+  const step = sweep.stepOfList?.(row); // not every step of a long run has a matrix
+  if (step !== undefined && step !== row + 1) {
+    const words = `${scene.view.dial.label} ${step}`;
+    pen.text(words, grid.x + grid.w, grid.y + grid.h + theme.small * 1.2, { fill: theme.muted, align: "right" });
+  }
   pen.cells(grid.x, grid.y, grid.side, panel.columns, codes, inksFor(theme, panel.role));
   for (let i = 1; i < panel.columns; i++) seam(pen, grid.x + i * grid.side, grid.y, 0, grid.h, theme);
   for (let i = 1; i < panel.rows; i++) seam(pen, grid.x, grid.y + i * grid.side, grid.w, 0, theme);

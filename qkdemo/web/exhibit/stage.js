@@ -33,15 +33,23 @@ export class Stage {
 
   // Takes new data, a new view or a new theme.
   show(table, view) {
-    if (table !== this.table) this.sweep = new Sweep(table, view.dial);
-    this.table = table;
     this.view = view;
+    this.sweep = this.sweepOf(table, view);
+    this.table = table;
     const structure = structureOf(view);
     if (structure !== this.structure) this.rebuild(structure);
-    this.steady = fill(this.parts, view, this.sweep);
+    this.refill();
     this.chosen = null;
     this.arrive(view.dial.at);
     this.refresh();
+  }
+
+  sweepOf(table, view) {
+    return table === this.table ? this.sweep : new Sweep(table, view.dial);
+  }
+
+  refill() {
+    this.steady = fill(this.parts, this.view, this.sweep);
   }
 
   // Settles what a pick was waiting for, now that the data's value is known.
@@ -62,12 +70,12 @@ export class Stage {
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
     holdScrubber(this.parts.scrubber.range, this);
-    this.plots.forEach((plot, i) => plot && this.hold(plot, i));
+    this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
   }
 
-  hold(plot, i) {
+  handle(plot, i) {
     const { canvas, stage: area, png, svg } = this.parts.panels[i];
     const scene = () => this.scene(i);
     png.onclick = () => savePng(plot, scene());
@@ -244,7 +252,7 @@ export class Stage {
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
-    range.style.setProperty("--done", `${(100 * row) / Math.max(1, this.sweep.rows - 1)}%`);
+    range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
     this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
   }
 

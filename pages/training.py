@@ -1,0 +1,41 @@
+"""The training page: twins train live, one with plain attention and one with a remedy."""
+
+from functools import partial
+
+import streamlit as st
+
+from qkdemo.strings import has, say
+from qkdemo.training import twins
+from qkdemo.web import runs
+from qkdemo.web.controls import dials
+from qkdemo.web.exhibit import exhibit
+from qkdemo.web.runs import PREFIX, attend
+from qkdemo.web.seeds import seeds_tab
+from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.web.training_controls import beside, forks
+from qkdemo.web.training_view import NO_ROWS, live_view, table_rows
+
+settings = dials(twins.Settings, twins.PRESETS, PREFIX)
+shown = attend(settings)
+if isinstance(shown, str):
+    st.title(say("page.training"))
+    st.info(shown)
+    st.stop()
+curves = shown.live.chunk.curves
+words = twins.explain(shown.plan, curves) if shown.resting else []
+beside(shown)
+view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
+exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
+forks(shown)
+st.markdown(" ".join(words or [twins.definitions(shown.plan)]))
+acts = f"variant.{shown.settings.variant}.acts"
+st.markdown(" ".join([*([say(acts)] if has(acts) else []), say("training.untuned")]))
+take_away(
+    Takeaway(
+        lab="training",
+        settings=shown.settings,
+        tables={say("training.table"): partial(table_rows, shown.plan, curves)},
+        programs={},
+    ),
+    {say("training.seeds.tab"): partial(seeds_tab, shown.settings)},
+)

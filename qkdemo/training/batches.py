@@ -1,0 +1,47 @@
+"""Training any number of runs to their end: those that can share a batch train together.
+
+* `train_all(runs, progress)`: every run's telemetry, in the order of `runs`;
+* `together(runs)`: which runs share a batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from qkdemo.training.settings import SHARED, Settings
+from qkdemo.training.telemetry import Telemetry, joined
+from qkdemo.training.trainer import Trainer
+
+Progress: TypeAlias = Callable[[int, int], None]  # run-steps taken, of how many
+
+LARGEST_BATCH: Final = 16  # runs; more do not train faster on a CPU, whose caches they leave
+_STRIDE: Final = 20  # steps between two reports
+
+
+def train_all(runs: Sequence[Settings], progress: Progress = lambda done, total: None) -> list[Telemetry]:
+    """Trains every run to its last step. Attention maps are left out, since many runs would fill the memory."""
+    total, done = sum(run.steps for run in runs), 0
+    telemetry: list[Telemetry | None] = [None] * len(runs)
+    progress(0, total)
+    for batch in together(runs):
+        trainer = Trainer([runs[at] for at in batch], maps=False)
+        steps, parts = runs[batch[0]].steps, []
+        while trainer.step < steps:
+            parts.append(trainer.advance(min(_STRIDE, steps - trainer.step)))
+            done += len(parts[-1]) * len(batch)
+            progress(done, total)
+        whole = joined(parts)
+        for column, at in enumerate(batch):
+            telemetry[at] = whole.of_runs([column])
+    return [entry for entry in telemetry if entry is not None]
+
+
+def together(runs: Sequence[Settings]) -> list[list[int]]:
+    """Indices of `runs` in batches: equal shapes and equal lengths, at most 16 at once."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for at, run in enumerate(runs):
+        alike.setdefault((run.steps, *(getattr(run, name) for name in sorted(SHARED))), []).append(at)
+    return [
+        batch[start : start + LARGEST_BATCH]
+        for batch in alike.values()
+        for start in range(0, len(batch), LARGEST_BATCH)
+    ]

@@ -1,0 +1,148 @@
+"""The forward pass of many small decoder-only transformers at once.
+
+* `forward(leaves, tokens, setup)`: outputs of every run, and each layer's attention;
+* `losses(...)`: cross-entropy of every run, and the z-loss.
+
+Pre-norm blocks without biases (LayerNorm with a gain), learned positions, ReLU, an untied head. Every run has its
+own weights: what is a matrix product for one run is a batched one here, so that no run sees another's numbers.
+Gains are folded into the matrices behind them, which are smaller than what flows through them.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from qkdemo.attention import l2_normalise
+from qkdemo.training.groups import Groups, by_rows
+from qkdemo.training.kernels import Cap, causal_attention, layer_norm
+from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
+from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What the forward pass knows besides weights and tokens."""
+
+    shape: Shape
+    groups: Groups
+    hidden: Float[Tensor, "queries keys"]  # 0 where a query sees a key, `HIDDEN` elsewhere
+    cap: Cap | None
+    power_vectors: Float[Tensor, "runs entries"]
+    first_counted: int  # outputs are formed from this position on
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One layer's attention."""
+
+    logits: Float[Tensor, "runs batch heads queries keys"]  # with `hidden` added
+    weights: Float[Tensor, "runs batch heads queries keys"]
+    qkv: Float[Tensor, "runs d_model columns"]  # the weights that made q, k and v
+
+
+def forward(
+    leaves: Mapping[str, Tensor], tokens: Int[Tensor, "runs batch positions"], setup: Setup
+) -> tuple[Float[Tensor, "runs batch counted symbols"], list[Attention]]:
+    """Output logits from the first counted position on, and the attention of every layer."""
+    groups, embedding = setup.groups, leaves["embedding"]
+    offsets = torch.arange(len(tokens), device=tokens.device)[:, None, None] * embedding.shape[1]
+    x = functional.embedding(tokens + offsets, embedding.flatten(0, 1)) + leaves["position"][:, None]
+    x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
+    layers = []
+    for layer in range(setup.shape.n_layers):
+        own = _of_layer(leaves, layer, setup)
+        mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, setup)
+        x = _joined(x, mixed, own["alpha_attention"], groups)
+        x = _joined(x, _mlp(_entering(x, own["mlp_gain"], own["up"], groups), own, groups), own["alpha_mlp"], groups)
+        layers.append(attention)
+    outputs = _entering(x[:, :, setup.first_counted :], leaves["gain"], leaves["head"], groups)
+    scale = leaves["s_logits"][:, None, None, :] * math.sqrt(setup.shape.d_model)  # nGPT's, per symbol; starts at 1
+    return by_rows(groups.of_sphere(lambda x, s: x, lambda x, s: x * s), outputs, scale), layers
+
+
+def losses(
+    outputs: Float[Tensor, "runs batch positions symbols"],
+    targets: Int[Tensor, "runs batch positions"],
+    counted: Float[Tensor, "runs batch positions"],
+) -> tuple[Float[Tensor, "runs"], Float[Tensor, "runs"]]:
+    """Mean cross-entropy over the counted positions, nats, and the mean square of ln Σ exp (the z-loss).
+
+    `counted` holds each position's share: they sum to 1 for every run.
+    Source of the z-loss: Chowdhery et al. 2022, "PaLM", section 5.
+    """
+    normaliser = torch.logsumexp(outputs, dim=-1)
+    right = outputs.gather(-1, targets[..., None]).squeeze(-1)
+    return ((normaliser - right) * counted).sum((1, 2)), (normaliser.square() * counted).sum((1, 2))
+
+
+def _of_layer(leaves: Mapping[str, Tensor], layer: int, setup: Setup) -> dict[str, Tensor]:
+    """The leaves of one layer, without its number; σReparam's weights are already divided."""
+    own = {name: leaves[f"{layer}.{name}"] for name in OF_LAYER}
+    remedy, rows = setup.groups.slices[0]
+    if not remedy.reparametrises:
+        return own
+    vectors = power_vectors_of(setup.power_vectors[rows], setup.shape)[6 * layer : 6 * layer + 6]
+    gains, count = own["sigma_gain"], rows.stop
+    of_rows = {name: own[name].split_with_sizes([count, len(gains) - count])[0] for name in MATRICES}
+    matrices = block_matrices(of_rows, setup.shape)
+    divided = [reparametrised(w, gains[rows, at], u) for at, (w, u) in enumerate(zip(matrices, vectors, strict=True))]
+    new = {"qkv": torch.cat(divided[:3], dim=-1), "out": divided[3], "up": divided[4], "down": divided[5]}
+    return own | {name: torch.cat([matrix, own[name][count:]]) for name, matrix in new.items()}
+
+
+def _product(x: Tensor, matrix: Tensor) -> Tensor:
+    """x W, with a W of its own for every run."""
+    return torch.bmm(x.flatten(1, 2), matrix).view(*x.shape[:3], -1)
+
+
+def _entering(x: Tensor, gain: Tensor, matrix: Tensor, groups: Groups) -> Tensor:
+    """The first product of a block, of LayerNorm with gain; in nGPT of the hidden state as it is."""
+    x = by_rows(groups.of_sphere(layer_norm, lambda x: x), x)
+    matrix = by_rows(groups.of_sphere(lambda w, gain: w * gain, lambda w, gain: w), matrix, gain[:, :, None])
+    return _product(x, matrix)
+
+
+def _joined(x: Tensor, block: Tensor, alpha: Tensor, groups: Groups) -> Tensor:
+    """The hidden state after a block."""
+    return by_rows(groups.of_sphere(lambda x, block, alpha: x + block, _towards), x, block, alpha[:, None, None, :])
+
+
+def _towards(x: Tensor, block: Tensor, alpha: Tensor) -> Tensor:
+    """nGPT: from x a share |α| of the way to the block's direction, and back to unit length."""
+    share = alpha.abs() * (ALPHA_START * math.sqrt(x.shape[-1]))
+    return l2_normalise(x + share * (l2_normalise(block) - x))
+
+
+def _mlp(up: Tensor, own: Mapping[str, Tensor], groups: Groups) -> Tensor:
+    up = by_rows(groups.of_sphere(lambda up, s: up, lambda up, s: up * s), up, own["s_up"][:, None, None, :])
+    return _product(torch.relu(up), own["down"])
+
+
+def _attend(made: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+    """`made` holds q, k and v of every position side by side."""
+    qk, v = _heads(made, setup.shape)
+    parts = [
+        (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
+        for remedy, rows in setup.groups.formed_alike
+    ]
+    q, k = by_rows(parts, qk, dim=1).unbind(0)
+    mixed, logits, weights = causal_attention(q, k, v, setup.hidden, setup.cap)
+    mixed = _product(mixed.transpose(2, 3).flatten(3), own["out"])
+    return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
+
+
+def _heads(made: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    """[runs, batch, positions, columns] → q and k, [2, runs, batch, heads, positions, d_head], and v, likewise."""
+    if shape.n_kv_heads == shape.n_heads:
+        by_part = made.view(*made.shape[:3], 3, shape.n_heads, shape.d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
+        qk, v = by_part.split_with_sizes([2, 1])
+        return qk, v[0]
+    by_head = made.view(*made.shape[:3], -1, shape.d_head).transpose(2, 3)
+    q, k, v = by_head.split_with_sizes([shape.n_heads, 1, 1], dim=2)
+    return torch.stack([q, k.expand_as(q)]), v.expand_as(q)

@@ -1,0 +1,141 @@
+"""What became of a run, in words that have definitions.
+
+* `Outcome`, `outcome_of(...)`: solved, partly or failed, and the numbers behind it;
+* `incidents(losses)`: rises of the loss that recovered (spikes), that did not (divergence), and non-finite losses.
+
+Definitions, with *final* the mean over a run's last 20 steps, and losses counted from the task's floor:
+solved: the final loss is below 0.1. Failed: it is at least half of chance, or not finite. Partly: in between. Of a
+task whose floor nobody knows nothing is solved, and failed is who ends no better than chance. A run *learnt first*
+if the loss of some step was below 0.1: every step draws a fresh batch, so that this is a test loss.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from qkdemo.training.settings import Settings
+from qkdemo.training.tasks import TASKS, Task
+from qkdemo.training.telemetry import Telemetry
+
+OutcomeWord: TypeAlias = Literal["solved", "partly", "failed"]
+IncidentWord: TypeAlias = Literal["spike", "divergence", "non_finite"]
+
+LAST_STEPS: Final = 20
+SOLVED: Final = 0.1  # nats
+LARGE_LOGIT: Final = 100.0
+_RISE: Final = 0.25  # nats above the lowest loss so far: where an incident begins, if that is more than
+_RELATIVE_RISE: Final = 0.15  # of that lowest loss
+_SHORTEST_DIVERGENCE: Final = 3  # steps; of a long record a twentieth
+_DECIDED_SHARE: Final = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run's end. Steps are counted from 1; None: it never happened."""
+
+    outcome: OutcomeWord
+    learnt_first: bool
+    learnt_at: int | None
+    final_loss: float
+    max_abs_logit: float  # of the whole run
+    final_entropy_fraction: float
+    final_softmax_slope: float
+    first_step_logit_over_100: int | None
+    spikes: int
+    diverged_at: int | None
+    non_finite_at: int | None
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A rise of the loss: the first index at which it was high, and the first at which it no longer was.
+
+    `end` is None if it never came back.
+    """
+
+    kind: IncidentWord
+    start: int
+    end: int | None
+
+
+def outcome_of(settings: Settings, telemetry: Telemetry, run: int = 0) -> Outcome:
+    """The outcome of column `run` of a telemetry that starts with the run."""
+    task, loss = TASKS[settings.task], telemetry.loss[:, run].astype(np.float64)
+    largest = telemetry.max_abs_logit[:, run]
+    final = slice(max(0, len(loss) - LAST_STEPS), None)
+    final_loss = float(loss[final].mean())
+    found = incidents(loss.tolist())
+    learnt = _first(loss < solved_below(task)) if task.floor is not None else None
+    return Outcome(
+        outcome=word_for(final_loss, task),
+        learnt_first=learnt is not None,
+        learnt_at=learnt,
+        final_loss=final_loss,
+        max_abs_logit=float(largest.max()),
+        final_entropy_fraction=float(telemetry.entropy_fraction[final, run].mean(dtype=np.float64)),
+        final_softmax_slope=float(telemetry.softmax_slope[final, run].mean(dtype=np.float64)),
+        first_step_logit_over_100=_first(largest > LARGE_LOGIT),
+        spikes=sum(incident.kind == "spike" for incident in found),
+        diverged_at=next((incident.start + 1 for incident in found if incident.kind == "divergence"), None),
+        non_finite_at=next((incident.start + 1 for incident in found if incident.kind == "non_finite"), None),
+    )
+
+
+def word_for(final_loss: float, task: Task) -> OutcomeWord:
+    """Solved, partly or failed."""
+    if not final_loss < failed_from(task):  # also where it is NaN
+        return "failed"
+    return "solved" if task.floor is not None and final_loss < solved_below(task) else "partly"
+
+
+def solved_below(task: Task) -> float:
+    """The loss below which a task with a known floor is solved."""
+    assert task.floor is not None
+    return task.floor + SOLVED
+
+
+def failed_from(task: Task) -> float:
+    """The loss from which on a run failed: half-way from the floor to chance; chance itself if there is no floor."""
+    return task.chance() if task.floor is None else (task.floor + task.chance()) / 2
+
+
+def incidents(losses: Sequence[float]) -> list[Incident]:
+    """What befell a loss curve, in order; it ends with the first loss that is not finite.
+
+    An incident begins where the loss stands more than 0.25 nats, and more than 15 %, above the lowest so far. It is a
+    spike if the loss comes back below that line, and a divergence if it does not, however slowly it rises. One that
+    begins in the last moments (less than a twentieth of the record, at least three steps) is not decided yet, and left
+    out.
+
+    >>> incidents([2.5, 2.45, 2.9, 2.44, 2.41])
+    [Incident(kind='spike', start=2, end=3)]
+    >>> incidents([1.7, 11.46, 11.75, 11.5, 11.48])
+    [Incident(kind='divergence', start=1, end=None)]
+    >>> incidents([2.7, 2.1, float('nan')])
+    [Incident(kind='non_finite', start=2, end=None)]
+    """
+    found: list[Incident] = []
+    lowest, start = np.inf, None
+    for at, loss in enumerate(losses):
+        if not np.isfinite(loss):
+            if start is not None:
+                found.append(Incident("divergence", start, None))
+            return [*found, Incident("non_finite", at, None)]
+        high = loss > lowest + max(_RISE, _RELATIVE_RISE * lowest)
+        if high and start is None:
+            start = at
+        elif not high and start is not None:
+            found.append(Incident("spike", start, at))
+            start = None
+        lowest = min(lowest, loss)
+    decided = max(_SHORTEST_DIVERGENCE, len(losses) // _DECIDED_SHARE)
+    if start is not None and len(losses) - start >= decided:
+        found.append(Incident("divergence", start, None))
+    return found
+
+
+def _first(happened: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> int | None:
+    """The step, counted from 1, at which it first happened."""
+    return int(happened.argmax()) + 1 if happened.any() else None

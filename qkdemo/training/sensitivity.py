@@ -1,0 +1,48 @@
+"""Loss against learning rate: how wide the range of rates is in which a run succeeds.
+
+* `Point`, `curve(outcomes)`: final losses of all seeds at each rate;
+* `sensitivity(curve)`: the one number that is made of a curve.
+
+Source: Wortsman et al. 2023, "Small-scale proxies for large-scale Transformer training instabilities", section 2.2.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Point:
+    """All seeds of one variant at one learning rate."""
+
+    learning_rate: float
+    final_losses: tuple[float, ...]
+    first_loss: float  # mean over seeds of the loss before the first update
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds, each at most the loss it began with; NaN and ∞ count as that."""
+        return float(np.mean([self.capped(loss) for loss in self.final_losses]))
+
+    def capped(self, loss: float) -> float:
+        """min(loss, first loss), the first loss where it is not finite."""
+        return min(loss, self.first_loss) if math.isfinite(loss) else self.first_loss
+
+
+def curve(losses: Mapping[float, Sequence[tuple[float, float]]]) -> tuple[Point, ...]:
+    """Points in order of the rate, from final and first losses of every seed at each rate."""
+    return tuple(
+        Point(rate, tuple(final for final, _ in losses[rate]), float(np.mean([first for _, first in losses[rate]])))
+        for rate in sorted(losses)
+    )
+
+
+def sensitivity(points: Sequence[Point]) -> float:
+    """Mean over the rates of min(final loss, first loss), less the best of them: 0 for a flat curve, in nats.
+
+    It depends on which rates are tried: evenly spaced on a log scale, and the same for whatever is compared.
+    """
+    means = [point.mean for point in points]
+    return float(np.mean(means) - min(means))

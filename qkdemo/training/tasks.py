@@ -1,0 +1,161 @@
+"""What the small models learn.
+
+* `TASKS`: word → `Task`;
+* `batch_of(task, n_keys, batch, seed, step)`: the batch of one step, a pure function of its arguments.
+
+Every step draws a fresh batch (a fresh window of the text), so that the training loss is the test loss too.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+TaskWord: TypeAlias = Literal["copy", "noisy_copy", "induction", "recall", "addition", "text"]
+Tokens: TypeAlias = NDArray[np.int64]
+
+_ALPHABET: Final = 16
+_MODULUS: Final = 23
+_NOISE: Final = 0.1  # share of the second copy that is replaced by another symbol
+_DATA: Final = 1  # the stream of random numbers that batches are drawn from; 0 draws the first weights
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Sequences, what follows each of their positions, and which of those guesses count."""
+
+    tokens: Tokens  # [batch, n_keys]
+    targets: Tokens  # [batch, n_keys]
+    counted: NDArray[np.bool_]  # [batch, n_keys]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task. `chance` and `floor` are losses in nats: of knowing nothing but the symbols, and the least possible.
+
+    `floor` is None where nobody knows it. `draw(generator, batch, length)` gives sequences of `length` symbols and
+    marks the positions whose *next* symbol counts; `length` is one more than the model reads.
+    """
+
+    word: TaskWord
+    symbols: Callable[[], int]
+    chance: Callable[[], float]
+    floor: float | None
+    draw: Callable[[np.random.Generator, int, int], tuple[Tokens, NDArray[np.bool_]]]
+    first_counted: Callable[[int], int] = lambda n_keys: 0  # what stands before never counts and needs no output
+
+
+def batch_of(task: Task, n_keys: int, batch: int, seed: int, step: int) -> Batch:
+    """The batch of `step`: the same for the same arguments, whatever was drawn before."""
+    sequences, counted = task.draw(np.random.default_rng((seed, _DATA, step)), batch, n_keys + 1)
+    return Batch(tokens=sequences[:, :-1], targets=sequences[:, 1:], counted=counted[:, :-1])
+
+
+def _copy(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Random symbols, then the same again. The offset is fixed, so that one head that looks at it suffices."""
+    half = (length - 1) // 2 + 1
+    symbols = generator.integers(_ALPHABET, size=(batch, half))
+    counted = np.broadcast_to(np.arange(length) >= half, (batch, length))
+    return np.tile(symbols, 2)[:, :length], counted
+
+
+def _noisy_copy(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """A copy in which one symbol in ten of the second half is replaced by another."""
+    sequences, counted = _copy(generator, batch, length)
+    half = (length - 1) // 2 + 1
+    shift = generator.integers(1, _ALPHABET, size=sequences.shape)
+    hit = (generator.random(sequences.shape) < _NOISE) & (np.arange(length) >= half)
+    return np.where(hit, (sequences + shift) % _ALPHABET, sequences), counted
+
+
+def _induction(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Random symbols repeated with a period of its own for each sequence: only the content says where to look."""
+    low, high = (length - 1) // 4, (length - 1) // 2
+    period = generator.integers(low, high + 1, size=(batch, 1))
+    symbols = generator.integers(_ALPHABET, size=(batch, high))
+    at = np.arange(length)[None, :]
+    return np.take_along_axis(symbols, at % period, axis=1), at >= period
+
+
+def _recall(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Keys with their values, then the same keys in another order, each followed by its value."""
+    n_pairs = (length - 1) // 4
+    keys = generator.permuted(np.tile(np.arange(_ALPHABET), (batch, 1)), axis=1)[:, :n_pairs]
+    values = generator.integers(_ALPHABET, 2 * _ALPHABET, size=(batch, n_pairs))
+    order = generator.permuted(np.tile(np.arange(n_pairs), (batch, 1)), axis=1)
+    order = np.concatenate([order, order[:, :1]], axis=1)  # a pair more, of which `length` may cut the value
+    asked = [np.take_along_axis(x, order, axis=1) for x in (keys, values)]
+    told = np.stack([keys, values], axis=-1).reshape(batch, -1)
+    sequences = np.concatenate([told, np.stack(asked, axis=-1).reshape(batch, -1)], axis=1)[:, :length]
+    at = np.arange(length)
+    return sequences, np.broadcast_to((at >= 2 * n_pairs) & (at % 2 == 0), (batch, length))
+
+
+def _addition(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Sums modulo 23, one after another: a b c with c = a + b; c counts."""
+    n_sums = -(-length // 3)
+    a, b = generator.integers(_MODULUS, size=(2, batch, n_sums))
+    sums = np.stack([a, b, (a + b) % _MODULUS], axis=-1).reshape(batch, -1)
+    return sums[:, :length], np.broadcast_to(np.arange(length) % 3 == 1, (batch, length))
+
+
+def _text(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Windows of Python's own help topics; the next character counts everywhere."""
+    text, _ = _encoded_text()
+    start = generator.integers(len(text) - length, size=(batch, 1))
+    return text[start + np.arange(length)], np.ones((batch, length), dtype=bool)
+
+
+@cache
+def _topics() -> str:
+    from pydoc_data.topics import topics  # noqa: PLC0415  half a megabyte that only this task needs
+
+    joined = "\n".join(topics[name] for name in sorted(topics))
+    return "".join(character if character.isascii() else "?" for character in joined)
+
+
+@cache
+def _encoded_text() -> tuple[Tokens, int]:
+    """The text as symbols, and how many symbols there are."""
+    letters, symbols = np.unique(np.frombuffer(_topics().encode(), dtype=np.uint8), return_inverse=True)
+    return symbols.astype(np.int64), len(letters)
+
+
+def text_digest() -> str:
+    """A hash of the text: it ships with Python and differs between its versions."""
+    return hashlib.sha256(_topics().encode()).hexdigest()[:16]
+
+
+@cache
+def _text_chance() -> float:
+    """The entropy of single characters: the loss of whoever knows how frequent each is, and no more."""
+    text, n_symbols = _encoded_text()
+    share = np.bincount(text, minlength=n_symbols) / len(text)
+    return float(-(share * np.log(share)).sum())
+
+
+def _noise_floor() -> float:
+    """Entropy of a symbol that is right with probability 0.9 and else any of the 15 others: 0.596 nats."""
+    return -(1 - _NOISE) * math.log(1 - _NOISE) - _NOISE * math.log(_NOISE / (_ALPHABET - 1))
+
+
+def _uniform(n: int) -> Callable[[], float]:
+    return lambda: math.log(n)
+
+
+TASKS: Final[dict[TaskWord, Task]] = {
+    task.word: task
+    for task in (
+        Task("copy", lambda: _ALPHABET, _uniform(_ALPHABET), 0.0, _copy, lambda n: n // 2 + 1),
+        Task("noisy_copy", lambda: _ALPHABET, _uniform(_ALPHABET), _noise_floor(), _noisy_copy, lambda n: n // 2 + 1),
+        Task("induction", lambda: _ALPHABET, _uniform(_ALPHABET), 0.0, _induction, lambda n: n // 4),
+        Task("recall", lambda: 2 * _ALPHABET, _uniform(_ALPHABET), 0.0, _recall),
+        Task("addition", lambda: _MODULUS, _uniform(_MODULUS), 0.0, _addition),
+        Task("text", lambda: _encoded_text()[1], _text_chance, None, _text),
+    )
+}

@@ -1,0 +1,235 @@
+"""Training many runs at once, step by step.
+
+* `State`: everything that the next step depends on, in plain tensors; copy it, pick rows of it, go on from it;
+* `Trainer`: takes steps, and reads every one of them.
+
+A run's numbers do not depend on which runs train beside it. Pausing is not calling; resuming, and forking with other
+dials, is making a trainer from a `State`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from qkdemo.attention import causal_mask
+from qkdemo.settings import SettingsError
+from qkdemo.strings import say
+from qkdemo.training import telemetry
+from qkdemo.training.formats import forward_in
+from qkdemo.training.groups import Groups
+from qkdemo.training.kernels import HIDDEN, Cap
+from qkdemo.training.model import Attention, Setup, forward, losses
+from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
+from qkdemo.training.parameters import initial, n_parameters, power_vectors, shape_of, views
+from qkdemo.training.remedies import (
+    REMEDIES,
+    block_matrices,
+    clip_heads,
+    factor_of,
+    power_step,
+    power_vectors_of,
+    to_sphere,
+)
+from qkdemo.training.schedule import SCHEDULES
+from qkdemo.training.settings import RESTARTS, SHARED, Settings, canonical
+from qkdemo.training.tasks import TASKS, batch_of
+from qkdemo.training.telemetry import Telemetry
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where runs stand after `step` steps; one row per run."""
+
+    step: int
+    parameters: Float[Tensor, "runs parameters"]
+    first_moment: Float[Tensor, "runs parameters"]
+    second_moment: Float[Tensor, "runs parameters"]
+    power_vectors: Float[Tensor, "runs entries"]  # σReparam's
+
+    @classmethod
+    def fresh(cls, runs: Sequence[Settings]) -> "State":
+        """The state of `runs` before their first step."""
+        rows = torch.stack([initial(run) for run in runs])
+        vectors = torch.stack([power_vectors(run) for run in runs])
+        return cls(0, rows, torch.zeros_like(rows), torch.zeros_like(rows), vectors)
+
+    def rows(self, indices: Sequence[int]) -> "State":
+        """A copy with those runs, in that order; one may occur twice."""
+        return State(self.step, *(tensor[list(indices)] for tensor in self.tensors()))
+
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Its tensors, in order."""
+        return self.parameters, self.first_moment, self.second_moment, self.power_vectors
+
+
+class Trainer:
+    """Trains `runs` together, from `state` or afresh. Results come in the order of `runs`; attention maps if asked.
+
+    Raises SettingsError if the runs cannot share a batch.
+    """
+
+    def __init__(self, runs: Sequence[Settings], state: State | None = None, *, maps: bool = True) -> None:
+        _refuse_strangers(runs)
+        words = list(REMEDIES)
+        self._order = sorted(range(len(runs)), key=lambda at: words.index(runs[at].variant))
+        self._place = [self._order.index(at) for at in range(len(runs))]
+        self._runs = [runs[at] for at in self._order]
+        self._maps = maps
+        self._device = torch.device(runs[0].device)
+        self._task = TASKS[runs[0].task]
+        self._shape = shape_of(runs[0])
+        self._groups = Groups.of([run.variant for run in self._runs])
+        self._hyper = Hyperparameters.of(self._runs, self._device)
+        begun = state.rows(self._order) if state is not None else State.fresh(self._runs)
+        self.step = begun.step
+        tensors = [tensor.to(self._device) for tensor in begun.tensors()]
+        self._parameters, self._first, self._second, self._vectors = tensors
+        self._named = views(self._parameters, self._shape)
+        if state is None:
+            self._onto_sphere()
+        self._leaves = {name: view.detach().requires_grad_() for name, view in self._named.items()}
+        self._zeros = [torch.zeros_like(view).flatten(1) for view in self._named.values()]
+        self._setup = Setup(
+            shape=self._shape,
+            groups=self._groups,
+            hidden=torch.zeros(()).masked_fill(~causal_mask(runs[0].n_keys), HIDDEN).to(self._device),
+            cap=self._cap(),
+            power_vectors=self._vectors,
+            first_counted=self._task.first_counted(runs[0].n_keys),
+        )
+
+    @property
+    def state(self) -> State:
+        """A copy of where the runs stand, in their order."""
+        tensors = (self._parameters, self._first, self._second, self._vectors)
+        return State(self.step, *(tensor[self._place].cpu() for tensor in tensors))
+
+    def advance(self, steps: int) -> Telemetry:
+        """Takes `steps` steps and returns what was read off them."""
+        first = self.step + 1
+        rows = [self._one_step() for _ in range(steps)]
+        arrays = {
+            name: torch.stack([row[name] for row in rows])[:, self._place].cpu().numpy() for name in telemetry.ARRAYS
+        }
+        return Telemetry(first_step=first, **arrays)
+
+    def _cap(self) -> Cap | None:
+        for remedy, rows in self._groups.slices:
+            if remedy.caps:
+                at = torch.tensor([run.softcap for run in self._runs[rows]], device=self._device)
+                return Cap(rows, at[:, None, None, None, None])
+        return None
+
+    def _one_step(self) -> dict[str, Tensor]:
+        self.step += 1
+        rates = torch.tensor([learning_rate(self.step, run) for run in self._runs], device=self._device)[:, None]
+        self._advance_power_vectors()
+        loss, layers = self._loss_and_gradients()
+        read = telemetry.read_attention(layers, self._setup.hidden, self._shape)
+        norm = clip_gradients(self._gradients, self._hyper.largest_norm)
+        adamw(
+            self._parameters,
+            self._gradients,
+            (self._first, self._second),
+            self._scaled(rates),
+            self._hyper,
+            self.step,
+        )
+        self._clip_heads(layers)
+        self._onto_sphere()
+        maps = torch.stack([layer.weights[:, 0] for layer in layers], dim=1)[:, : None if self._maps else 0]
+        return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps.half()}
+
+    def _loss_and_gradients(self) -> tuple[Tensor, list[Attention]]:
+        tokens, targets, counted = self._batch()
+        with forward_in(self._runs[0].forward_format, self._device.type):
+            outputs, layers = forward(self._leaves, tokens, self._setup)
+        loss, z_loss = losses(outputs.float(), targets, counted)
+        total = (loss + self._hyper.z_loss * z_loss).sum()
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(total, list(self._leaves.values()), allow_unused=True)
+        flat = [
+            zeros if gradient is None else gradient.flatten(1)
+            for gradient, zeros in zip(gradients, self._zeros, strict=True)
+        ]
+        self._gradients = torch.cat(flat, dim=1)
+        return loss.detach(), layers
+
+    def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens, targets and the share of each counted position; runs with one seed share the drawing."""
+        settings, first = self._runs[0], self._setup.first_counted
+        seeds = sorted({run.seed for run in self._runs})
+        drawn = [batch_of(self._task, settings.n_keys, settings.batch, seed, self.step) for seed in seeds]
+        of_run = [seeds.index(run.seed) for run in self._runs]
+        tokens = np.stack([batch.tokens for batch in drawn])[of_run]
+        targets = np.stack([batch.targets[:, first:] for batch in drawn])[of_run]
+        counted = np.stack([batch.counted[:, first:] for batch in drawn])[of_run]
+        shares = counted / counted.sum((1, 2), keepdims=True)
+        return (
+            torch.from_numpy(tokens).to(self._device),
+            torch.from_numpy(targets).to(self._device),
+            torch.from_numpy(shares.astype(np.float32)).to(self._device),
+        )
+
+    def _scaled(self, rates: Tensor) -> Tensor:
+        """Every parameter's rate, if a remedy scales some of them; else the runs' rates as they are."""
+        scaling = [(remedy, rows) for remedy, rows in self._groups.slices if remedy.rates is not None]
+        if not scaling:
+            return rates
+        scaled = rates.repeat(1, n_parameters(self._shape))
+        leaves = views(scaled, self._shape)
+        for remedy, rows in scaling:
+            assert remedy.rates is not None
+            factor = torch.tensor([factor_of(run) for run in self._runs[rows]], device=self._device)
+            for layer in range(self._shape.n_layers):
+                scale = torch.ones_like(leaves[f"{layer}.qkv"][rows])
+                remedy.rates(scale, self._named[f"{layer}.qkv"][rows], self._shape, factor)
+                leaves[f"{layer}.qkv"][rows] *= scale
+        return scaled
+
+    def _clip_heads(self, layers: Sequence[Attention]) -> None:
+        for remedy, rows in self._groups.slices:
+            if remedy.clips:
+                thresholds = torch.tensor([run.clip_threshold for run in self._runs[rows]], device=self._device)
+                for layer, attention in enumerate(layers):
+                    largest = telemetry.largest_by_head(attention.logits[rows])
+                    clip_heads(self._named[f"{layer}.qkv"][rows], largest, thresholds[:, None], self._shape)
+
+    def _onto_sphere(self) -> None:
+        for remedy, rows in self._groups.slices:
+            if remedy.on_sphere:
+                to_sphere({name: leaf[rows] for name, leaf in self._named.items()})
+
+    def _advance_power_vectors(self) -> None:
+        for remedy, rows in self._groups.slices:
+            if remedy.reparametrises:
+                vectors = power_vectors_of(self._vectors[rows], self._shape)
+                for layer in range(self._shape.n_layers):
+                    leaves = {name: self._named[f"{layer}.{name}"][rows] for name in ("qkv", "out", "up", "down")}
+                    of_layer = vectors[6 * layer : 6 * layer + 6]
+                    for matrix, vector in zip(block_matrices(leaves, self._shape), of_layer, strict=True):
+                        vector.copy_(power_step(matrix, vector))
+
+
+def learning_rate(step: int, run: Settings) -> float:
+    """The rate of a run at `step`, counted from 1."""
+    return SCHEDULES[run.schedule](step, run.learning_rate, run.warmup, run.steps)
+
+
+def forked(run: Settings, **changes: object) -> Settings:
+    """`run` with dials changed on its way. Raises SettingsError for a dial that would begin another run."""
+    changed = run.but(**changes)
+    for name in sorted(RESTARTS):
+        if getattr(canonical(changed), name) != getattr(canonical(run), name):
+            raise SettingsError(say("training.error.restarts", name=name))
+    return changed
+
+
+def _refuse_strangers(runs: Sequence[Settings]) -> None:
+    for run in runs[1:]:
+        for name in sorted(SHARED):
+            if getattr(run, name) != getattr(runs[0], name):
+                raise SettingsError(say("training.error.shared", name=name))

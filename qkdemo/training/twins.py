@@ -1,0 +1,262 @@
+"""Twins: plain attention and the same model with a remedy, from the same seed, on the same batches.
+
+Both start from the same weights and see the same data; only what is done about q and k differs. Start the default run:
+a learning-rate ramp. Both learn to copy; then plain attention's logits run away, and about a hundred steps later its
+loss follows. Fork the run before that happens, or after, and see what helps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.notation import written
+from qkdemo.settings import Choice, Dial, SettingsError, Value, declarations
+from qkdemo.strings import say
+from qkdemo.training import plan as plans
+from qkdemo.training import settings as training
+from qkdemo.training import train_command
+from qkdemo.training.outcome import LARGE_LOGIT, LAST_STEPS, Outcome, failed_from, outcome_of, solved_below
+from qkdemo.training.plan import Plan
+from qkdemo.training.tasks import TASKS, Task
+from qkdemo.training.telemetry import CURVES, Telemetry
+
+ForkWord: TypeAlias = Literal["none", "norm_on", "rate", "qk_rate"]
+SideWord: TypeAlias = Literal["unlearnt", "learnt", "lost", "back"]
+
+AS_FAST_AS_IT_GOES: Final = 200  # the last stop of the speed dial
+_SPEEDS: Final = (1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, float(AS_FAST_AS_IT_GOES))
+_FORKED: Final = ("fork", ("norm_on", "rate", "qk_rate"))
+_QK_FACTOR: Final = 0.1
+_AT_CHANCE: Final = 0.9  # a loss of nine tenths of chance is called back at chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings):
+    """A run's dials, where it is forked, and how it is watched."""
+
+    fork: Annotated[ForkWord, Choice()] = "none"
+    fork_at: Annotated[int, Dial(1, 3000, only_for=_FORKED)] = 150
+    fork_rate: Annotated[float, Dial(1e-5, 3, log=True, only_for=("fork", ("rate",)))] = 0.003
+    fork_steps: Annotated[int, Dial(0, 900, 20, only_for=_FORKED)] = 0
+    speed: Annotated[float, Dial(1, AS_FAST_AS_IT_GOES, log=True, stops=_SPEEDS)] = 15.0
+    layer: Annotated[int, Dial(1, 4, more=True)] = 1
+    head: Annotated[int, Dial(1, 4, more=True)] = 2
+
+
+WATCHING: Final = frozenset(("speed", "layer", "head"))  # dials that make no other run
+FORK: Final = frozenset(("fork", "fork_at", "fork_rate", "fork_steps"))
+PRESETS: Final[dict[str, Settings]] = {
+    **{name: Settings(**state.as_dict()) for name, state in train_command.PRESETS.items()},  # type: ignore[arg-type]
+    "way_back": Settings(fork="rate", fork_at=300, fork_steps=600),
+    "norm_on": Settings(fork="norm_on", fork_at=150),
+}
+
+
+def plan_of(settings: Settings, seeds: Sequence[int] | None = None) -> Plan:
+    """What these dials say to train: one pair of twins, or with `seeds` a pair for each."""
+    plan = plans.twins(run_of(settings), seeds)
+    if settings.fork == "none":
+        return plan
+    after = min(settings.fork_at, settings.steps)
+    more = settings.fork_steps or max(settings.steps - after, LAST_STEPS)
+    return plans.forked_at(plan, after, _changes(settings), more=more, beside=seeds is None)
+
+
+def run_of(settings: Settings) -> training.Settings:
+    """The twin's dials alone."""
+    return training.Settings(**{d.name: getattr(settings, d.name) for d in declarations(training.Settings)})
+
+
+def _changes(settings: Settings) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+    """What the fork does to plain attention, and to its twin."""
+    match settings.fork:
+        case "norm_on":
+            dials = ("variant", "softcap", "clip_threshold", "qk_lr_factor")
+            return {name: getattr(settings, name) for name in dials}, {}
+        case "qk_rate":
+            return {"variant": "qk_lr", "qk_lr_factor": _QK_FACTOR}, {}
+        case _:
+            slower: Mapping[str, Value] = {"schedule": "constant", "warmup": 0, "learning_rate": settings.fork_rate}
+            return slower, slower
+
+
+def checked(settings: Settings) -> list[str]:
+    """Sentences about what cannot be forked; then `plan_of` would raise."""
+    try:
+        plan_of(settings)
+    except SettingsError as error:
+        return [str(error)]
+    return []
+
+
+# ---- what the numbers say
+
+
+@dataclass(frozen=True)
+class Side:
+    """How one twin stands after a step. Steps are counted from 1."""
+
+    word: SideWord
+    since: int
+    large_at: int | None  # when its largest logit passed 100
+    at_chance: bool
+
+
+def course(task: Task, loss: NDArray[np.float32], largest: NDArray[np.float32]) -> list[Side]:
+    """How a twin stands after every step.
+
+    It has *learnt* at the first loss below 0.1 (above the task's floor). It has *lost* it again once the mean of 20
+    steps, which had come down, is half-way to chance; and is *back* at the next loss below 0.1. Each step's verdict
+    depends on the steps up to it alone.
+    """
+    finite = np.nan_to_num(loss.astype(np.float64), nan=1e9, posinf=1e9)
+    total = np.concatenate([[0.0], np.cumsum(finite)])
+    steps = np.arange(1, len(loss) + 1)
+    mean = (total[steps] - total[np.maximum(steps - LAST_STEPS, 0)]) / np.minimum(steps, LAST_STEPS)
+    learnt, failed = solved_below(task) if task.floor is not None else -np.inf, failed_from(task)
+    sides: list[Side] = []
+    word: SideWord = "unlearnt"
+    since, large_at, settled = 0, None, False
+    for step, now, before, logit in zip(steps.tolist(), finite.tolist(), mean.tolist(), largest.tolist(), strict=True):
+        if large_at is None and logit > LARGE_LOGIT:
+            large_at = step
+        if word in ("unlearnt", "lost") and now < learnt:
+            word, since, settled = ("learnt" if word == "unlearnt" else "back"), step, False
+        elif word in ("learnt", "back"):
+            settled = settled or before < failed
+            if settled and before >= failed:
+                word, since = "lost", step
+        sides.append(Side(word, since, large_at, before >= _AT_CHANCE * task.chance()))
+    return sides
+
+
+def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
+    """What is to be said after step `first` and after each later one; `curves` as in a chunk, from step 1 on."""
+    run = plan.legs[0].runs[1]
+    task = TASKS[run.task]
+    losses = [curves[:, row, CURVES.index("loss")] for row in (0, 1)]
+    if task.floor is None:
+        chance = written(task.chance(), 3)
+        return [
+            say("twins.losses", plain=_nats(plain), twin=_nats(twin), variant=_name(run), chance=chance)
+            for plain, twin in zip(losses[0][first - 1 :].tolist(), losses[1][first - 1 :].tolist(), strict=True)
+        ]
+    logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
+    sides = [course(task, loss, largest) for loss, largest in zip(losses, logits, strict=True)]
+    pairs = list(zip(*sides, strict=True))[first - 1 :]
+    said: dict[tuple[Side, Side, bool], str] = {}
+    sentences = []
+    for step, pair in enumerate(pairs, first):
+        forked = len(plan.legs) > 1 and step > plan.legs[-1].after
+        key = (*pair, forked)
+        if key not in said:
+            said[key] = (_fork_words(plan) if forked else "") + _sentence(pair[0], pair[1], run)
+        sentences.append(said[key])
+    return sentences
+
+
+def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
+    variant = _name(run)
+    if run.variant == "none":
+        return say(f"twins.same.{plain.word}", since=plain.since)
+    if plain.word == twin.word == "lost":
+        text = say("twins.both.lost", plain=plain.since, twin=twin.since, variant=variant)
+    elif plain.word == twin.word:
+        text = say(f"twins.both.{plain.word}", variant=variant)
+    else:
+        text = say("twins.apart", plain=_words(plain, twin), twin=_words(twin, plain), variant=variant)
+    if plain.large_at is not None and plain.word in ("unlearnt", "learnt"):
+        text += " " + say("twins.warned", step=plain.large_at, variant=variant)
+    return text
+
+
+def _words(side: Side, other: Side) -> str:
+    if side.word in ("learnt", "back") and other.word == "lost":
+        return say("twins.is.keeps")
+    if side.word == "lost" and side.large_at is not None and side.large_at < side.since:
+        return say("twins.is.lost_warned", since=side.since, earlier=side.since - side.large_at)
+    return say(f"twins.is.{side.word}", since=side.since)
+
+
+def _fork_words(plan: Plan) -> str:
+    leg = plan.legs[-1]
+    plain, twin = leg.runs[:2]
+    if twin.learning_rate != plan.legs[-2].runs[1].learning_rate or twin.schedule != plan.legs[-2].runs[1].schedule:
+        return say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
+    if plain.variant != plan.legs[-2].runs[0].variant:
+        return say("twins.from.variant", after=leg.after, variant=_name(plain)) + " "
+    return ""
+
+
+def outcomes(plan: Plan, curves: NDArray[np.float32]) -> list[Outcome]:
+    """What became of every run of the plan's last leg; `curves` from step 1 on."""
+    runs = plan.legs[-1].runs
+    columns = {name: curves[:, : len(runs), at] for at, name in enumerate(CURVES)}
+    telemetry = Telemetry(1, **columns, maps=np.empty((len(curves), len(runs), 0, 0, 0, 0), np.float16))
+    return [outcome_of(run, telemetry, at) for at, run in enumerate(runs)]
+
+
+def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
+    """Sentences about the twins as far as they have come."""
+    if not len(curves):
+        return []
+    found = outcomes(plan, curves)
+    sides = [say("twins.plain"), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
+    return [
+        findings(plan, curves, len(curves))[-1],
+        *(
+            say(
+                "twins.stands",
+                side=side,
+                steps=len(curves),
+                loss=_nats(outcome.final_loss),
+                word=say(f"twins.outcome.{outcome.outcome}"),
+                logit=written(outcome.max_abs_logit),
+                slope=written(outcome.final_softmax_slope, 3),
+            )
+            for side, outcome in zip(sides, found, strict=False)
+        ),
+        definitions(plan),
+    ]
+
+
+def definitions(plan: Plan) -> str:
+    """What solved, partly and failed mean for this task."""
+    task = TASKS[plan.legs[0].runs[0].task]
+    failed = written(failed_from(task), 3)
+    if task.floor is None:
+        return say("twins.defined_without_floor", failed=failed)
+    return say("twins.defined", solved=written(solved_below(task), 3), failed=failed)
+
+
+def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
+    """`plain collapsed in 20 of 20, …` for a plan of many seeds that is finished."""
+    found = outcomes(plan, curves)
+    sentences = []
+    for at, key in enumerate(("plain", "twin")):
+        mine = found[at::2]
+        words = [outcome.outcome for outcome in mine]
+        sentences.append(
+            say(
+                f"twins.count.{key}",
+                variant=_name(plan.legs[0].runs[1]),
+                n=len(mine),
+                failed=words.count("failed"),
+                solved=words.count("solved"),
+                partly=words.count("partly"),
+                learnt=sum(outcome.learnt_first for outcome in mine),
+                logit=written(max(outcome.max_abs_logit for outcome in mine)),
+            )
+        )
+    return sentences
+
+
+def _nats(x: float) -> str:
+    return written(x, 3)
+
+
+def _name(run: training.Settings) -> str:
+    return say(f"variant.{run.variant}.name")

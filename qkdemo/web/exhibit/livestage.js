@@ -1,0 +1,202 @@
+// A stage whose rows arrive while one watches, with the controls of the run that makes them.
+//
+// It follows the newest row until the visitor scrubs back; at the right end it follows again. Whoever owns a run that goes
+// on has its controls; for everybody else, and for what is recorded, the same buttons play it back in the browser.
+
+import { Feed, LiveSweep } from "./feed.js";
+import { Stage } from "./stage.js";
+
+const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
+const MARGIN = 1.05;
+
+export class LiveStage extends Stage {
+  constructor(root) {
+    super(root);
+    this.held = null; // the step that is looked at, if not the newest
+    this.played = null; // {row, at}: where and when a playback began
+    this.status = { state: "", text: "", notice: "" };
+  }
+
+  sweepOf(table, view) {
+    if (this.source === view.live.source && this.sweep) return this.sweep;
+    this.source = view.live.source;
+    this.feed?.close();
+    this.held = this.played = null;
+    this.feed = new Feed(view.live.url, (message) => this.take(message), (gone) => this.lostLine(gone));
+    return new LiveSweep(view.live);
+  }
+
+  show(table, view) {
+    this.axes = new Map();
+    super.show(table, view);
+    this.widen();
+    this.ask(true);
+  }
+
+  rebuild(structure) {
+    super.rebuild(structure);
+    const { play, step, stop } = this.parts.bar;
+    play.onclick = () => this.playOrPause();
+    step.onclick = () => this.oneStep();
+    stop.onclick = () => this.send({ command: "stop" });
+    this.parts.scrubber.range.max = this.view.live.steps - 1;
+  }
+
+  arrive() {
+    this.committed = this.sweep.rows;
+    this.awaited = null;
+  }
+
+  // ---- what arrives
+
+  take({ rows, status }) {
+    if (this.generation !== undefined && this.generation !== status.generation) this.sweep = new LiveSweep(this.view.live);
+    this.generation = status.generation;
+    const before = this.status.state;
+    this.status = status;
+    const came = rows !== null && this.sweep.append(rows);
+    if (came || this.followed !== this.sweep) {
+      this.follow();
+      this.widen();
+      this.ask(true);
+    }
+    this.fillBar();
+    const ended = AT_REST.has(status.state) && before && !AT_REST.has(before);
+    if (ended) this.send({ news: this.sweep.rows }); // so that the words under the exhibit follow
+  }
+
+  // New rows came: words that follow the cursor look into the texts of this sweep.
+  follow() {
+    if (this.followed === this.sweep) return;
+    this.followed = this.sweep;
+    this.refill();
+  }
+
+  lostLine(gone) {
+    this.gone = gone;
+    if (this.parts) this.fillBar();
+  }
+
+  // ---- what hands do
+
+  preview(row) {
+    this.previewed = this.sweep.within(row) + 1;
+    this.ask();
+  }
+
+  commit(row) {
+    this.hold(row);
+    this.send({ dial: this.sweep.within(row) + 1 });
+    this.speak(this.finding());
+  }
+
+  hold(row) {
+    this.previewed = this.played = null;
+    this.held = row >= this.sweep.rows - 1 ? null : row + 1;
+    this.fillBar();
+    this.ask();
+  }
+
+  get commands() {
+    return this.view.live.own && this.held === null && this.status.state !== "finished";
+  }
+
+  get moving() {
+    return this.played !== null || (this.held === null && ["going", "queued"].includes(this.status.state));
+  }
+
+  playOrPause() {
+    if (this.played) this.hold(this.row());
+    else if (this.commands) this.send({ command: this.moving ? "pause" : "play" });
+    else if (this.moving) this.hold(this.sweep.rows - 2);
+    else this.playBack();
+    this.fillBar();
+  }
+
+  oneStep() {
+    if (this.commands) this.send({ command: "step" });
+    else this.hold(this.row() + 1);
+  }
+
+  // From the step that is looked at, or from the first one, at the run's pace.
+  playBack() {
+    const from = this.held === null ? 0 : this.row();
+    this.played = { row: from, at: performance.now() };
+    const tick = () => {
+      if (!this.played) return;
+      const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * this.view.live.pace);
+      if (row >= this.sweep.rows - 1) {
+        this.hold(row);
+        return;
+      }
+      this.held = row + 1;
+      this.ask();
+      requestAnimationFrame(tick);
+    };
+    tick();
+  }
+
+  // ---- what is shown
+
+  row() {
+    return this.sweep.rowOf(this.previewed ?? this.held ?? this.sweep.rows);
+  }
+
+  scene(i) {
+    const scene = super.scene(i);
+    const axis = this.axes.get(i);
+    return axis ? { ...scene, panel: { ...scene.panel, y: { ...scene.panel.y, domain: axis } } } : scene;
+  }
+
+  // Axes that grow take in every finite value there is: logarithmic ones by decades, others with a margin.
+  widen() {
+    this.view.panels.forEach(({ kind, y, lines }, i) => {
+      if (kind !== "curves" || !y.grows) return;
+      let [low, high] = this.axes.get(i) ?? y.domain;
+      for (const line of lines) {
+        const values = this.sweep.numbers(line.column);
+        for (let row = 0; row < this.sweep.rows; row++) {
+          const value = values[row];
+          if (!Number.isFinite(value)) continue;
+          if (value > high) high = y.log ? 10 ** Math.ceil(Math.log10(value)) : value * MARGIN;
+          if (y.log && value > 0 && value < low) low = Math.max(y.ticks[0][0], 10 ** Math.floor(Math.log10(value)));
+        }
+      }
+      this.axes.set(i, [low, high]);
+    });
+  }
+
+  fillBar() {
+    const { play, step, stop, text, notice } = this.parts.bar;
+    const { words, live } = this.view;
+    play.textContent = this.moving ? words.pause : words.play;
+    step.textContent = words.step;
+    stop.textContent = words.stop;
+    play.disabled = this.commands ? false : this.sweep.rows < 2;
+    step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
+    stop.disabled = !live.own || AT_REST.has(this.status.state);
+    setText(text, this.gone ? words.offline : this.status.text);
+    setText(notice, this.status.notice);
+    notice.hidden = !this.status.notice;
+  }
+
+  draw(all) {
+    super.draw(all);
+    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.view.words.waiting;
+  }
+
+  refresh() {
+    super.refresh();
+    if (this.sweep) this.fillBar();
+  }
+
+  close() {
+    this.feed?.close();
+    this.played = null;
+    super.close();
+  }
+}
+
+function setText(node, words) {
+  if (node.textContent !== words) node.textContent = words;
+}

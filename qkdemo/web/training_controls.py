@@ -1,0 +1,50 @@
+"""What stands around the exhibit of twins: whether the dials describe it, and the forks.
+
+* `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step.
+"""
+
+import streamlit as st
+
+from qkdemo.strings import say
+from qkdemo.web import runs
+from qkdemo.web.runs import Shown
+
+
+def beside(shown: Shown) -> None:
+    """Says so if the dials describe another run than the one on screen, before anything is reset."""
+    if not shown.other:
+        if not shown.own and not shown.resting:
+            st.info(say("training.watching"), icon=":material/visibility:")
+        return
+    key = "training.other_going" if not shown.resting else "training.other"
+    st.info(say(key), icon=":material/tune:")
+    with st.container(horizontal=True):
+        st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
+        st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
+
+
+def forks(shown: Shown) -> None:
+    """Buttons that go on from the step that is looked at with something changed."""
+    at = shown.at or (shown.live.steps if shown.resting else None)
+    st.markdown(say("training.fork.lead_at", step=at) if at else say("training.fork.lead"))
+    with st.container(horizontal=True):
+        if shown.settings.variant != "none":
+            _fork(shown, "norm_on", fork="norm_on")
+        _fork(shown, "qk_rate", fork="qk_rate")
+        _fork(shown, "rate", fork="rate", fork_rate=shown.settings.fork_rate)
+        _fork(shown, "way_back", fork="rate", fork_rate=0.003, fork_steps=600)
+        if shown.settings.fork != "none":
+            _fork(shown, "none")
+        if shown.live.state == "finished":
+            st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
+
+
+def _fork(shown: Shown, word: str, **changes: str | float | int) -> None:
+    st.button(
+        say(f"training.fork.{word}"),
+        help=say(f"training.fork.{word}_help"),
+        on_click=runs.fork,
+        args=(shown,),
+        kwargs=changes,
+        key=f"training.fork.{word}",
+    )

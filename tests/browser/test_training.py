@@ -1,0 +1,156 @@
+"""Twins train while one watches: curves grow, pause holds, scrubbing looks back, a fork goes on, a link attaches."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+SMALL = "n_layers=1&n_heads=1&d_head=8&n_keys=8&batch=2"
+PATIENCE_MS = 120_000
+FRAMES = """async (ms) => {
+  const find = (root) => { for (const node of root.querySelectorAll('*')) {
+    if (node.matches('.reading')) return node;
+    const inner = node.shadowRoot && find(node.shadowRoot); if (inner) return inner; } };
+  const node = find(document), seen = new Set(), end = performance.now() + ms;
+  while (performance.now() < end) { await new Promise(requestAnimationFrame); seen.add(node.textContent); }
+  return seen.size; }"""
+
+
+def step(page: Page) -> int:
+    text = page.locator(".reading").first.text_content() or ""
+    return int(text or 0)
+
+
+def until(page: Page, happened: Callable[[], Any]) -> None:
+    for _ in range(PATIENCE_MS // 50):
+        if happened():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it never happened")
+
+
+def open_run(page: Page, server: str, query: str) -> None:
+    page.goto(f"{server}/training?{SMALL}&{query}")
+    expect(page.locator(".bar .status")).to_contain_text("step", timeout=PATIENCE_MS)
+
+
+def button(page: Page, name: str) -> Any:
+    return page.locator(".bar").get_by_role("button", name=name, exact=True)
+
+
+def test_the_curve_grows_pause_holds_it_and_play_goes_on(server: str, page: Page) -> None:
+    open_run(page, server, "seed=1&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 3)
+    button(page, "Pause").click()
+    expect(page.locator(".bar .status")).to_contain_text("paused")
+    held = step(page)
+    page.wait_for_timeout(700)
+    assert step(page) == held
+    button(page, "Step").click()
+    until(page, lambda: step(page) == held + 1)
+    page.wait_for_timeout(500)
+    assert step(page) == held + 1
+    button(page, "Play").click()
+    until(page, lambda: step(page) > held + 5)
+    button(page, "Stop").click()
+    expect(page.locator(".bar .status")).to_contain_text("stopped")
+
+
+def test_every_step_is_painted(server: str, page: Page) -> None:
+    open_run(page, server, "seed=2&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 3)
+    before = step(page)
+    painted = page.evaluate(FRAMES, 3000)
+    assert painted >= 0.8 * (step(page) - before)
+    button(page, "Stop").click()
+
+
+def test_scrubbing_back_shows_an_earlier_step_while_the_run_goes_on(server: str, page: Page) -> None:
+    open_run(page, server, "seed=3&steps=2000&speed=25")
+    until(page, lambda: step(page) >= 20)
+    page.locator("#dial").focus()
+    page.keyboard.press("Home")
+    until(page, lambda: step(page) == 1)
+    tile = page.locator(".tile .value").first.text_content()
+    page.keyboard.press("ArrowRight")
+    until(page, lambda: step(page) == 2)
+    assert page.locator(".tile .value").first.text_content() != tile  # the learning rate of another step
+    page.wait_for_timeout(1000)
+    assert step(page) == 2
+    page.keyboard.press("End")
+    until(page, lambda: step(page) > 25)
+    button(page, "Stop").click()
+
+
+def test_a_finished_run_is_there_at_once_in_another_browser_and_can_be_played(
+    server: str, page: Page, browser: Browser
+) -> None:
+    open_run(page, server, "seed=4&steps=60&speed=200")
+    expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
+    link = page.url
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(link)
+    expect(other.locator(".reading").first).to_have_text("60", timeout=PATIENCE_MS)
+    expect(other.locator(".bar .status")).to_contain_text("engine 1")
+    assert other.locator("h1").text_content() == page.locator("h1").text_content()
+    button(other, "Play").click()
+    until(other, lambda: step(other) < 60)
+    until(other, lambda: step(other) == 60)
+    context.close()
+
+
+def test_a_visitor_of_a_running_link_watches_the_same_run_and_cannot_stop_it(
+    server: str, page: Page, browser: Browser
+) -> None:
+    open_run(page, server, "seed=5&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 2)
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(page.url)
+    until(other, lambda: step(other) >= 2)
+    expect(button(other, "Stop")).to_be_disabled()
+    button(other, "Pause").click()  # of the view alone
+    held = step(other)
+    now = step(page)
+    until(page, lambda: step(page) > now + 5)
+    assert step(other) == held
+    assert abs(step(page) - now) < 60
+    context.close()
+    button(page, "Stop").click()
+
+
+def test_a_fork_goes_on_beside_the_original_and_stands_in_the_link(server: str, page: Page) -> None:
+    open_run(page, server, "seed=6&steps=60&speed=200&learning_rate=0.05")
+    expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Is there a way back?").click()
+    expect(page.locator(".bar .status")).to_contain_text("of 660", timeout=PATIENCE_MS)
+    expect(page).to_have_url(re.compile(r"fork=rate.*fork_at=60.*fork_steps=600"))
+    until(page, lambda: step(page) > 62)
+    expect(page.locator("h1")).to_contain_text("After step 60 both go on at a learning rate of")
+    button(page, "Stop").click()
+
+
+def test_a_dial_that_makes_another_run_says_so_first(server: str, page: Page) -> None:
+    open_run(page, server, "seed=7&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 2)
+    page.locator("[data-testid=stSidebar]").get_by_text("constant", exact=True).click()
+    expect(page.get_by_text("The dials now describe another run.")).to_be_visible()
+    now = step(page)
+    until(page, lambda: step(page) > now)  # it went on
+    page.get_by_role("button", name="Start this run").click()
+    expect(page.get_by_text("The dials now describe another run.")).to_have_count(0)
+    until(page, lambda: 0 < step(page) < now + 2000)
+    button(page, "Stop").click()
+
+
+def test_many_seeds_are_counted_from_the_runs_just_made(server: str, page: Page) -> None:
+    open_run(page, server, "seed=8&steps=40&speed=200")
+    expect(page.locator(".bar .status")).to_contain_text("40 steps, recorded", timeout=PATIENCE_MS)
+    page.locator("[data-testid=stMain]").get_by_text("5", exact=True).click()
+    page.get_by_role("button", name="Train 5 pairs").click()
+    expect(page.get_by_text(re.compile(r"Plain attention failed in \d of 5 runs")).first).to_be_attached(
+        timeout=PATIENCE_MS
+    )
+    expect(page.get_by_text("Seed 12: loss")).to_be_visible()

@@ -1,0 +1,116 @@
+"""`python -m qkdemo train` and `sensitivity`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from qkdemo.__main__ import TRAININGS, main
+from qkdemo.training.batches import LARGEST_BATCH, together
+from qkdemo.training.settings import Settings
+from qkdemo.training.telemetry import CURVES
+from qkdemo.training.train_command import PRESETS, differing
+
+TINY = ["--n-keys", "8", "--d-head", "8", "--batch", "2", "--n-layers", "1"]
+KEYS = [
+    *("variant", "seed", "outcome", "learnt_first", "final_loss", "max_abs_logit", "final_entropy_fraction"),
+    *("final_softmax_slope", "first_step_logit_over_100"),
+]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, *TINY, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_train_reports_every_run_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "train", "--variant", "none,rms,l2", "--seeds", "0:2", "--steps", "20")
+    assert list(found) == ["settings", "runs", "summary"]
+    assert [(run["variant"], run["seed"]) for run in found["runs"]] == [
+        (variant, seed) for variant in ("none", "rms", "l2") for seed in (0, 1)
+    ]
+    assert all(set(KEYS) <= set(run) for run in found["runs"])
+    assert found["settings"]["seed"] == [0, 1]
+    for word, counts in found["summary"].items():
+        outcomes = [run["outcome"] for run in found["runs"] if run["variant"] == word]
+        assert [counts[outcome] for outcome in ("solved", "partly", "failed")] == [
+            outcomes.count(outcome) for outcome in ("solved", "partly", "failed")
+        ]
+
+
+def test_train_compares_plain_and_rms_by_default_and_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--steps", "20", *TINY]) == 0
+    out, error = capsys.readouterr()
+    assert out.split()[0] == "variant"
+    assert [line.split()[0] for line in out.splitlines()[-2:]] == ["none", "rms"]
+    assert error.splitlines()[-1].endswith("40 of 40 run-steps, 0 s left")
+
+
+def test_every_step_can_be_kept_in_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "runs.parquet"
+    found = printed(capsys, "train", "--seeds", "3:5", "--steps", "20", "--parquet", str(file))
+    table = pyarrow.parquet.read_table(file)
+    assert table.column_names == ["run", "variant", "seed", "step", *CURVES]
+    assert table.num_rows == 4 * 20
+    rows = [row for row in table.to_pylist() if row["variant"] == "rms" and row["seed"] == 4]
+    assert [row["step"] for row in rows] == list(range(1, 21))
+    last = next(run for run in found["runs"] if run["variant"] == "rms" and run["seed"] == 4)
+    assert sum(row["loss"] for row in rows) / 20 == pytest.approx(last["final_loss"])
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", "--steps", "20", *TINY, "--parquet", str(tmp_path / "missing" / "runs.parquet")]) == 2
+    error = capsys.readouterr().err.splitlines()
+    assert len(error) == 1  # said before anything was trained
+    assert error[0].endswith("runs.parquet cannot be written: No such file or directory.")
+
+
+def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(
+        capsys, "sensitivity", "--learning-rate", "0.1,0.001", "--seeds", "0:2", "--steps", "20", "--warmup", "2"
+    )
+    assert list(found) == ["settings", "curve", "summary"]
+    assert [(point["variant"], point["learning_rate"]) for point in found["curve"]] == [
+        (variant, rate) for variant in ("none", "rms") for rate in (0.001, 0.1)
+    ]
+    for word in ("none", "rms"):
+        means = [point["mean_final_loss"] for point in found["curve"] if point["variant"] == word]
+        assert found["summary"][word]["lr_sensitivity"] == pytest.approx(sum(means) / 2 - min(means))
+        for point in found["curve"]:
+            assert point["lowest"] <= point["mean_final_loss"] <= point["highest"]
+            assert point["solved"] + point["partly"] + point["failed"] == 2
+
+
+@pytest.mark.parametrize("word", TRAININGS)
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--variant", "qknorm"], "variant is 'qknorm', which is not known here."),
+        (["--seeds", "0:"], "seed must be a number, but is '0:'."),
+        (["--seeds", "5:5"], "seed must be a number, but is '5:5'."),
+        (["--learning-rate", "1:3"], "learning_rate must be between 0.00001 and 3"),
+    ],
+)
+def test_a_wrong_word_ends_with_one_line(
+    word: str, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if arguments[0] == "--learning-rate":
+        arguments, sentence = ["--learning-rate", "7"], "learning_rate must be between"
+    assert main([word, *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_runs_share_a_batch_only_if_their_shapes_and_lengths_agree() -> None:
+    runs = [Settings(seed=at) for at in range(20)] + [Settings(steps=40), Settings(n_layers=1), Settings(variant="l2")]
+    batches = together(runs)
+    assert sorted(at for batch in batches for at in batch) == list(range(23))
+    assert [len(batch) for batch in batches] == [LARGEST_BATCH, 5, 1, 1]
+    assert differing(runs) == ["steps", "n_layers"]
+
+
+def test_presets_are_allowed_and_differ() -> None:
+    assert len(set(PRESETS.values())) == len(PRESETS)

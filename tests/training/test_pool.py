@@ -1,0 +1,206 @@
+"""Worker processes: stop stops, pause holds, what goes on is exact, a killed worker is replaced, and a hall queues."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from qkdemo.training.live import Live
+from qkdemo.training.plan import Plan, twins
+from qkdemo.training.pool import Pool, PoolError
+from qkdemo.training.store import Store
+from qkdemo.training.worker import read_frame
+from tests.training.test_store import FORK, PLAN, SMALL, same, whole
+
+PATIENCE_S = 120.0  # a busy machine starts a worker slowly
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('pool')}/runs.sqlite"
+
+
+@pytest.fixture(scope="module")
+def pool(url: str) -> Iterator[Pool]:
+    """One pool of one worker for all tests: starting a worker takes seconds."""
+    pool = Pool(Store(url))
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest) -> Any:
+    """A plan that no other test has."""
+    seed = 100 + crc32(request.node.name.encode()) % 9000
+    return lambda **dials: twins(SMALL.but(**{"seed": seed} | dials))
+
+
+def until(happened: Callable[[], Any]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < give_up, "it never happened"
+        time.sleep(0.005)
+
+
+def rests(live: Live, state: str) -> None:
+    until(lambda: live.state == state)
+
+
+def test_a_run_is_made_in_a_process_of_its_own_and_recorded(pool: Pool, url: str) -> None:
+    live = pool.start(PLAN, "a", pace=math.inf)
+    rests(live, "finished")
+    assert same(live.chunk, whole(PLAN))
+    record = Store(url).read(PLAN)
+    assert record is not None
+    assert same(record.chunk, live.chunk)
+    assert os.getpid() not in pool.processes
+
+
+def test_a_pause_holds_and_going_on_is_exact(pool: Pool, fresh: Any) -> None:
+    plan = fresh()
+    live = pool.start(plan, "a", pace=100)
+    until(lambda: live.steps >= 5)
+    pool.pause(live, "a")
+    held = live.steps
+    pool.step(live, "a")
+    until(lambda: live.state == "paused")
+    assert live.steps == held + 1
+    pool.start(plan, "a", pace=math.inf)
+    pool.set_pace(live, "a", math.inf)
+    rests(live, "finished")
+    assert same(live.chunk, whole(plan))
+
+
+def test_stop_leaves_nothing_running_and_the_curve_stands(pool: Pool, fresh: Any) -> None:
+    live = pool.start(fresh(steps=3000), "a", pace=math.inf)
+    until(lambda: live.steps > 0)
+    pool.stop(live, "a")
+    stood = live.steps
+    until(lambda: not any(worker.live or worker.busy for worker in pool._workers))
+    assert live.state == "stopped"
+    assert live.steps == stood
+
+
+def test_a_fork_is_exact_whatever_was_recorded_before(pool: Pool) -> None:
+    live = pool.start(FORK, "a", pace=math.inf)
+    assert live.steps in (0, 20)  # its trunk may have been recorded by an earlier test
+    rests(live, "finished")
+    assert same(live.chunk, whole(FORK))
+
+
+def test_a_killed_worker_is_replaced_and_the_run_goes_on_exactly(pool: Pool, fresh: Any) -> None:
+    plan = fresh()
+    live = pool.start(plan, "a", pace=50)
+    until(lambda: live.steps >= 8)
+    (process,) = pool.processes
+    os.kill(process, signal.SIGKILL)
+    until(lambda: live.notice)
+    assert "died after step" in live.notice
+    pool.set_pace(live, "a", math.inf)
+    rests(live, "finished")
+    assert pool.processes != [process]
+    assert same(live.chunk, whole(plan))
+
+
+def test_the_same_request_shares_a_run_and_only_who_asked_first_has_its_controls(pool: Pool, fresh: Any) -> None:
+    live = pool.start(fresh(steps=3000), "a", pace=20)
+    assert pool.start(live.plan, "b") is live
+    for command in (pool.pause, pool.stop, pool.step):
+        command(live, "b")
+    pool.set_pace(live, "b", 1.0)
+    assert live.state in ("queued", "going")
+    assert live.pace == 20
+    pool.leave("a")
+    assert live.state in ("queued", "going")  # b still wants it
+    assert pool.owns(live, "b")
+    pool.leave("b")
+    rests(live, "stopped")
+
+
+def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -> None:
+    first = pool.start(fresh(steps=2000), "a", pace=20)
+    second = pool.start(fresh(steps=2020), "b", pace=20)
+    third = pool.start(fresh(steps=2040), "c", pace=20)
+    until(lambda: first.steps > 0)  # whoever had the worker before has let go of it
+    assert [pool.status(live).position for live in (second, third)] == [1, 2]
+    assert pool.status(third).wait_s > pool.status(second).wait_s > 0
+    assert pool.status(first).hurried  # others wait
+    mine = pool.start(fresh(steps=2060), "a")
+    assert first.state == "stopped"
+    until(lambda: second.state == "going")
+    for visitor in "bca":
+        pool.leave(visitor)
+    assert {live.state for live in (first, second, third, mine)} == {"stopped"}
+
+
+def test_a_line_that_is_too_long_is_refused_in_a_sentence(pool: Pool, fresh: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("qkdemo.training.pool.LONGEST_QUEUE", 0)
+    with pytest.raises(PoolError, match="already wait"):
+        pool.start(fresh(), "z")
+
+
+def test_a_record_is_found_again_by_its_name_by_another_pool(pool: Pool, url: str) -> None:
+    live = pool.start(PLAN, "a", pace=math.inf)
+    rests(live, "finished")
+    idle = Pool.__new__(Pool)  # another server's, without a worker
+    idle.store, idle._lives, idle._generation, idle._lock = Store(url), {}, 0, pool._lock
+    found = idle.live(PLAN.name)
+    assert found is not None
+    assert found.state == "finished"
+    assert found.recorded is not None
+    assert same(found.chunk, live.chunk)
+    assert idle.live("0" * 24) is None
+
+
+def test_again_trains_it_again_and_the_record_stays(pool: Pool, url: str) -> None:
+    rests(pool.start(PLAN, "a", pace=math.inf), "finished")
+    live = pool.start(PLAN, "a", pace=math.inf, again=True)
+    assert live.steps < PLAN.steps
+    rests(live, "finished")
+    record = Store(url).read(PLAN)
+    assert record is not None
+    assert record.ending == "finished"
+    assert same(record.chunk, live.chunk)
+
+
+def test_a_plan_that_cannot_be_trained_is_given_up_with_the_reason_and_the_worker_lives(
+    pool: Pool, fresh: Any, monkeypatch: Any
+) -> None:
+    (process,) = pool.processes
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "to_json", lambda plan: '{"legs": 5}')
+        live = pool.start(fresh(), "a", pace=math.inf)
+        rests(live, "lost")
+    assert live.notice.startswith("The run cannot be trained here: ")
+    rests(pool.start(fresh(steps=60), "a", pace=math.inf), "finished")
+    assert pool.processes == [process]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0\x05", b"\0\0\0\x02{]", b'\0\0\0\x0d{"sizes":[9]}ab'])
+def test_a_frame_that_breaks_off_is_the_end(data: bytes) -> None:
+    assert read_frame(BytesIO(data).read) is None
+
+
+def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
+    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'qkdemo.training.worker'], "
+    code += "stdin=subprocess.PIPE, stdout=sys.stdout.fileno()); print(p.pid, flush=True); sys.stdin.read()"
+
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root), "QKDEMO_STORE": f"sqlite:///{tmp_path}/r.sqlite"}
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, env=environment
+    )
+    assert server.stdout
+    server.stdout.readline()
+    server.kill()
+    said, _ = server.communicate(timeout=PATIENCE_S)  # ends when the last process that writes to it does
+    assert b'"ready"' in said

@@ -1,0 +1,333 @@
+"""The stream of a live run: whole, exact, resumed where it broke off, encoded once, and closed to what is no run."""
+
+import asyncio
+import base64
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from qkdemo.training.live import Live, Status
+from qkdemo.training.pool import Pool
+from qkdemo.training.record import Chunk
+from qkdemo.training.store import Store
+from qkdemo.training.tasks import TASKS
+from qkdemo.training.telemetry import CURVES
+from qkdemo.training.twins import PRESETS, Settings, counted, course, explain, findings, plan_of
+from qkdemo.web import live as live_module
+from qkdemo.web.exhibit import read_pick
+from qkdemo.web.live import routes, rows_between
+from qkdemo.web.training_view import (
+    live_view,
+    pace_of,
+    scalar_names,
+    seeds_exhibit,
+    shown_head,
+    status_words,
+    table_rows,
+)
+from tests.training.test_store import told, whole
+
+SMALL: dict[str, Any] = {"n_layers": 1, "n_heads": 1, "d_head": 8, "n_keys": 8, "batch": 2, "steps": 40}
+SETTINGS = Settings(**SMALL)
+PLAN = plan_of(SETTINGS)
+
+
+@pytest.fixture
+def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+    """A pool whose worker is never started: what it knows stands in the store."""
+    monkeypatch.setattr("qkdemo.training.process.WorkerProcess.start", lambda self: None)
+    store = Store(f"sqlite:///{tmp_path}/runs.sqlite")
+    told(PLAN, store, PLAN.steps)
+    pool = Pool(store)
+    monkeypatch.setattr(live_module, "_pool", pool)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def client(pool: Pool) -> TestClient:
+    return TestClient(Starlette(routes=routes()))
+
+
+def first_message(pool: Pool, name: str, seen: int = 0) -> tuple[str, dict[str, Any]]:
+    """The id and the data of the message that a browser gets first."""
+
+    async def ask() -> bytes:
+        live = pool.live(name)
+        assert live is not None
+        stream = live_module._Stream(pool, live, (0, 0))
+        messages = stream.messages(seen, (0, 0, 0))
+        message = await anext(messages)
+        await messages.aclose()  # type: ignore[attr-defined]
+        return message
+
+    head, data = asyncio.run(ask()).decode().split("\n")[:2]
+    return head.removeprefix("id: "), json.loads(data.removeprefix("data: "))
+
+
+def numbers(rows: dict[str, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(base64.b64decode(rows["scalars"]), "<f4").reshape(-1, rows["count"])
+
+
+def test_a_recorded_run_comes_whole_in_one_message(pool: Pool) -> None:
+    identity, told_ = first_message(pool, PLAN.name)
+    rows, chunk = told_["rows"], whole(PLAN)
+    assert told_["status"]["state"] == "finished"
+    assert "40 steps, recorded 20" in told_["status"]["text"]
+    assert identity.endswith("-40")
+    assert (rows["first"], rows["count"]) == (1, 40)
+    columns = dict(zip(scalar_names(PLAN), numbers(rows), strict=True))
+    assert np.array_equal(columns["plain.loss"], chunk.curves[:, 0, CURVES.index("loss")])
+    assert np.array_equal(columns["norm.max_abs_logit"], chunk.curves[:, 1, CURVES.index("max_abs_logit")])
+    assert np.array_equal(columns["step"], np.arange(1, 41))
+    codes = np.frombuffer(base64.b64decode(rows["maps"]["norm.heat"]), np.uint8).reshape(40, 36)
+    assert np.array_equal(codes, chunk.maps[:, 1, 0, 0])
+
+
+def test_a_browser_that_comes_back_gets_the_rest_alone(pool: Pool) -> None:
+    live = pool.live(PLAN.name)
+    assert live is not None
+    assert live_module._seen(f"{live.generation}-25", live) == 25
+    _, told_ = first_message(pool, PLAN.name, seen=25)
+    assert (told_["rows"]["first"], told_["rows"]["count"]) == (26, 15)
+    assert told_["rows"]["mapped"] == list(range(26, 41))
+
+
+@pytest.mark.parametrize("header", ["", "x", "1", "-", "99-5", "0-5", "1-5; drop", "1" * 400 + "-1"])
+def test_a_browser_with_another_runs_steps_gets_them_all(pool: Pool, header: str) -> None:
+    live = pool.live(PLAN.name)
+    assert live is not None
+    assert live_module._seen(header, live) == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/live/0",
+        f"/live/{'0' * 24}",
+        f"/live/{PLAN.name.upper()}x",
+        f"/live/{PLAN.name}'--",
+        "/live/..%2F..%2Fetc",
+        f"/live/{PLAN.name}?layer=1",
+        f"/live/{PLAN.name}?head=1",
+        f"/live/{PLAN.name}?layer=-1",
+        f"/live/{PLAN.name}?layer=٣",
+        f"/live/{PLAN.name}?head=1e9",
+    ],
+)
+def test_what_is_no_run_is_not_found(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_a_full_house_is_told_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "MOST_WATCHERS", 0)
+    assert client.get(f"/live/{PLAN.name}").status_code == 503
+
+
+def test_nobody_but_readers_is_answered(client: TestClient) -> None:
+    assert client.post(f"/live/{PLAN.name}").status_code == 405
+
+
+def test_all_who_watch_share_one_encoder_and_it_ends_with_the_last(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = []
+    monkeypatch.setattr(live_module, "_encoded", lambda rows: encoded.append(rows.first))
+
+    async def watch() -> list[bytes]:
+        live = pool.live(PLAN.name)
+        assert live is not None
+        stream = live_module._Stream(pool, live, (0, 0))
+        many = [stream.messages(0, (0, 0, 0)) for _ in range(5)]
+        caught_up = [await anext(one) for one in many]
+        assert live.watchers == 5
+        live.version += 1  # news
+        later = [await anext(one) for one in many]
+        assert len({*later}) == 1
+        for one in many:
+            await one.aclose()  # type: ignore[attr-defined]
+        assert live.watchers == 0
+        return caught_up
+
+    assert len(set(asyncio.run(watch()))) == 1
+    assert encoded == [1]
+
+
+def test_a_long_catching_up_leaves_maps_out_but_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "_MOST_MAPS", 10)
+    live = Live(PLAN, owner="", generation=1, chunks=[whole(PLAN)])
+    rows = rows_between(live, (0, 0), 0, 40)
+    assert len(rows.scalars["step"]) == 40
+    assert rows.mapped == list(range(1, 41, 4))
+    assert len(rows.maps["plain.heat"]) == 10
+
+
+@pytest.mark.parametrize("seen", [0, 1, 7, 39])
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_rows_are_the_same_however_they_were_cut(seen: int, size: int) -> None:
+    chunk = whole(PLAN)
+    pieces = [Chunk(at + 1, chunk.curves[at : at + size], chunk.maps[at : at + size]) for at in range(0, 40, size)]
+    one = rows_between(Live(PLAN, owner="", generation=1, chunks=[chunk]), (0, 0), 0, 40)
+    cut = rows_between(Live(PLAN, owner="", generation=1, chunks=pieces), (0, 0), seen, 40)
+    assert cut.texts["finding"] == one.texts["finding"][seen:]
+    assert cut.mapped == one.mapped[seen:]
+    for name, values in one.scalars.items():
+        assert np.array_equal(cut.scalars[name], values[seen:], equal_nan=True)
+    for name, codes in one.maps.items():
+        assert np.array_equal(cut.maps[name], codes[seen:])
+
+
+# ---- what the numbers say
+
+
+def curves_of(plain: list[float], twin: list[float], logits: list[float]) -> np.ndarray[Any, Any]:
+    curves = np.zeros((len(plain), 2, len(CURVES)), np.float32)
+    for row, loss in enumerate((plain, twin)):
+        curves[:, row, CURVES.index("loss")] = loss
+        curves[:, row, CURVES.index("max_abs_logit")] = logits if row == 0 else 5
+    return curves
+
+
+LEARNS = [2.7] * 30 + [0.05] * 70
+LOSES = [2.7] * 30 + [0.05] * 40 + [2.7] * 30
+HOT = [5.0] * 50 + [150.0] * 50
+
+
+def test_the_finding_follows_the_run_step_by_step() -> None:
+    said = findings(plan_of(Settings(steps=100)), curves_of(LOSES, LEARNS, HOT), 1)
+    assert said[0] == "Neither twin has learnt the task yet."
+    assert said[30] == "Both twins have learnt the task."
+    assert said[50] == "Both twins have learnt the task. Plain attention’s largest logit passed 100 at step 51."
+    lost = 80  # the first step at which half of the last 20 are at 2.7: their mean passes half of chance
+    assert said[lost - 1] == said[50]
+    assert said[lost] == (
+        "Plain attention learnt the task and lost it at step 81, 30 steps after its largest logit passed 100; "
+        "its twin with RMSNorm keeps it."
+    )
+
+
+def test_a_verdict_never_depends_on_later_steps() -> None:
+    plan = plan_of(Settings(steps=100))
+    curves = curves_of(LOSES, LEARNS, HOT)
+    said = findings(plan, curves, 1)
+    for steps in (1, 31, 60, 85):
+        assert findings(plan, curves[:steps], 1) == said[:steps]
+
+
+def test_a_loss_that_is_no_number_is_lost() -> None:
+    sides = course(
+        TASKS["copy"], np.array([2.7] * 5 + [0.05] * 40 + [math.nan] * 5, np.float32), np.full(50, 5, np.float32)
+    )
+    assert [side.word for side in sides[-6:]] == ["learnt"] + ["lost"] * 5
+
+
+def test_a_task_without_a_floor_is_told_in_losses() -> None:
+    plan = plan_of(PRESETS["text"])
+    said = findings(plan, curves_of([3.0, 2.5], [3.0, 2.25], [5, 5]), 1)
+    assert said[1].startswith("Loss: plain attention 2.5 nats, its twin with RMSNorm 2.25; chance is ")
+
+
+def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
+    plan = plan_of(Settings(steps=100), seeds=[3, 4])
+    pair = curves_of(LOSES, LEARNS, HOT)
+    curves = np.concatenate([pair, pair[:, ::-1]], axis=1)  # of the second seed the twin fails
+    plain, twin = counted(plan, curves)
+    assert plain.startswith("Plain attention failed in 1 of 2 runs (1 solved, 0 partly); 2 had learnt the task first.")
+    assert twin.startswith("With RMSNorm 1 of 2 failed (1 solved, 0 partly)")
+    table, view = seeds_exhibit(plan, curves)
+    assert [panel["title"] for panel in view["panels"]] == ["Seed 3: loss", "Seed 4: loss"]
+    assert view["panels"][0]["subtitle"] == "failed / solved"
+    assert table.num_rows == 100
+
+
+# ---- the view, and what comes back from it
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_has_a_view_without_infinity_and_with_every_word(name: str) -> None:
+    settings = PRESETS[name]
+    view = live_view(settings, plan_of(settings), {"url": "/live/x", "source": "x", "own": True, "pace": 15.0}, "")
+    text = json.dumps(view, allow_nan=False)
+    assert not set("{}") & set("".join(_sentences(view)))
+    assert len(text) < 20_000
+    columns = set(view["live"]["columns"])
+    assert {line["column"] for panel in view["panels"] for line in panel.get("lines", [])} <= columns
+
+
+def _sentences(view: Any) -> Iterator[str]:
+    if isinstance(view, dict):
+        for value in view.values():
+            yield from _sentences(value)
+    elif isinstance(view, list | tuple):
+        for value in view:
+            yield from _sentences(value)
+    elif isinstance(view, str):
+        yield view
+
+
+def test_a_fork_draws_what_was_not_forked_where_it_differs() -> None:
+    views = [plan_of(Settings(fork=fork)) for fork in ("rate", "norm_on")]
+    assert [name for name in scalar_names(views[0]) if name.startswith("was")] == [
+        f"was.{role}.{curve}" for role in ("plain", "norm") for curve in ("loss", "max_abs_logit")
+    ]
+    assert [name for name in scalar_names(views[1]) if name.startswith("was")] == [
+        "was.plain.loss",
+        "was.plain.max_abs_logit",
+    ]
+
+
+def test_every_preset_and_fork_can_be_planned_and_explained() -> None:
+    for fork in ("none", "norm_on", "rate", "qk_rate"):
+        for variant in ("rms", "l2", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "quack", "ngpt"):
+            settings = Settings(**SMALL | {"fork": fork, "fork_at": 10, "variant": variant})
+            assert plan_of(settings).steps >= 40
+
+
+def test_the_words_of_a_run_are_whole() -> None:
+    words = explain(PLAN, whole(PLAN).curves)
+    assert len(words) == 4
+    assert explain(PLAN, whole(PLAN).curves[:0]) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (Status("going", 7, 15, left_s=5.2), "step 7 of 40 · about 5 s left"),
+        (Status("going", 7, 15, left_s=5.2, hurried=True), "as fast as it goes, since others wait"),
+        (Status("queued", 0, 15, position=3, wait_s=41.2), "waiting for a worker: number 3, about 41 s"),
+        (Status("paused", 7, 15), "step 7 of 40 · paused"),
+        (Status("finished", 40, 15, recorded=0.0), "40 steps, recorded 1970-01-01 00:00 UTC, engine 1"),
+    ],
+)
+def test_the_status_says_where_it_stands(status: Status, words: str) -> None:
+    assert words in status_words(status, PLAN)
+
+
+def test_the_table_has_a_row_per_step_and_run() -> None:
+    rows = table_rows(PLAN, whole(PLAN).curves)
+    assert len(rows) == 80
+    assert [rows[1][name] for name in ("step", "run", "variant", "seed")] == [1, 1, "rms", 0]
+
+
+def test_the_last_stop_of_the_speed_dial_is_no_limit_and_a_head_is_one_there_is() -> None:
+    assert pace_of(Settings(speed=200)) == math.inf
+    assert pace_of(Settings(speed=15)) == 15
+    assert shown_head(Settings(layer=4, head=4, n_layers=2, n_heads=1)) == (1, 0)
+
+
+@pytest.mark.parametrize("word", ["play", "pause", "step", "stop"])
+def test_a_command_is_believed(word: str) -> None:
+    assert read_pick({"command": word}) == {"command": word}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"command": "kill"}, {"command": ["play"]}, {"command": "play", "dial": 1}, {"command": None}, {"news": -1}],
+)
+def test_a_crafted_command_is_dropped(message: Any) -> None:
+    assert read_pick(message) is None
