@@ -9,6 +9,7 @@ opened starts its run; one that is recorded is shown as it is.
 
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import streamlit as st
@@ -18,7 +19,7 @@ from qkdemo.strings import say
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
 from qkdemo.training.pool import Pool, PoolError
-from qkdemo.training.twins import FORK, Settings, plan_of
+from qkdemo.training.twins import FORK, Settings, explain, plan_of
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
 from qkdemo.web.live import address_of, pool
@@ -43,6 +44,11 @@ class Shown:
     def resting(self) -> bool:
         """Whether nothing trains it now."""
         return self.live.state in RESTING
+
+    @property
+    def words(self) -> list[str]:
+        """What its numbers say, once it rests."""
+        return _explained(self.live, self.live.steps) if self.resting else []
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
@@ -130,6 +136,11 @@ def fork(shown: Shown, **changes: Value) -> None:
 def put_back(shown: Shown) -> None:
     """Turn the dials to the run on screen."""
     turn(Settings, PREFIX, shown.settings.as_dict())
+
+
+@lru_cache(maxsize=32)
+def _explained(live: Live, steps: int) -> list[str]:
+    return explain(live.plan, live.chunk.curves[:steps])
 
 
 def _same_run(settings: Settings, held: Settings | None) -> bool:

@@ -220,7 +220,9 @@ def test_a_verdict_never_depends_on_later_steps() -> None:
 
 
 def test_a_loss_that_is_no_number_is_lost() -> None:
-    sides = course(TASKS["copy"], np.array([2.7] * 5 + [0.05] * 40 + [math.nan] * 5, np.float32), np.full(50, 5, np.float32))
+    sides = course(
+        TASKS["copy"], np.array([2.7] * 5 + [0.05] * 40 + [math.nan] * 5, np.float32), np.full(50, 5, np.float32)
+    )
     assert [side.word for side in sides[-6:]] == ["learnt"] + ["lost"] * 5
 
 
@@ -231,7 +233,7 @@ def test_a_task_without_a_floor_is_told_in_losses() -> None:
 
 
 def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
-    plan = plan_of(Settings(steps=100), seeds=[3, 4])
+    plan = plan_of(Settings(steps=100), seeds=(3, 4))
     pair = curves_of(LOSES, LEARNS, HOT)
     curves = np.concatenate([pair, pair[:, ::-1]], axis=1)  # of the second seed the twin fails
     plain, twin = counted(plan, curves)
