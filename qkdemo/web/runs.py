@@ -22,7 +22,7 @@ from qkdemo.training.pool import Pool, PoolError
 from qkdemo.training.twins import FORK, Settings, explain, plan_of
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
-from qkdemo.web.live import address_of, pool
+from qkdemo.web.live import COOKIE, WHO, address_of, pool
 from qkdemo.web.training_view import View, pace_of, shown_head
 
 PREFIX: Final = "training"
@@ -52,7 +52,9 @@ class Shown:
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
-        url = address_of(self.live, shown_head(self.settings), str(st.get_option("server.baseUrlPath") or ""))
+        url = address_of(
+            self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
+        )
         pace = min(pace_of(self.settings), 200.0)
         return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace}
 
@@ -83,8 +85,9 @@ def attend(settings: Settings) -> Shown | str:
 
 
 def visitor() -> str:
-    """Who this is: a name that lasts as long as the session."""
-    name: str = st.session_state.setdefault(_VISITOR, uuid.uuid4().hex)
+    """Who this is: a random name. The stream leaves it in a cookie, so that a page that is loaded anew has it too."""
+    known = st.context.cookies.get(COOKIE, "")
+    name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
     return name
 
 
