@@ -15,14 +15,24 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from qkdemo.labs import drift
+from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.notation import plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 from qkdemo.training import sensitivity_command, train_command
 from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
 
-LABS: Final[dict[str, ModuleType]] = {"drift": drift}
+LABS: Final[dict[str, ModuleType]] = {
+    "drift": drift,
+    "formats": formats,
+    "placement": placement,
+    "rope": rope,
+    "epsilon": epsilon,
+    "cache": cache,
+    "mla": mla,
+    "cost": cost,
+    "models": models,
+}
 TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
 _LONGEST_RANGE: Final = 10_000
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
@@ -39,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
-    file = given.pop("parquet", None)
+    file, measured = given.pop("parquet", None), given.pop("measure", False)
     try:
         if file:
             refuse_unwritable(file)
@@ -47,20 +57,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    report: dict[str, Any] = {}
+    report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     if lab in TRAININGS.values():
         report, columns = lab.report_all(states, ProgressLine())
         if file:
             write_parquet(file, columns)
     for state in states if lab in LABS.values() else ():
-        for name, rows in lab.report(state).items():
+        for name, rows in (lab.live_report if measured else lab.report)(state).items():
+            if not isinstance(rows, list):
+                report.setdefault(name, rows)
+                continue
             named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
             report.setdefault(name, []).extend(named)
     if as_json:
         settings = states[0].as_dict() | swept
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
-        print("\n\n".join(_table(_rows(part)) for part in report.values()))
+        print("\n\n".join(_table(_rows(part)) for part in report.values() if isinstance(part, list | dict)))
     return 0
 
 
@@ -72,7 +85,15 @@ def _parser() -> _Parser:
             word, help=say(f"command.{word}"), description=say(f"command.{word}"), allow_abbrev=False
         )
         sub.add_argument("--json", action="store_true", help=say("command.json"))
-        sub.add_argument("--preset", choices=list(lab.PRESETS), help=say("command.preset"), metavar="NAME")
+        sub.add_argument(
+            "--preset",
+            choices=list(lab.PRESETS),
+            type=lambda name: name.replace("-", "_"),  # both spellings are known
+            help=say("command.preset"),
+            metavar="NAME",
+        )
+        if hasattr(lab, "live_report"):
+            sub.add_argument("--measure", action="store_true", help=say("command.measure"))
         if word in TRAININGS:
             sub.add_argument("--parquet", help=say("command.parquet"), metavar="FILE")
         for dial in declarations(lab.Settings):

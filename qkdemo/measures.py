@@ -7,6 +7,7 @@ A row is *undefined* when its softmax is: its largest logit is ±∞ or one of t
 rows that see no key are counted and left out of every mean, so that one of them cannot hide the others.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,7 @@ def attend(
     **Weights**: softmax over visible keys; 0 for a hidden key; NaN in an undefined row; 0 in a row without keys.
     **Numerics**: the row's largest term is exactly 1 and is kept apart from the rest, so that entropy
     and slope keep their relative precision when one weight is within rounding of 1. 0 · ln 0 is 0.
+    A weight below the smallest normal number of its dtype is 0.
 
     >>> weights, m = attend(torch.tensor([[[100.0, 0.0, 0.0]]], dtype=torch.float64))
     >>> f"{m.softmax_slope.item() * 3:.3e}", f"{m.entropy.item():.3e}"  # 2·2·e⁻¹⁰⁰ and 2·101·e⁻¹⁰⁰
@@ -51,7 +53,8 @@ def attend(
     empty = (seen == 0).expand(top.shape[:-1])
     defined = top.squeeze(-1).isfinite() & ~empty
     below = logits - top  # ≤ 0; NaN where undefined
-    terms = below.exp().scatter_(-1, where, 0)
+    faintest = math.log(torch.finfo(below.dtype).tiny)  # beyond it exp works in denormals, many times slower
+    terms = below.clamp_min(faintest).exp().masked_fill_(below < faintest, 0).scatter_(-1, where, 0)
     rest = terms.sum(-1, keepdim=True)  # the softmax's denominator, less the largest term, which is 1
     top_weight = (1 / (1 + rest)).masked_fill_(~top.isfinite(), torch.nan)  # a lone ∞ too: ∞ − ∞ is undefined
     weights = terms.mul_(top_weight)

@@ -20,22 +20,19 @@ def written(x: float, digits: int = 4) -> str:
     >>> written(float("inf")), written(float("-inf")), written(float("nan"))
     ('∞', '−∞', 'NaN')
     """
-    if 0.01 <= x < min(999, 10**digits - 1):  # nearly every number on a page, and pages write thousands of them
+    if 0.01 <= x < 999 and digits > 2:  # nearly every number on a page, and pages write thousands of them
         return f"{x:.{digits}g}"
-    if math.isnan(x):
-        return "NaN"
-    if math.isinf(x):
-        return "∞" if x > 0 else "−∞"
+    if x < 0:
+        return "−" + written(-x, digits)
+    if not math.isfinite(x):
+        return "NaN" if math.isnan(x) else "∞"
     if x == 0:
         return "0"
-    sign = "−" if x < 0 else ""
-    mantissa, exponent = f"{abs(x):.{digits - 1}e}".split("e")
-    power = int(exponent)
-    if -3 < power < 7:
-        rounded = float(f"{mantissa}e{power}")
-        text = f"{rounded:,.{max(0, digits - 1 - power)}f}".replace(",", _THIN_SPACE)
-        return sign + _trimmed(text)
-    return f"{sign}{_trimmed(mantissa)}·10{superscript(power)}"
+    rounded = float(f"{x:.{digits}g}")
+    if 0.01 <= rounded < 1e7:
+        return f"{rounded:,.12g}".replace(",", _THIN_SPACE)
+    mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
+    return f"{_trimmed(mantissa)}·10{superscript(int(exponent))}"
 
 
 def superscript(n: int) -> str:

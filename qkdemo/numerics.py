@@ -1,49 +1,94 @@
 """Number formats: what each can hold, and what rounding to it does to a tensor.
 
-* `FORMATS`: word → `Format` (its torch dtype, largest number and step at one);
+* `FORMATS`: word → `Format`, those a whole lab can be computed in; `ALL_FORMATS`: those and the two of 8 bits;
 * `rounded(x, format)`: every entry of `x` as the format stores it, in a dtype wide enough to compute on;
 * `exact`: the rounding that changes nothing;
+* `Stack(formats)`: the same rounding for several formats at once, one per entry of a tensor's first axis;
+* `dot_products(a, b, stack)`: q·k as an accumulator of the format sums it up;
 * `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
 
-Arithmetic in a narrow format is emulated as the kernels do it: operate in float32, round once to the format.
+`rounded` is torch's own cast. `Stack` is arithmetic on float64 that never casts: an independent second way,
+which tests hold against torch, NumPy and ml_dtypes over every bit pattern. Both round to nearest, ties to even.
+
+**The rule for what is too large.** Libraries differ for 8 bits: from 464 on, torch 2.13 stores 448 in
+float8_e4m3fn, even for ∞, where ml_dtypes stores NaN. Here it is a choice, and the one that the OCP 8-bit
+floating point specification (OFP8, 2023, table 4) names: a *saturating* cast stores ± the largest number, also
+for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. Only the 8-bit formats can saturate.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 FormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16"]
+AnyFormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"]
 Rounding: TypeAlias = Callable[[Tensor], Tensor]
+
+_CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+_EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
 
 
 @dataclass(frozen=True)
 class Format:
-    """A floating-point format."""
+    """A binary floating-point format: one bit of sign, then exponent, then mantissa."""
 
-    word: FormatWord
+    word: AnyFormatWord
     dtype: torch.dtype
+    exponent_bits: int
+    mantissa_bits: int  # as stored; the leading 1 is not
+    has_infinity: bool = True
 
     @property
     def largest(self) -> float:
-        """The largest finite number: 65504 for float16, 3.39e38 for bfloat16."""
+        """The largest finite number: 65504 for float16, 3.39e38 for bfloat16, 448 for float8_e4m3fn."""
         return torch.finfo(self.dtype).max
 
     @property
+    def limit(self) -> float:
+        """The smallest float64 too large for it: half a step above the largest number, where ties are lost.
+
+        In float8_e4m3fn that tie, 464, still goes down to 448: the number above would be odd.
+        """
+        half_step = math.ldexp(0.5, math.frexp(self.largest)[1] - 1 - self.mantissa_bits)
+        tie = self.largest + half_step
+        return tie if self.has_infinity else math.nextafter(tie, math.inf)
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest number that still has all its mantissa bits."""
+        return math.ldexp(1.0, 2 - (1 << (self.exponent_bits - 1)))
+
+    @property
+    def smallest(self) -> float:
+        """The smallest number above zero, a subnormal one; half of it or less becomes 0."""
+        return self.smallest_normal * 2.0**-self.mantissa_bits
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has 8 bits: a format to keep keys in, which may saturate and take a scale of its own."""
+        return self.dtype.itemsize == 1
+
+    @property
     def working_dtype(self) -> torch.dtype:
-        """The dtype in which values of this format are computed on: itself, or float32 for the 16-bit ones."""
+        """The dtype in which values of this format are computed on: itself, or float32 for the narrower ones."""
         return self.dtype if self.dtype.itemsize >= 4 else torch.float32
 
 
 FORMATS: Final[dict[FormatWord, Format]] = {
-    "float64": Format("float64", torch.float64),
-    "float32": Format("float32", torch.float32),
-    "bfloat16": Format("bfloat16", torch.bfloat16),
-    "float16": Format("float16", torch.float16),
+    "float64": Format("float64", torch.float64, 11, 52),
+    "float32": Format("float32", torch.float32, 8, 23),
+    "bfloat16": Format("bfloat16", torch.bfloat16, 8, 7),
+    "float16": Format("float16", torch.float16, 5, 10),
+}
+ALL_FORMATS: Final[dict[AnyFormatWord, Format]] = {
+    **{each.word: each for each in FORMATS.values()},
+    "float8_e4m3fn": Format("float8_e4m3fn", torch.float8_e4m3fn, 4, 3, has_infinity=False),
+    "float8_e5m2": Format("float8_e5m2", torch.float8_e5m2, 5, 2),
 }
 
 
@@ -52,17 +97,90 @@ def exact(x: Tensor) -> Tensor:
     return x
 
 
-def rounded(x: Float[Tensor, "*shape"], format: Format) -> Float[Tensor, "*shape"]:
+def rounded(x: Float[Tensor, "*shape"], format: Format, *, saturate: bool = False) -> Float[Tensor, "*shape"]:
     """`x` as `format` stores it, given back in the format's working dtype.
 
-    Rounds to nearest, ties to even (IEEE 754); beyond the largest number it becomes ±∞, as a cast does.
+    Rounds to nearest, ties to even (IEEE 754); beyond the largest number it becomes ±∞, as a cast does, or
+    what the module's rule says for 8 bits. A float64 is rounded to float32 on the way, as torch does.
 
     >>> rounded(torch.tensor([513.0, 65520.0]), FORMATS["bfloat16"]).tolist()
     [512.0, 65536.0]
     >>> rounded(torch.tensor([513.0, 65520.0]), FORMATS["float16"]).tolist()
     [513.0, inf]
+    >>> rounded(torch.tensor([464.0, 465.0]), ALL_FORMATS["float8_e4m3fn"]).tolist()
+    [448.0, nan]
     """
-    return x.to(format.dtype).to(format.working_dtype)
+    stored = x.to(format.dtype).to(format.working_dtype)
+    if not format.is_narrow:
+        return stored
+    over = torch.full_like(stored, _over(format, saturate=saturate)).copysign(x.to(stored))
+    return torch.where(x.double().abs() >= format.limit, over, stored)  # 464 and its limit are one float32
+
+
+class Stack:
+    """Several formats side by side: rounds a float64 tensor whose first axis runs over them.
+
+    >>> values, beyond = Stack([FORMATS["float16"], FORMATS["bfloat16"]])(torch.tensor([[70001.0], [70001.0]]).double())
+    >>> values.tolist(), beyond.tolist()
+    ([[inf], [70144.0]], [[True], [False]])
+    """
+
+    def __init__(self, formats: Sequence[Format], *, saturate: bool = False) -> None:
+        """`saturate`: what the 8-bit ones among `formats` do with what is too large.
+
+        Raises ValueError for float64, in which all is computed and which therefore cannot be rounded to.
+        """
+        if any(each.word == "float64" for each in formats):
+            raise ValueError("A Stack computes in float64 and needs narrower formats; for float64 use exact.")
+        self.formats = tuple(formats)
+        self.shared = formats[0].word if len(set(formats)) == 1 else None  # by all of them
+        self.limits = _column([each.limit for each in formats])
+        self._over = _column([_over(each, saturate=saturate) for each in formats])
+        self._smallest_normal = _column([each.smallest_normal for each in formats])
+        self._lift = _column([2.0 ** (52 - each.mantissa_bits) for each in formats])
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:  # shapes unchecked: it is called for every addition
+        """`x`, [formats, …], as stored, and where its nearest number would lie beyond the largest one.
+
+        The second is what went wrong *before* the cast, so that saturation cannot hide it; ∞ counts.
+        **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64.
+        """
+        if self.shared == "float32":
+            stored = x.to(torch.float32).double()
+            return stored, stored.isinf()
+        shape = (-1, *[1] * (x.dim() - 1))
+        size = x.abs()
+        beyond = size >= self.limits.view(shape)
+        power = (size.view(torch.int64) & _EXPONENT).view(torch.float64)  # the power of two below |x|
+        lift = torch.maximum(power, self._smallest_normal.view(shape)).mul_(self._lift.view(shape))  # ∞ for ∞
+        size.add_(lift).sub_(lift)
+        return torch.where(beyond, self._over.view(shape), size).copysign_(x), beyond
+
+    def constant(self, value: float | Tensor, dims: int = 4) -> Tensor:
+        """`value` as each of the formats stores it, shaped to broadcast against a tensor of `dims` axes."""
+        column = torch.as_tensor(value, dtype=torch.float64).expand(len(self.formats))
+        return self(column)[0].view(-1, *[1] * (dims - 1))
+
+
+def dot_products(
+    a: Float[Tensor, "formats scales rows width"], b: Float[Tensor, "formats scales columns width"], stack: Stack
+) -> tuple[Float[Tensor, "formats scales rows columns"], Bool[Tensor, "formats scales rows columns"]]:
+    """a·b for all pairs of rows and columns, accumulated in the formats of `stack`; and where that overflowed.
+
+    **Order**: from channel 0 upwards. **Rounding**: a product is formed in float32, which is exact for factors
+    of 16 bits and fewer; so is its sum with the accumulator, which is then rounded to the accumulator's format.
+    """
+    a = a.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-1).contiguous()
+    b = b.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-2).contiguous()
+    sums, product, beyond = torch.zeros_like(a[0] * b[0]), torch.empty_like(a[0] * b[0]), None
+    for x, y in zip(a, b, strict=True):
+        sums.add_(torch.mul(x, y, out=product))
+        if stack.shared in _CAST:
+            sums = sums.to(_CAST[stack.shared]).to(torch.float32)
+        elif stack.shared != "float32":
+            stored, too_large = stack(sums.double())
+            sums, beyond = stored.to(torch.float32), too_large if beyond is None else beyond | too_large
+    return sums.double(), sums.isinf() if beyond is None else beyond
 
 
 def first_failure(fails: Callable[[float], bool], low: float, high: float, relative: float = 1e-6) -> float:
@@ -79,3 +197,14 @@ def first_failure(fails: Callable[[float], bool], low: float, high: float, relat
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fails(middle) else (middle, high)
     return high
+
+
+def _over(format: Format, *, saturate: bool) -> float:
+    """What a cast to `format` makes of a positive number that is too large."""
+    if saturate and format.is_narrow:
+        return format.largest
+    return math.inf if format.has_infinity else math.nan
+
+
+def _column(values: Sequence[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)

@@ -21,6 +21,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from qkdemo.notation import plain
@@ -254,6 +255,7 @@ def schema(cls: type[Dials]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
+@lru_cache(maxsize=64)
 def preferred_numbers(low: float, high: float, per_decade: Literal[20, 10, 5] = 20) -> tuple[float, ...]:
     """The preferred numbers (ISO 3: R20, R10 or R5) from `low` to `high`; both ends are included.
 

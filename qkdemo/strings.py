@@ -22,7 +22,7 @@ def _flatten(branch: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, str(value)
+            yield prefix + name, str(value).strip()
 
 
 def _read(folder: Path) -> dict[str, str]:

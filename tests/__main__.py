@@ -12,7 +12,7 @@ FAST = {
     "format": [*PYTHON, "ruff", "format", "--check", "."],
     "types": [*PYTHON, "mypy", "qkdemo", "pages", "app.py"],
     "imports": [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
-    "tests": [*PYTHON, "pytest", "--ignore=tests/browser"],
+    "tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"],
 }
 BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser"]}
 

@@ -8,7 +8,17 @@ from jaxtyping import install_import_hook
 # Before anything imports them: the shapes in these signatures are checked at every call that a test makes.
 # The option lets a whole number stand for a float, as mypy does.
 install_import_hook(
-    ["qkdemo.attention", "qkdemo.measures", "qkdemo.numerics", "qkdemo.training"],
+    [
+        "qkdemo.attention",
+        "qkdemo.blocks",
+        "qkdemo.measures",
+        "qkdemo.misfit",
+        "qkdemo.normalisers",
+        "qkdemo.numerics",
+        "qkdemo.pipeline",
+        "qkdemo.rotary",
+        "qkdemo.training",
+    ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 

@@ -13,7 +13,7 @@ import pytest
 from qkdemo.__main__ import LABS, main
 from qkdemo.labs.drift import PRESETS, Settings, report
 from qkdemo.settings import declarations
-from qkdemo.strings import has, say
+from qkdemo.strings import LANGUAGES, has, say
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = [  # documented, in this order; others may follow
@@ -144,6 +144,13 @@ def test_a_list_sweeps_and_two_lists_combine(capsys: Capture) -> None:
     found = printed(capsys, "drift", "--scale", "1,2", "--seed", "3,4", "--variant", "none")
     assert [(row["seed"], row["scale"]) for row in found["rows"]] == [(3, 1), (4, 1), (3, 2), (4, 2)]
     assert (found["settings"]["scale"], found["settings"]["seed"]) == ([1, 2], [3, 4])
+
+
+def test_a_list_of_equals_is_still_a_list(capsys: Capture) -> None:
+    """A script that sweeps over what it computed finds the same columns however the values fall."""
+    found = printed(capsys, "drift", "--seed", "2,2", "--variant", "none")
+    assert found["settings"]["seed"] == [2]
+    assert [row["seed"] for row in found["rows"]] == [2, 2]
 
 
 def test_each_row_of_a_sweep_is_the_row_of_its_own_command(capsys: Capture) -> None:
@@ -285,3 +292,10 @@ def test_a_word_that_is_unknown_is_answered_with_those_that_are(capsys: Capture)
     assert "seed_table" in refused(capsys, "drift", "--preset", "nonsense")
     assert "drift" in refused(capsys, "nonsense")
     assert "rms" in refused(capsys, "drift", "--variant", "x")
+
+
+def test_help_may_speak_of_per_cent(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANGUAGES["en"], "dial.scale.help", "From 50 % (half) on.")
+    with pytest.raises(SystemExit):
+        main(["drift", "--help"])
+    assert "From 50 % (half) on." in " ".join(capsys.readouterr().out.split())

@@ -288,6 +288,22 @@ def test_a_norm_in_float32_zeroes_nothing_whatever_the_format() -> None:
         assert side.zeroed_rows.tolist() == [0, 0, 0]
 
 
+def test_the_norm_is_taken_of_what_was_stored_and_its_result_is_stored_again() -> None:
+    made = scores_at(state(variant="l2", format="float16", recipe=SMALL), torch.tensor([3.0], dtype=torch.float64))
+    for found, x in zip((made.q, made.k), base(), strict=True):
+        stored = (3 * x).astype(np.float16).astype(np.float32)
+        unit = stored / np.linalg.norm(stored, axis=-1, keepdims=True)
+        # one float16 step, and only where float32 sums were taken in another order
+        np.testing.assert_allclose(found[0].numpy(), unit.astype(np.float16).astype(np.float32), rtol=2**-10)
+        assert (found[0].numpy() == unit.astype(np.float16)).mean() > 0.95
+
+
+def test_a_cap_makes_lost_products_finite_again() -> None:
+    side = sweep(state(variant="softcap", format="float16"), (10.0, 400.0))
+    assert side.first_raw_loss == pytest.approx(55.65, abs=0.01)
+    assert (side.first_logit_loss, side.logit_lost.tolist()) == (math.inf, [0, 0])
+
+
 @pytest.mark.parametrize("variant", ["l2", "rms", "layernorm", "cosine", "rms_softcap", "full_width"])
 def test_a_normalised_side_moves_through_a_storm_of_scales_by_rounding_alone(variant: VariantWord) -> None:
     """float16 keeps 11 bits of q and k; the norm is taken of what was stored."""

@@ -86,6 +86,7 @@ def test_in_float64_they_agree_to_nine_digits_in_any_state(state: Settings) -> N
         Settings(scale=1000, format="float16", variant="layernorm", norm_in_format=True, mean=3, d_head=256),
         Settings(scale=1000, d_head=256, n_keys=256, n_heads=4, variant="full_width", gamma=10, head_spread=16),
         Settings(scale=0.01, d_head=4, n_keys=2, gamma=0.1, variant="rms"),
+        Settings(scale=0.01, d_head=4, n_keys=2, variant="l2"),
         Settings(temperature=0.01, variant="cosine", alignment=0.99),
         Settings(alignment=0.35, mean=2.7, n_heads=3, head_spread=3.5, seed=9999),
     ],

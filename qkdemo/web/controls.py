@@ -23,18 +23,21 @@ def dials(cls: type[D], presets: Mapping[str, D], prefix: str) -> D:
     settings, notes, take_over = arrive(cls, presets)
     if take_over:
         turn(cls, prefix, settings.as_dict())
+    concealed, others = hidden(), list[str]()
     with st.sidebar:
         _presets(presets, prefix)
-        concealed = hidden()
-        shown = [dial for dial in declarations(cls) if dial.name not in concealed]
-        settings, main = _drawn([dial for dial in shown if not dial.kind.more], settings, prefix)
-        rest = [dial for dial in shown if dial.kind.more]
-        if rest:
-            with st.expander(say("controls.more")):
-                settings, more = _drawn(rest, settings, prefix)
-                main += more
-    if notes or main:
-        st.warning("\n\n".join(_escaped(note) for note in [*notes, *main]), icon=":material/link_off:")
+        settings, faults = _turned(
+            [dial for dial in declarations(cls) if not dial.kind.more], settings, prefix, concealed
+        )
+        rest = [dial for dial in declarations(cls) if dial.kind.more]
+        if any(dial.name not in concealed for dial in rest):
+            more = st.expander(say("controls.more"), key=f"{prefix}:more", on_change="rerun")
+            with more:
+                closed = frozenset() if more.open else frozenset(dial.name for dial in rest)
+                settings, others = _turned(rest, settings, prefix, concealed | closed)
+    notes += faults + others
+    if notes:
+        st.warning("\n\n".join(map(_escaped, notes)), icon=":material/link_off:")
     keep(settings)
     return settings
 
@@ -47,14 +50,16 @@ def turn(cls: type[Dials], prefix: str, values: Mapping[str, Value]) -> None:
                 st.session_state[f"{prefix}.{dial.name}"] = dial.check(values[dial.name])
 
 
-def _drawn(some: list[Declaration], settings: D, prefix: str) -> tuple[D, list[str]]:
+def _turned(some: list[Declaration], settings: D, prefix: str, undrawn: frozenset[str]) -> tuple[D, list[str]]:
+    """The settings as these dials say, which are drawn unless `undrawn` names them, and what was wrong with them."""
     notes = []
     for dial in some:
-        if not dial.acts_for(settings):
-            continue
-        key = f"{prefix}.{dial.name}"
-        st.session_state.setdefault(key, getattr(settings, dial.name))
-        value = _widget(dial, key)
+        key, before = f"{prefix}.{dial.name}", getattr(settings, dial.name)
+        st.session_state.setdefault(key, before)
+        drawn = dial.name not in undrawn and dial.acts_for(settings)
+        value = _widget(dial, key) if drawn else st.session_state[key]
+        if value == before:
+            continue  # nearly always: a visitor turns one dial at a time
         try:
             settings = settings.but(**{dial.name: value})
         except SettingsError as error:  # a crafted frame: the widgets themselves stay in range
@@ -73,18 +78,27 @@ def _widget(dial: Declaration, key: str) -> Value | None:
             value = control(options=dial.allowed_words(), format_func=_word(dial), **common)
         case Dial(low=low, high=high, step=step) as kind if not kind.grid():
             low, high, step = (int(x) if dial.whole else float(x) for x in (low, high, step))
-            value = st.slider(min_value=low, max_value=high, step=step, **common)
+            value = st.slider(min_value=low, max_value=high, step=step, value=cast(Any, dial.default), **common)
         case Dial() as kind:
             stops = {*kind.grid(), st.session_state[key]}  # a link may stand between two stops
             options = sorted(int(stop) if dial.whole else stop for stop in stops)
-            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x), **common)
+            digits = 9 if dial.whole else 4  # 131 072 tokens are not 131 100
+            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x, digits), **common)
     return value
 
 
 def _word(dial: Declaration) -> Any:
+    """How a choice is written: by the dial's name; of a dial that stands on two sides, by the name without its side."""
+    shared = dial.name.removeprefix("left_").removeprefix("right_")
+
     def name(word: str) -> str:
-        key = f"{dial.name}.{word}.short"
-        return say(key) if has(key) else word
+        keys = (
+            f"{dial.name}.{word}.short",
+            f"choice.{dial.name}.{word}",
+            f"choice.{shared}.{word}",
+            f"{dial.name}.{word}.name",
+        )
+        return next((say(key) for key in keys if has(key)), word)
 
     return name
 

@@ -19,19 +19,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings, run
-from qkdemo.notation import superscript, written
+from qkdemo.notation import written
 from qkdemo.settings import Value
 from qkdemo.sides import SHOWN_BARS, SHOWN_CELLS, Side
 from qkdemo.strings import say
+from qkdemo.web.axes import View, decades, log_axis, share_axis
+from qkdemo.web.columns import codes, percent, reading, readings, vectors, words
 from qkdemo.web.exhibit import Pick
 
-View = dict[str, Any]
-_MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of the component's heat map
 _CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
 _ROLES: Final = ("plain", "norm")
 _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
 _SMALL: Final = (("curves", 4), ("heat", 2))
-_COMPONENT_WORDS: Final = ("hint", "png", "svg", "undefined", "heat", "bars")
 
 
 def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
@@ -58,11 +57,11 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
     label = say(f"dial.{sharpness.dial}.label")
     columns["text"] = [written(value) for value in sharpness.values]
     columns["finding"] = [
-        say("sharpness.finding", dial=label, value=text, fraction=_percent(fraction), top=_text(top))
-        for text, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
+        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
+        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
     ]
     at = float(getattr(result.settings, sharpness.dial))
-    x = {"ticks": _decades(sharpness.values[0], sharpness.values[-1])}
+    x = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
     view = {
         "dial": {"column": "value", "text": "text", "label": label, "at": at, "log": True},
         "finding": "finding",
@@ -72,7 +71,7 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
             _curve(name, result, x, bound=name == "max_abs_logit") | {"title": say(f"sharpness.panel.{name}")}
             for name in _CURVES[:4]
         ],
-        "words": _words(),
+        "words": words(),
         "alt": columns["finding"][int(np.argmin(np.abs(sharpness.values - at)))],
     }
     return pa.table(columns), view
@@ -98,24 +97,24 @@ def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
 @lru_cache(maxsize=128)
 def _side_columns(side: Side) -> dict[str, Any]:
     """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
-    texts = {name: [_text(x) for x in getattr(side, name)] for name in ("max_abs_logit", "softmax_slope")}
-    pair = {name: [_text(x) for x in getattr(side, name)] for name in ("q_norm", "k_norm", "cosine", "logit")}
+    texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
+    pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
     within = f" ≤ {written(side.bound)}" if math.isfinite(side.bound) else ""
     most = written(side.most_entropy, 3)
     return {
         **{name: getattr(side, name).astype(np.float32) for name in _CURVES},
         "arm": side.q_norm.astype(np.float32),
-        "arms": _vectors(side.arms),
-        "row": _vectors(np.where(side.row < 0, 0, side.row)),
-        "heat": _vectors(_codes(side.weights)),
-        "tile.norms": [_text(x) for x in side.q_norm * side.k_norm],
-        "tile.logit": [text + within for text in texts["max_abs_logit"]],
+        "arms": vectors(side.arms),
+        "row": vectors(np.where(side.row < 0, 0, side.row)),
+        "heat": vectors(codes(side.weights)),
+        "tile.norms": readings(side.q_norm * side.k_norm),
+        "tile.logit": [logit + within for logit in texts["max_abs_logit"]],
         "tile.entropy": [
-            say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else _text(entropy)
-            for entropy in side.entropy
+            say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else reading(entropy)
+            for entropy in side.entropy.tolist()
         ],
         "tile.slope": texts["softmax_slope"],
-        **{f"pair.{name}": text for name, text in pair.items()},
+        **{f"pair.{name}": written_out for name, written_out in pair.items()},
     }
 
 
@@ -133,7 +132,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
 def _drift_view(result: Result) -> View:
     settings = result.settings
     _, query, key = result.shown
-    x = {"ticks": _decades(result.scales[0], result.scales[-1], sign="×")}
+    x = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
     names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
     tiles = ("norms", "logit", "entropy", "slope")
     scale_tile = {
@@ -174,7 +173,7 @@ def _drift_view(result: Result) -> View:
             ),
             _lost(result, x),
         ],
-        "words": _words(),
+        "words": words(),
         "alt": " ".join(explain(result)),
     }
 
@@ -290,20 +289,14 @@ def _arrows(role: str, title: str, side: Side, scales: NDArray[np.float64], key:
     }
 
 
+def _share_axis(_: Result) -> View:
+    return share_axis()
+
+
 def _logit_axis(result: Result) -> View:
     sizes = [side.max_abs_logit for side in (result.plain, result.twin)]
     values = np.concatenate([*sizes, [result.twin.bound]])
-    return _log_axis(values[np.isfinite(values) & (values > 0)])
-
-
-def _log_axis(values: NDArray[np.float64]) -> View:
-    low, high = (math.floor(np.log10(values.min())), math.ceil(np.log10(values.max()))) if values.size else (-1, 1)
-    high = max(high, low + 1)
-    return {"log": True, "domain": [10.0**low, 10.0**high], "ticks": _decades(10.0**low, 10.0**high, at_most=5)}
-
-
-def _share_axis(_: Result) -> View:
-    return {"log": False, "domain": [0, 1], "ticks": [[0, "0"], [0.5, written(0.5)], [1, "1"]]}
+    return log_axis(values)
 
 
 def _slope_axis(result: Result) -> View:
@@ -321,40 +314,3 @@ _AXES: Final[dict[str, Callable[[Result], View]]] = {
     "top_weight": _share_axis,
     "raw_lost": _share_axis,
 }
-
-
-def _decades(low: float, high: float, sign: str = "", at_most: int = 7) -> list[list[Any]]:
-    """Ticks at powers of ten."""
-    powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
-    step = max(1, math.ceil(len(powers) / at_most))
-    kept = [power for power in powers if power % step == 0]
-    return [[10.0**power, sign + _power(power)] for power in kept]
-
-
-def _power(power: int) -> str:
-    return written(10.0**power) if -3 < power < 4 else f"10{superscript(power)}"
-
-
-def _codes(weights: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Weights as the heat map's codes: the square root spreads small weights over more of the ramp."""
-    with np.errstate(invalid="ignore"):
-        codes = np.rint(_BRIGHTEST * np.sqrt(np.clip(weights, 0, 1)))
-    codes = np.where(weights < 0, _MASKED, codes)
-    return np.where(np.isnan(weights), _UNDEFINED, codes).astype(np.uint8)
-
-
-def _vectors(array: NDArray[Any]) -> pa.Array:
-    flat = np.ascontiguousarray(array).reshape(len(array), -1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
-
-
-def _text(x: float) -> str:
-    return say("number.undefined") if math.isnan(x) else written(x)
-
-
-def _percent(x: float) -> str:
-    return say("number.undefined") if math.isnan(x) else say("number.percent", x=written(100 * x, 3))
-
-
-def _words() -> dict[str, str]:
-    return {name: say(f"exhibit.{name}") for name in _COMPONENT_WORDS}

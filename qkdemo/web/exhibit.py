@@ -11,25 +11,32 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
 ±inf and NaN. `view` is JSON (no NaN, no inf):
 
     dial      column, text (a string column), label, at (the committed value, equal to one row), log
+              (a logarithmic dial that starts at 0 is laid out by log(1 + x))
     finding   a string column: the headline
     heading   level of the headline, 2 unless given; panel titles are one below
     tiles     label, lines: [{role, column}]; read as a causal chain
     panels    kind, title, subtitle?, wide (columns of 12), and by kind:
-      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}]
+      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}],
+              labels? ("apart": inside, where a line is far from the others; for lines that end together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
       bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}
-      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row)
+      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),
+              breaks? (columns whose long texts break anywhere; such a table scrolls sideways where it is narrow)
+      grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
+              selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
+              0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace: the rows are
               not in the table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in
               what arrives; a panel's levels: [{y, label}], words: play, pause, step, stop, offline, waiting
-    words     hint, png, svg, undefined, heat and bars (how to pick there with the keyboard)
+    words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
 Roles are plain, norm, bound and other: colours one to three of the theme's categorical palette, and the text colour.
 """
 
+import json
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -53,6 +60,7 @@ _MANIFEST: Final = ComponentManifest(
     version="1",
     components=[ComponentConfig(name="exhibit", asset_dir="exhibit")],
 )
+_NAMES: Final = frozenset({"dial", "query", "key", "row", "column", "command", "news"})
 _HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
 _lock: Final = threading.Lock()
 
@@ -60,9 +68,9 @@ _lock: Final = threading.Lock()
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick is `{"dial": value}`, `{"query": i, "key": j}` or `{"key": j}`; of a live exhibit also `{"command": word}`,
-    one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it lies in the dial's range, or among the
-    queries and keys there are, and whether the visitor may do that, is for the callback to check.
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
+    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
+    lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
     """
     if not Runtime.exists():
         return
@@ -72,12 +80,13 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
         if pick is not None:
             on_pick(pick)
 
-    _renderer()(data={"table": table, "view": dict(view)}, key=key, on_pick_change=picked)
+    text = json.dumps(dict(view), allow_nan=False)  # Streamlit would write, read and write an object on every run
+    _renderer()(data={"table": table, "view": text}, key=key, on_pick_change=picked)
 
 
 def read_pick(message: object) -> Pick | None:
     """`message` as a pick, or None if it is anything else: it comes from the browser, where anyone can write it."""
-    if not isinstance(message, dict) or not message or not set(message) <= {"dial", "query", "key", "command", "news"}:
+    if not isinstance(message, dict) or not message or not set(message) <= _NAMES:
         return None
     if "command" in message:
         return dict(message) if len(message) == 1 and message["command"] in COMMANDS else None

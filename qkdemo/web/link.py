@@ -3,6 +3,7 @@
 * `enter(page)`: called by the shell before a page runs;
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
+* `sought()`, `seek(text)`: what the link searches for, on a page with a search;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
@@ -21,7 +22,9 @@ from qkdemo.strings import say
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
-_RESERVED: Final = (HIDE, PRESET)
+FIND: Final = "find"
+_RESERVED: Final = (HIDE, PRESET, FIND)
+_LONGEST_SEARCH: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 
@@ -66,9 +69,23 @@ def hidden() -> frozenset[str]:
     return frozenset(name.strip() for name in st.query_params.get(HIDE, "").split(",") if name.strip())
 
 
+def sought() -> str:
+    """What the link searches for."""
+    return st.query_params.get(FIND, "")[:_LONGEST_SEARCH]
+
+
+def seek(text: str) -> None:
+    """Search for `text` from the next run on; only in callbacks."""
+    if text.strip():
+        st.query_params[FIND] = text.strip()[:_LONGEST_SEARCH]
+    else:
+        st.query_params.pop(FIND, None)
+
+
 def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:
     """The whole link: every dial, also those at their default, so that it outlives a change of defaults."""
-    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {})
+    search = {FIND: sought()} if sought() else {}
+    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | search
     here = urlsplit(st.context.url or "")
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
@@ -84,7 +101,7 @@ def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], pres
 
 
 def _kept() -> dict[str, str]:
-    return {HIDE: st.query_params[HIDE]} if HIDE in st.query_params else {}
+    return {name: st.query_params[name] for name in (HIDE, FIND) if name in st.query_params}
 
 
 def _key(name: str) -> str:

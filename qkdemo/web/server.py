@@ -1,6 +1,8 @@
 """The process that serves the app.
 
 * `prepare()`: loads everything before the health check turns green;
+* `gate`: through which page scripts pass, two at a time: run by hundreds of threads at once all of them would be
+  late, and each would hold its memory while it waits;
 * `arithmetic`: the gate through which pages compute, so that a full hall queues instead of thrashing.
 
 Torch works on one thread: a visitor's arithmetic is small, and parallelism comes from visitors. What was
@@ -16,6 +18,7 @@ import torch
 
 SHELL: Final = Path(__file__).parent / "shell.py"
 arithmetic: Final = threading.Semaphore(2)
+gate: Final = threading.Semaphore(2)
 
 
 def prepare() -> None:

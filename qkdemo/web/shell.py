@@ -7,6 +7,7 @@ import streamlit as st
 from qkdemo.strings import say
 from qkdemo.web.link import enter
 from qkdemo.web.pages import PAGES
+from qkdemo.web.server import gate
 
 STATIC = Path(__file__).parent / "static"
 
@@ -19,4 +20,5 @@ for entry in PAGES.values():
     menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
 page = st.navigation(menus, position="top")
 enter(page.url_path)
-page.run()
+with gate:
+    page.run()

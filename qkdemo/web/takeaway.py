@@ -73,6 +73,9 @@ def _word(value: Any) -> Any:
 def _table(offer: Takeaway) -> None:
     title = _chosen(say("takeaway.which"), list(offer.tables), f"{offer.lab}:which")
     rows = offer.tables[title]()
+    if not rows:
+        st.info(say("takeaway.empty"))
+        return
     table = table_of(rows)
     digits = {
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)

@@ -13,6 +13,7 @@ ROWS, KEYS = 41, 8
 state = st.session_state
 state.setdefault("at", 10.0)
 state.setdefault("selected", [2, 3])
+state.setdefault("cell", [0, 1])
 
 
 def lists(values: np.ndarray, kind: str) -> pa.FixedSizeListArray:
@@ -37,6 +38,9 @@ table = pa.table(
         "norm.text": ["3"] * ROWS,
         "plain.row": lists(np.where(np.isinf(plain)[:, None], np.nan, weights), "float32"),
         "norm.row": lists(weights, "float32"),
+        "plain.fates": [f"0\t{row} ∞" for row in range(ROWS)],
+        "norm.fates": ["0\t0"] * ROWS,
+        "tones": ["03"] * ROWS,
         "heat": lists(codes, "uint8"),
         "arms": lists(np.outer(scale, np.ones(KEYS)), "float32"),
     }
@@ -86,6 +90,18 @@ panels: list[dict[str, object]] = [
         "strong": 0,
     },
     {
+        "kind": "grid",
+        "title": "Fates",
+        "wide": 12,
+        "corner": "format",
+        "head": [{"text": "q", "label": "stored q"}, {"text": "q·k", "label": "raw product"}],
+        "rows": [
+            {"text": side, "label": f"format, {side}", "role": side, "column": f"{side}.fates", "tones": "tones"}
+            for side in ("plain", "norm")
+        ],
+        "selected": state.cell,
+    },
+    {
         "kind": "arrows",
         "title": "Arrows",
         "wide": 6,
@@ -112,6 +128,7 @@ view = {
         "undefined": "undefined",
         "heat": "Arrows.",
         "bars": "Arrows.",
+        "grid": "Arrows.",
     },
     "alt": "All of it in words.",
 }
@@ -120,6 +137,7 @@ view = {
 def take(pick: Pick) -> None:
     state.last = pick
     state.at = float(pick.get("dial", state.at))
+    state.cell = [int(pick.get(name, now)) for name, now in zip(("row", "column"), state.cell, strict=True)]
     state.selected = [int(pick.get("query", query)), int(pick.get("key", key))]
 
 

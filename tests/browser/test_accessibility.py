@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from qkdemo.web.pages import PAGES
-from tests.browser.test_pages import path_of, settled
+from tests.browser.test_pages import CARRIES, path_of, settled
 
 SEVERE = ("critical", "serious", "moderate")
 
@@ -16,7 +16,7 @@ def test_axe_finds_no_severe_violation(server: str, browser: Browser, name: str,
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
     page = context.new_page()
     page.goto(server + path_of(name))
-    expect(page.locator(".exhibit").first).to_be_visible()
+    expect(page.locator(CARRIES).first).to_be_visible()
     settled(page)
     found = Axe().run(page).response["violations"]
     context.close()

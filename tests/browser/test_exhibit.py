@@ -1,21 +1,14 @@
 """The component alone: what a hand does to it, and what it does then."""
 
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+from tests.serving import ROOT, served
+
 COMMITTED = "×10"
 
 # Every text the dial shows from now on, in order: a flash back to an old value would be one of them.
@@ -32,21 +25,9 @@ WATCH = """() => {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "tests/browser/exhibit_app.py", f"--server.port={port}"]
-    command += ["--server.address=127.0.0.1", "--server.headless=true", "--server.fileWatcherType=none"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/_stcore/health")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(ROOT / "tests/browser/exhibit_app.py", tmp_path_factory.mktemp("exhibit") / "log.txt") as app:
+        yield app.address
 
 
 @pytest.fixture
@@ -54,17 +35,6 @@ def exhibit(page: Page, address: str) -> Page:
     page.goto(address)
     expect(page.locator(".reading")).to_have_text(COMMITTED)
     return page
-
-
-def _wait_for(url: str) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up:
-        try:
-            with urlopen(url, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail("The page did not start.")
 
 
 def _point(page: Page, kind: str, across: float, down: float = 0.5) -> tuple[float, float]:
@@ -137,6 +107,26 @@ def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
         exhibit.keyboard.press("ArrowRight")
     exhibit.keyboard.press("Enter")
     expect(exhibit.get_by_text("picked {'key': 7}")).to_be_visible()
+
+
+def test_a_cell_of_a_grid_follows_the_cursor_and_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
+    grid = exhibit.get_by_role("grid", name="Fates")
+    chosen = grid.get_by_role("gridcell", selected=True)
+    expect(chosen).to_have_text("20 ∞")
+    exhibit.mouse.move(*_point(exhibit, "curves", 0.2))
+    expect(chosen).not_to_have_text("20 ∞")
+    exhibit.mouse.move(2, 2)
+    expect(chosen).to_have_text("20 ∞")
+    grid.get_by_role("gridcell").first.click()
+    expect(exhibit.get_by_text("picked {'row': 0, 'column': 0}")).to_be_visible()
+    chosen.focus()
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("ArrowDown")
+    exhibit.keyboard.press("ArrowRight")
+    expect(chosen).to_be_focused()
+    exhibit.keyboard.press("Enter")
+    expect(exhibit.get_by_text("picked {'row': 1, 'column': 1}")).to_be_visible()
+    expect(chosen).to_be_focused()
 
 
 def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from qkdemo.web.pages import PAGES
 
+CARRIES = ".exhibit, [data-testid=stDataFrame]"  # what carries a page: an exhibit, or a table
 LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
 # A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
 MARK = """() => { const find = (root) => { for (const node of root.querySelectorAll('*')) {
@@ -41,7 +42,7 @@ def test_no_request_leaves_the_machine(server: str, page: Page, name: str) -> No
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(server + path_of(name))
-    expect(page.locator(".exhibit").first).to_be_visible()
+    expect(page.locator(CARRIES).first).to_be_visible()
     settled(page)
     own = urlsplit(server).netloc
     assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}
@@ -126,7 +127,7 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.goto(server + path_of(name))
-    expect(page.locator(".exhibit").first).to_be_visible()
+    expect(page.locator(CARRIES).first).to_be_visible()
     settled(page)
     widest = page.evaluate(
         "Math.max(document.scrollingElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"

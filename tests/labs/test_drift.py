@@ -202,6 +202,7 @@ def test_the_dial_of_a_variant_shows_what_each_of_its_values_shows_alone(
     variant: VariantWord, format: FormatWord
 ) -> None:
     state = SMALL.but(variant=variant, scale=2.0, format=format, n_heads=2, causal=True)
+    state = state.but(gain=7.77, gamma=1.23, temperature=0.123, softcap=51)  # none of them a stop
     curve = sharpness(state)
     assert curve is not None
     assert curve.dial == VARIANTS[variant].dial

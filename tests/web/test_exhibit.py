@@ -17,6 +17,7 @@ from qkdemo.web.exhibit import read_pick
         ({"dial": -0.5}, {"dial": -0.5}),
         ({"query": 5, "key": 9}, {"query": 5, "key": 9}),
         ({"key": 0}, {"key": 0}),
+        ({"row": 4, "column": 8}, {"row": 4, "column": 8}),
     ],
 )
 def test_a_pick_is_believed(message: Any, pick: Any) -> None:
@@ -44,6 +45,8 @@ def test_a_pick_is_believed(message: Any, pick: Any) -> None:
         {"query": 5, "key": math.nan},
         {"query": False, "key": 9},
         {"key": "9"},
+        {"row": -1, "column": 8},
+        {"row": 4, "column": 8.0},
     ],
 )
 def test_anything_else_is_dropped(message: Any) -> None:

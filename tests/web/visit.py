@@ -17,6 +17,7 @@ def visit(page: str, query: Mapping[str, str] | None = None) -> AppTest:
     """Open a link in a new session."""
     app = AppTest.from_file(str(SHELL), default_timeout=60)
     app.switch_page(str(PAGES[page].script))
+    app.session_state[f"{page}:more"] = True
     for name, value in (query or {}).items():
         app.query_params[name] = value
     return app.run()

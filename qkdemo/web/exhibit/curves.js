@@ -18,7 +18,8 @@ const bottom = ({ theme, axis }) => theme.small * (axis === "below" ? 2.9 : 1.5)
 export function gutters(panels, theme, measure, width) {
   const longest = Math.min(width * 0.2, theme.small * 8);
   const ticks = panels.flatMap((panel) => (panel.y.ticks ?? []).map(([, words]) => measure(words)));
-  const labels = panels.flatMap((panel) => panel.lines.map((line) => measure(line.label ?? "", 600)));
+  const beside = panels.filter((panel) => panel.labels !== "apart");
+  const labels = beside.flatMap((panel) => panel.lines.map((line) => measure(line.label ?? "", 600)));
   return [Math.max(0, ...ticks) + GAP, Math.max(DOT, ...labels.filter((w) => w <= longest)) + GAP];
 }
 
@@ -152,14 +153,16 @@ function drawRule(pen, x, frame, stroke) {
   pen.line([x, frame.top, x, frame.bottom], { stroke, dash: [1, 3], width: 1.5 });
 }
 
-// Words at the ends of the lines, beside the frame where they fit, else inside it where it is emptiest.
-function drawLabels(pen, lines, marks, frame, { sweep, theme, gutters: [, right] }) {
+// Words at the ends of the lines, beside the frame where they fit, else inside it where it is emptiest; or, where lines
+// end together ("apart"), inside the frame where each line is far from the others.
+function drawLabels(pen, lines, marks, frame, { panel, sweep, theme, gutters: [, right] }) {
   const size = theme.small;
   const dots = lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
   const exitBox = ({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size];
   const taken = lines.flatMap((line) => line.exits.map(exitBox));
   const named = lines.filter((line) => line.label && line.runs.length);
-  const beside = named.filter((line) => line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
+  const apart = panel.labels === "apart";
+  const beside = named.filter((line) => !apart && line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
   const ends = beside.map((line) => clamp(line.runs.at(-1).at(-1), frame.top, frame.bottom));
   spread(ends, size * 1.15, frame.top - 4, frame.bottom + 4).forEach((y, i) =>
     pen.text(beside[i].label, frame.right + GAP, y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
@@ -170,22 +173,44 @@ function drawLabels(pen, lines, marks, frame, { sweep, theme, gutters: [, right]
     taken.push(box);
     pen.text(words, box[0] + 2, box[1] + size * 0.95, { fill, halo: theme.paper });
   };
-  for (const line of named.filter((one) => !beside.includes(one)))
-    write(line.label, theme.role[line.role], alongLine(line, pen.width(line.label, size) + 4, size * 1.25, frame));
+  const inside = named.filter((one) => !beside.includes(one));
+  const placed = apart ? farthestFirst(inside) : inside.map((line) => ({ line, places: pointsOf(line).reverse() }));
+  for (const { line, places } of placed) {
+    const candidates = alongLine(places, pen.width(line.label, size) + 4, size * 1.25, frame);
+    write(line.label, theme.role[line.role], candidates);
+  }
   for (const mark of marks) {
     const x = xOf(sweep.place(mark.x), frame);
     write(mark.label, theme.role[mark.role ?? "other"], besideRule(x, pen.width(mark.label, size) + 4, size * 1.25, frame));
   }
 }
 
-function alongLine(line, w, h, frame) {
-  const points = line.runs.flat();
+// Boxes before and behind each point, above and below the line.
+function alongLine(points, w, h, frame) {
   const candidates = [];
-  for (let i = points.length - 2; i >= 0; i -= 2) {
-    const x = clamp(points[i] - w, frame.left + 2, frame.right - w);
-    candidates.push([x, points[i + 1] - h - 3, w, h], [x, points[i + 1] + 4, w, h]);
+  for (const [at, y] of points) {
+    const x = clamp(at - w, frame.left + 2, frame.right - w);
+    candidates.push([x, y - h - 3, w, h], [x, y + 4, w, h]);
+    if (at + w < frame.right) candidates.push([at, y - h - 3, w, h], [at, y + 4, w, h]);
   }
   return candidates;
+}
+
+// Every line with its points, those far above or below all other lines first; the line that gets farthest comes first.
+function farthestFirst(lines) {
+  const heights = lines.map((line) => new Map(pointsOf(line)));
+  const ranked = lines.map((line, i) => {
+    const others = heights.filter((_, k) => k !== i);
+    const far = ([x, y]) => Math.min(...others.map((other) => (other.has(x) ? Math.abs(other.get(x) - y) : Infinity)));
+    const points = pointsOf(line).map((point) => ({ point, far: far(point) }));
+    points.sort((one, two) => two.far - one.far);
+    return { line, farthest: points[0]?.far ?? 0, places: points.map(({ point }) => point) };
+  });
+  return ranked.sort((one, two) => two.farthest - one.farthest);
+}
+
+function pointsOf(line) {
+  return line.runs.flatMap((run) => Array.from({ length: run.length / 2 }, (_, i) => [run[2 * i], run[2 * i + 1]]));
 }
 
 function besideRule(x, w, h, frame) {

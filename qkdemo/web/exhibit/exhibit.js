@@ -10,10 +10,11 @@ const stages = new WeakMap();
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".exhibit");
   if (!root || !data || !data.table || !data.view) return undefined;
-  if (!stages.has(root)) stages.set(root, data.view.live ? new LiveStage(root) : new Stage(root));
+  const view = JSON.parse(data.view);
+  if (!stages.has(root)) stages.set(root, view.live ? new LiveStage(root) : new Stage(root));
   const stage = stages.get(root);
   stage.send = (pick) => setTriggerValue("pick", pick);
-  stage.show(data.table, data.view);
+  stage.show(data.table, view);
   return () => setTimeout(() => closeIfGone(root, stage), 0);
 }
 

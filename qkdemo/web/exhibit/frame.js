@@ -2,16 +2,19 @@
 //
 // Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
 
+import { Grid } from "./grid.js";
+
 const DRAWN = new Set(["arrows", "bars", "curves", "heat"]);
 const PICKED = new Set(["bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
 export function structureOf(view) {
+  const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
-    view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), p.kind === "cells" && [p.roles, p.rows.length, p.strong]]),
+    view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
@@ -121,7 +124,7 @@ function buildPanel(panel, tag) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
-  const body = DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
+  const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
   const node = element("figure", `panel ${panel.kind}`, caption, ...body.nodes);
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
@@ -141,16 +144,25 @@ function buildPlot(panel) {
   return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
 }
 
+function buildGrid(panel) {
+  const grid = new Grid(panel);
+  return { nodes: [grid.node], grid };
+}
+
 function buildCells(panel) {
   const roleOf = (i) => (panel.roles[i] ? `role-${panel.roles[i]}` : "");
-  const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""}`.trim());
+  const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""} ${panel.breaks?.includes(i) ? "breaks" : ""}`.trim());
   const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
   head.filter((part) => part.node.tagName === "TH").forEach((part) => (part.node.scope = "col"));
   const rows = panel.rows.map((row, r) => row.map((_, i) => cell(i ? "td" : "th", i, r === panel.strong)));
   rows.forEach(([first]) => (first.node.scope = "row"));
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
-  return { nodes: [table], head, rows };
+  if (!panel.breaks) return { nodes: [table], head, rows };
+  const scroller = element("div", "scroller", table);
+  scroller.tabIndex = 0; // else only a pointer could scroll it
+  scroller.setAttribute("role", "region");
+  return { nodes: [scroller], head, rows, scroller };
 }
 
 function fillPanel(parts, panel, words, follow) {
@@ -161,7 +173,11 @@ function fillPanel(parts, panel, words, follow) {
     parts.svg.textContent = words.svg;
     for (const button of [parts.png, parts.svg]) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
     if (parts.stage.tabIndex === 0) parts.stage.setAttribute("aria-label", `${panel.title}. ${words[panel.kind] ?? ""}`);
+  } else if (parts.grid) {
+    parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
+    follow(parts.grid, panel);
   } else {
+    parts.scroller?.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
   }

@@ -65,6 +65,23 @@ export function holdGrid(area, canvas, grid, stage) {
   };
 }
 
+// A table of cells: the same, but the choice is where the focus is.
+export function holdTable(table, grid, stage) {
+  table.node.onclick = (event) => {
+    const cell = table.at(event.target);
+    if (cell) stage.pickCell(grid, cell);
+  };
+  table.node.onkeydown = (event) => {
+    if (event.key === "Enter" || event.key === " ") stage.pickCell(grid, grid.now());
+    else if (event.key in STEPS) {
+      const cell = moved(grid, STEPS[event.key]);
+      stage.choose(grid, cell);
+      table.focus(cell);
+    } else return;
+    event.preventDefault();
+  };
+}
+
 function moved(grid, step) {
   return grid.now().map((at, i) => Math.max(0, Math.min(grid.size[i] - 1, at + step[i])));
 }

@@ -9,7 +9,7 @@ import { cellUnder } from "./heat.js";
 import { gutters, rowUnder } from "./curves.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
-import { holdCurves, holdGrid, holdScrubber } from "./hands.js";
+import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sweep } from "./sweep.js";
@@ -22,7 +22,7 @@ export class Stage {
     this.root = root;
     this.previewed = this.awaited = this.committed = null;
     this.press = null; // the pointer that is down on a curve
-    this.chosen = null; // {query, key, from}: a cell that new data has not brought yet
+    this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
     this.send = () => {};
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
@@ -71,6 +71,7 @@ export class Stage {
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
     holdScrubber(this.parts.scrubber.range, this);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
+    this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
   }
 
@@ -109,6 +110,18 @@ export class Stage {
       },
       choice: ([, at]) => ({ key: at, from: "bars" }),
       name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}`,
+    };
+  }
+
+  tableGrid(i) {
+    const stage = this;
+    return {
+      now: () => stage.selected(stage.view.panels[i]) ?? [0, 0],
+      get size() {
+        return [stage.view.panels[i].rows.length, stage.view.panels[i].head.length];
+      },
+      choice: ([row, column]) => ({ row, column, from: "grid" }),
+      name: () => "", // the focus is on the cell, which says itself
     };
   }
 
@@ -165,7 +178,9 @@ export class Stage {
   }
 
   selected({ kind, selected }) {
-    const { chosen } = this;
+    const inGrid = this.chosen?.from === "grid";
+    if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
+    const chosen = inGrid ? null : this.chosen;
     if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
     return chosen?.from === "bars" ? chosen.key : (selected ?? null);
   }
@@ -233,6 +248,7 @@ export class Stage {
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
     for (const part of this.steady) part.show(row);
+    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.view.panels[i]) ?? []));
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));

@@ -6,8 +6,8 @@ export class Sweep {
     this.rows = table.numRows;
     this.columns = new Map();
     this.dial = this.numbers(dial.column);
-    this.places = placesOf(this.dial, dial.log);
-    this.log = Boolean(dial.log);
+    this.scaled = scaleOf(dial.log, this.dial[0]);
+    this.places = Float64Array.from(this.dial, (value) => this.place(value));
   }
 
   has(name) {
@@ -44,8 +44,8 @@ export class Sweep {
 
   // Where a dial value lies between the first row (0) and the last (1).
   place(value) {
-    const [first, last] = [this.dial[0], this.dial[this.rows - 1]].map((v) => (this.log ? Math.log(v) : v));
-    return ((this.log ? Math.log(value) : value) - first) / (last - first || 1);
+    const [first, last] = [this.scaled(this.dial[0]), this.scaled(this.dial[this.rows - 1])];
+    return (this.scaled(value) - first) / (last - first || 1);
   }
 
   // The row nearest to a place between 0 and 1.
@@ -65,9 +65,8 @@ export class Sweep {
   }
 }
 
-function placesOf(dial, log) {
-  const value = log ? Math.log : (v) => v;
-  const first = value(dial[0]);
-  const span = value(dial[dial.length - 1]) - first || 1;
-  return Float64Array.from(dial, (v) => (value(v) - first) / span);
+// A logarithmic dial that starts at 0 is laid out by log(1 + x).
+function scaleOf(log, first) {
+  if (!log) return (value) => value;
+  return first > 0 ? Math.log : Math.log1p;
 }

@@ -1,0 +1,43 @@
+"""The rotary lab: one query and one key, normalised before and after rotary positions, moved through the text."""
+
+from functools import partial
+
+import streamlit as st
+
+from qkdemo.labs import rope
+from qkdemo.strings import say
+from qkdemo.web.controls import dials, turn
+from qkdemo.web.exhibit import exhibit
+from qkdemo.web.rope_view import distance_exhibit, picked, rope_exhibit
+from qkdemo.web.server import arithmetic
+from qkdemo.web.takeaway import Takeaway, take_away
+
+settings = dials(rope.Settings, rope.PRESETS, "rope")
+with arithmetic:
+    result = rope.run(settings)
+    drawn = rope_exhibit(result)
+exhibit(*drawn, key="rope.exhibit", on_pick=lambda pick: turn(rope.Settings, "rope", picked(pick, "position")))
+st.markdown(" ".join(rope.explain(result)))
+
+
+def distances() -> None:
+    """Both orders against the distance."""
+    exhibit(
+        *distance_exhibit(result),
+        key="rope.distances",
+        on_pick=lambda pick: turn(rope.Settings, "rope", picked(pick, "distance")),
+    )
+
+
+take_away(
+    Takeaway(
+        lab="rope",
+        settings=settings,
+        tables={
+            say("rope.table.position"): partial(rope.rows, result),
+            say("rope.table.distance"): partial(rope.distance_rows, result),
+        },
+        programs={say("page.rope"): partial(rope.snippet, settings)},
+    ),
+    {say("rope.distances"): distances},
+)

@@ -1,0 +1,150 @@
+"""An attention block as numbers: inputs, projections and what a checkpoint stores beside them.
+
+* `Block`: the tensors that any pipeline reads;
+* `Recipe`, `draw_block(recipe)`: a small random block, the same for the same recipe on every machine.
+
+A block knows no order and no norm: that is what a `pipeline` is.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from qkdemo.normalisers import NORMS, normalise
+from qkdemo.rotary import THETA, partners
+
+GainsWord: TypeAlias = Literal["unit", "tied", "untied"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """What a checkpoint and an input hold. Projections are stored out × in, as torch does."""
+
+    x: Float[Tensor, "positions d_model"]
+    w_q: Float[Tensor, "q_width d_model"]
+    w_k: Float[Tensor, "kv_width d_model"]
+    w_v: Float[Tensor, "kv_width d_model"]
+    b_q: Float[Tensor, " q_width"] | float = 0.0  # added by the projection
+    b_k: Float[Tensor, " kv_width"] | float = 0.0
+    b_v: Float[Tensor, " kv_width"] | float = 0.0
+    w_o: Float[Tensor, "d_model q_width"] | None = None
+    gain_q: Float[Tensor, "n_heads d_head"]  # the number that is stored, be it γ or γ − 1
+    gain_k: Float[Tensor, "n_kv_heads d_head"]
+    bias_q: Float[Tensor, "n_heads d_head"] | None = None  # added after the gain
+    bias_k: Float[Tensor, "n_kv_heads d_head"] | None = None
+    positions: Float[Tensor, " positions"]
+    theta: float = THETA
+    learned_scale: Float[Tensor, "n_heads"] | float = 10.0
+    softcap: float = 50.0
+    added: Float[Tensor, "n_heads positions positions"] | None = None  # to the logits: a bias of the position
+    visible: Bool[Tensor, "positions positions"] | None = None
+
+    @property
+    def n_heads(self) -> int:
+        """Query heads."""
+        return self.gain_q.shape[0]
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Key and value heads."""
+        return self.gain_k.shape[0]
+
+    @property
+    def d_head(self) -> int:
+        """Entries of one head."""
+        return self.gain_q.shape[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a drawn block depends on. `n_kv_heads` is lowered to the nearest number that divides `n_heads`."""
+
+    d_model: int = 256
+    n_heads: int = 4
+    n_kv_heads: int = 4
+    d_head: int = 64
+    n_keys: int = 32
+    gains: GainsWord = "untied"
+    gain_spread: float = 0.5  # s: gains are uniform in [1 − s, 1 + s]
+    offset_stored: bool = False  # the checkpoint holds γ − 1
+    mean: float = 0.0  # added to every entry of q and k
+    head_spread: float = 1.0  # largest head's size over the smallest's
+    token_spread: float = 1.0  # longest input's length over the shortest's
+    offset: int = 0  # the first position
+    learned_scale: float = 10.0
+    softcap: float = 50.0
+    causal: bool = False
+    seed: int = 0
+
+
+def draw_block(recipe: Recipe) -> Block:
+    """Inputs of unit size, as a block's own norm leaves them, and projections N(0, 1/d_model): q and k are near
+    unit size. float64."""
+    generator = np.random.default_rng(recipe.seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.from_numpy(generator.standard_normal(shape))
+
+    n_kv = dividing(recipe.n_heads, recipe.n_kv_heads)
+    widths = (recipe.n_heads * recipe.d_head, n_kv * recipe.d_head)
+    x = normalise(normal(recipe.n_keys, recipe.d_model), NORMS["rms"])
+    x = x * torch.from_numpy(generator.permuted(_steps(recipe.token_spread, recipe.n_keys)))[:, None]
+    w_q, w_k, w_v = (normal(width, recipe.d_model) / recipe.d_model**0.5 for width in (*widths, widths[1]))
+    w_o = normal(recipe.d_model, widths[0]) / widths[0] ** 0.5
+    gain_q, gain_k, bias_q, bias_k = (
+        torch.from_numpy(generator.uniform(-1, 1, (heads, recipe.d_head)))
+        for heads in (recipe.n_heads, n_kv, recipe.n_heads, n_kv)
+    )
+    size_q, size_k = (
+        torch.from_numpy(_steps(recipe.head_spread, heads).repeat(recipe.d_head)) for heads in (recipe.n_heads, n_kv)
+    )
+    stored = 0.0 if recipe.offset_stored else 1.0
+    seen = torch.ones(recipe.n_keys, recipe.n_keys, dtype=torch.bool).tril() if recipe.causal else None
+    return Block(
+        x=x,
+        w_q=w_q * size_q[:, None],
+        w_k=w_k * size_k[:, None],
+        w_v=w_v,
+        w_o=w_o,
+        b_q=recipe.mean * size_q,
+        b_k=recipe.mean * size_k,
+        gain_q=stored + _spread(recipe, gain_q),
+        gain_k=stored + _spread(recipe, gain_k),
+        bias_q=recipe.gain_spread * bias_q,
+        bias_k=recipe.gain_spread * bias_k,
+        positions=torch.arange(recipe.offset, recipe.offset + recipe.n_keys, dtype=torch.float64),
+        learned_scale=recipe.learned_scale,
+        softcap=recipe.softcap,
+        visible=seen,
+    )
+
+
+def dividing(n_heads: int, n_kv_heads: int) -> int:
+    """The largest number up to `n_kv_heads` that divides `n_heads`.
+
+    >>> dividing(8, 8), dividing(8, 3), dividing(6, 4), dividing(4, 8)
+    (8, 2, 3, 4)
+    """
+    return max(n for n in range(1, min(n_heads, n_kv_heads) + 1) if n_heads % n == 0)
+
+
+def _spread(recipe: Recipe, deviation: Tensor) -> Tensor:
+    """γ − 1 from numbers in [−1, 1]: nothing, the same within each rotary pair, or every channel its own."""
+    if recipe.gains == "unit":
+        return torch.zeros_like(deviation)
+    if recipe.gains == "tied":
+        first, second = partners(recipe.d_head, "half_split")
+        deviation[:, second] = deviation[:, first]
+    return recipe.gain_spread * deviation
+
+
+def _steps(spread: float, count: int) -> NDArray[np.float64]:
+    """`count` sizes around 1, the largest `spread` times the smallest, evenly between on a logarithmic scale."""
+    ends = 0.5 if count > 1 else 0
+    sizes: NDArray[np.float64] = spread ** np.linspace(-ends, ends, count)
+    return sizes

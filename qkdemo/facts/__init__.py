@@ -1,0 +1,1 @@
+"""Verified facts that the app ships, each with its source."""

@@ -1,0 +1,428 @@
+"""Where exactly does a number format lose attention: which stage, which entry, at which weight scale?
+
+Attention is followed from the stored q and k to the weighted values, each stage held in the format that a
+kernel would hold it in, for five formats at once; a normalised twin goes the same way. Raise the weight scale:
+in float16 the raw products are the first to overflow, and the scale that follows comes too late for them. Then
+let the kernel scale earlier, keep its product in float32, or store in bfloat16: what is lost now?
+
+* `Settings`, `PRESETS`: the dials, and named states of them;
+* `run(settings)`: what became of the entries of every stage, and from which weight scale on they are lost;
+* `over_scales(settings)`: the shares that are lost, vanish or merge, over a sweep of the weight scale;
+* `sweep(settings)`: all of that, and the entries of the shown stage, at every position of the weight scale;
+* `ladder(settings, value)`: where one value sits in each of the formats;
+* `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
+"""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from typing import Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qkdemo.bits import Rung, rung
+from qkdemo.draws import Recipe
+from qkdemo.fates import Shares, Tally, first_exceeding, first_losses, shares, tally
+from qkdemo.notation import written
+from qkdemo.numerics import ALL_FORMATS
+from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
+from qkdemo.stage_program import stage_program
+from qkdemo.stages import (
+    IN_NORM,
+    OVER_KEYS,
+    STAGES,
+    STORED,
+    CastWord,
+    Choices,
+    Fp8ScaleWord,
+    Inputs,
+    MaskWord,
+    NormaliserWord,
+    PlacementWord,
+    RoleWord,
+    SideWord,
+    StageWord,
+    StoredWord,
+    drawn,
+    exactly,
+    follow,
+)
+from qkdemo.strings import say
+
+ShownWord: TypeAlias = Literal["plain", "normalised"]
+
+SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for wider heads
+_WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
+_STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of a sweep
+_COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Dials):
+    """The dials of the formats lab; by default weight scale 400 in float16, all of it stored as PyTorch would."""
+
+    scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 400.0
+    storage: Annotated[StoredWord, Choice()] = "float16"
+    stage: Annotated[StageWord, Choice()] = "raw_product"
+    side: Annotated[ShownWord, Choice()] = "plain"
+    variant: Annotated[NormaliserWord, Choice()] = "l2"
+    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", ("l2",)))] = 10.0
+    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", ("rms", "layernorm")))] = 1.0
+    norm_in_format: Annotated[bool, Switch()] = False
+    accumulator: Annotated[RoleWord, Choice(more=True)] = "float32"
+    product_format: Annotated[RoleWord, Choice(more=True)] = "stored"
+    softmax_format: Annotated[RoleWord, Choice(more=True)] = "stored"
+    placement: Annotated[PlacementWord, Choice(more=True)] = "after"
+    max_subtraction: Annotated[bool, Switch(more=True)] = True
+    causal: Annotated[bool, Switch(more=True)] = False
+    mask: Annotated[MaskWord, Choice(more=True, only_for=("causal", (True,)))] = "-inf"
+    fp8_cast: Annotated[CastWord, Choice(more=True)] = "overflow"
+    fp8_scale: Annotated[Fp8ScaleWord, Choice(more=True)] = "one"
+    fp8_cache: Annotated[bool, Switch(more=True)] = False
+    d_head: Annotated[int, Dial(4, 128, log=True, stops=_WIDTHS, more=True)] = 64
+    n_keys: Annotated[int, Dial(2, 32, log=True, stops=_COUNTS, more=True)] = 16
+    query: Annotated[int, Dial(0, 31, more=True)] = 5
+    key: Annotated[int, Dial(0, 31, more=True)] = 9
+    seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+
+PRESETS: Final[dict[str, Settings]] = {
+    "try_400": Settings(),
+    "textbook_fp16": Settings(scale=100),
+    "fused_kernel": Settings(
+        scale=100, product_format="float32", softmax_format="float32", placement="in_accumulator", stage="scaled"
+    ),
+    "bf16_training": Settings(
+        scale=16,
+        storage="bfloat16",
+        softmax_format="float32",
+        variant="rms",
+        causal=True,
+        n_keys=32,
+        stage="scaled",
+    ),
+    "fp8_keys": Settings(
+        scale=200,
+        storage="float8_e4m3fn",
+        variant="rms",
+        product_format="float32",
+        softmax_format="float32",
+        fp8_cast="saturate",
+        fp8_cache=True,
+        stage="k_entering",
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Plain attention or its twin. Arrays are [formats, stages], in the order of `STORED` and `STAGES`."""
+
+    variant: SideWord
+    tally: Tally  # at the current weight scale, one entry long on its last axis
+    first_loss: NDArray[np.float64]  # weight scale; ∞: never, NaN: no such stage
+    first_exceeding: NDArray[np.float64]  # the same for the exact values alone, whatever came before
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The entries of the stage that is looked at closely."""
+
+    stage: StageWord
+    variant: SideWord  # that of the twin for a stage inside the norm, whatever the dial says
+    storage: StoredWord
+    values: NDArray[np.float64]  # [≤32, ≤32], as held
+    exact: NDArray[np.float64]
+    hidden: NDArray[np.bool_]  # behind the causal mask
+    row: int
+    column: int
+
+    @property
+    def value(self) -> float:
+        """The chosen entry, as held."""
+        return float(self.values[self.row, self.column])
+
+    @property
+    def exact_value(self) -> float:
+        """The chosen entry in float64."""
+        return float(self.exact[self.row, self.column])
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Both sides, and the matrix of one stage."""
+
+    settings: Settings
+    plain: Side
+    twin: Side
+    shown: Shown
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Plain, twin."""
+        return self.plain, self.twin
+
+
+def run(settings: Settings) -> Result:
+    """Both sides at the current weight scale, and the weight scales from which on they lose entries."""
+    plain, twin = (
+        _side(recipe_of(settings), settings.causal, choices_of(settings, variant), settings.scale)
+        for variant in _variants(settings)
+    )
+    return Result(settings, plain, twin, _shown(recipe_of(settings), settings))
+
+
+def over_scales(settings: Settings) -> tuple[Shares, Shares]:
+    """Plain attention and its twin over preferred numbers of the weight scale; the current one does not matter."""
+    plain, twin = (
+        _shares(recipe_of(settings), settings.causal, choices_of(settings, variant)) for variant in _variants(settings)
+    )
+    return plain, twin
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Preferred numbers of the weight scale and the current one, ascending, and what is found at each."""
+
+    scales: tuple[float, ...]
+    plain: Tally
+    twin: Tally
+    values: NDArray[np.float64]  # [scales, ≤32, ≤32], entries of the shown stage as held
+    exact: NDArray[np.float64]
+
+
+def sweep(settings: Settings) -> Sweep:
+    """Both sides and the shown stage over the weight scale."""
+    recipe, scales = recipe_of(settings), tuple(sorted({*_STOPS, settings.scale}))
+    plain, twin = (_tallies(recipe, settings, choices_of(settings, variant)) for variant in _variants(settings))
+    choices = choices_of(settings, _shown_variant(settings))
+    return Sweep(
+        scales, plain, twin, *_entries(recipe, settings.causal, choices, settings.storage, settings.stage, scales)
+    )
+
+
+def recipe_of(settings: Settings) -> Recipe:
+    """The draw of these settings."""
+    return Recipe(n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed)
+
+
+def choices_of(settings: Settings, variant: SideWord) -> Choices:
+    """What one side depends on; dials that it does not read leave no trace in it."""
+    given = {field.name: getattr(settings, field.name) for field in fields(Choices) if field.name != "variant"}
+    unused = ["mask"] if not settings.causal else []
+    unused += ["gain"] if variant != "l2" else []
+    unused += ["gamma"] if variant not in ("rms", "layernorm") else []
+    unused += ["norm_in_format"] if variant == "none" else []
+    return Choices(variant=variant, **{name: value for name, value in given.items() if name not in unused})
+
+
+def _variants(settings: Settings) -> tuple[SideWord, SideWord]:
+    return "none", settings.variant
+
+
+@lru_cache(maxsize=256)
+def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:  # noqa: FBT001
+    counted = tally(_inputs(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
+    return Side(choices.variant, counted, *_beginnings(recipe, causal, choices))
+
+
+@lru_cache(maxsize=256)
+def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray[np.float64], ...]:  # noqa: FBT001
+    inputs = _inputs(recipe, causal)
+    return first_losses(inputs, choices), first_exceeding(inputs, choices)
+
+
+@lru_cache(maxsize=256)
+def _shares(recipe: Recipe, causal: bool, choices: Choices) -> Shares:  # noqa: FBT001
+    stops = torch.tensor(preferred_numbers(0.01, 1000, 10), dtype=torch.float64)
+    return shares(_inputs(recipe, causal), stops, choices)
+
+
+def _tallies(recipe: Recipe, settings: Settings, choices: Choices) -> Tally:
+    """The counts at `_STOPS`, with those of the current scale put between them if it is none of them."""
+    counted = _at_stops(recipe, settings.causal, choices)
+    if settings.scale in _STOPS:
+        return counted
+    at = sum(stop < settings.scale for stop in _STOPS)
+    one = _side(recipe, settings.causal, choices, settings.scale).tally
+    both = ((field.name, getattr(counted, field.name), getattr(one, field.name)) for field in fields(Tally))
+    return Tally(**{name: np.insert(many, at, single[..., 0], axis=2) for name, many, single in both})
+
+
+@lru_cache(maxsize=64)
+def _at_stops(recipe: Recipe, causal: bool, choices: Choices) -> Tally:  # noqa: FBT001
+    return tally(_inputs(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
+
+
+@lru_cache(maxsize=64)
+def _entries(
+    recipe: Recipe,
+    causal: bool,  # noqa: FBT001
+    choices: Choices,
+    storage: StoredWord,
+    stage: StageWord,
+    scales: tuple[float, ...],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Entries of one stage as held, and exactly, [scales, ≤32, ≤32]."""
+    inputs, at = _inputs(recipe, causal), torch.tensor(scales, dtype=torch.float64)
+    held = follow(inputs, at.expand(len(STORED), -1), choices)[stage].values[STORED.index(storage)]
+    exact = exactly(inputs, at, choices)[stage]
+    return held[:, :SHOWN, :SHOWN].numpy().copy(), exact[:, :SHOWN, :SHOWN].numpy().copy()
+
+
+@lru_cache(maxsize=64)
+def _inputs(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
+    return drawn(recipe, causal=causal)
+
+
+def _shown_variant(settings: Settings) -> SideWord:
+    """That of the twin for a stage inside the norm, whatever the dial says."""
+    return settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
+
+
+def _shown(recipe: Recipe, settings: Settings) -> Shown:
+    variant, inputs = _shown_variant(settings), _inputs(recipe, settings.causal)
+    choices = choices_of(settings, variant)
+    values, exact = _entries(recipe, settings.causal, choices, settings.storage, settings.stage, (settings.scale,))
+    hidden = np.zeros(values.shape[1:], dtype=bool)
+    if inputs.visible is not None and settings.stage in OVER_KEYS:
+        hidden = ~inputs.visible.numpy()
+    return Shown(
+        stage=settings.stage,
+        variant=variant,
+        storage=settings.storage,
+        values=values[0],
+        exact=exact[0],
+        hidden=hidden,
+        row=min(settings.query, values.shape[1] - 1),
+        column=min(settings.key, values.shape[2] - 1),
+    )
+
+
+def ladder(settings: Settings, value: float) -> list[Rung]:
+    """Where `value` sits in each of the formats, under the cast rule of the state."""
+    return [rung(value, ALL_FORMATS[word], saturate=settings.fp8_cast == "saturate") for word in STORED]
+
+
+def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
+    """What the command line prints: counts of every stage at this weight scale, then the first failures."""
+    result = run(settings)
+    return {"rows": rows(result), "first_failure": first_failures(result)}
+
+
+def rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table: one row per format, variant and stage. No error is known (None) where no entry is left."""
+    return [
+        {"format": word, "variant": side.variant, "stage": stage, **_counts(side.tally, f, s)}
+        for f, word in enumerate(STORED)
+        for side in result.sides
+        for s, stage in enumerate(STAGES)
+        if side.tally.n[f, s, 0]
+    ]
+
+
+def _counts(counted: Tally, f: int, s: int) -> dict[str, Value | None]:
+    found = {field.name: getattr(counted, field.name)[f, s, 0].item() for field in fields(counted)}
+    return found | {"max_rel_error": None if math.isnan(found["max_rel_error"]) else found["max_rel_error"]}
+
+
+def first_failures(result: Result) -> list[dict[str, Value | None]]:
+    """The weight scale from which on each stage loses entries, and from which its exact values would be too large."""
+    return [
+        {
+            "format": word,
+            "variant": side.variant,
+            "stage": stage,
+            "scale": _finite(side.first_loss[f, s]),
+            "exact_scale": _finite(side.first_exceeding[f, s]),
+        }
+        for f, word in enumerate(STORED)
+        for side in result.sides
+        for s, stage in enumerate(STAGES)
+        if not math.isnan(side.first_loss[f, s])
+    ]
+
+
+def share_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table of the shown stage over the weight scale: one row per scale, variant and format."""
+    s = STAGES.index(settings.stage)
+    shares = ("lost", "vanished", "merged")
+    return [
+        {
+            "scale": float(scale),
+            "variant": variant,
+            "stage": settings.stage,
+            "format": word,
+            **{name: float(getattr(of_side, name)[f, s, at]) for name in shares},
+        }
+        for variant, of_side in zip(_variants(settings), over_scales(settings), strict=True)
+        for at, scale in enumerate(of_side.scales)
+        for f, word in enumerate(STORED)
+    ]
+
+
+def ladder_rows(result: Result) -> list[dict[str, Value]]:
+    """The table of the shown entry's exact value: one row per format."""
+    return [asdict(each) for each in ladder(result.settings, result.shown.exact_value)]
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+def explain(result: Result) -> list[str]:
+    """What the current scale shows: the chosen format, the other ones, then when it begins and by which rule."""
+    settings = result.settings
+    chosen = STORED.index(settings.storage)
+    sentences = [_fate(side, chosen, settings.scale) for side in result.sides]
+    sentences += [_fate(result.plain, at, settings.scale) for at in range(len(STORED)) if at != chosen]
+    sentences += [_beginning(side, chosen) for side in result.sides]
+    if ALL_FORMATS[settings.storage].is_narrow:
+        sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
+    return sentences
+
+
+def _fate(side: Side, f: int, scale: float) -> str:
+    """What happens to one side in one format: the first stage that loses entries, or what vanishes or merges."""
+    counted = side.tally
+    values = {"side": say(f"variant.{side.variant}.name"), "format": STORED[f], "scale": written(scale)}
+    weight, logit = STAGES.index("weight"), STAGES.index("scaled")
+    values |= {"weights": counted.n[f, weight, 0], "logits": counted.n[f, logit, 0]}
+    values |= {"vanished": counted.n_zero[f, weight, 0], "merged": counted.n_merged[f, logit, 0]}
+    lost = np.maximum(counted.n_overflow, counted.n_inf + counted.n_nan)[f, :, 0]
+    if lost.any():
+        first = int(np.flatnonzero(lost)[0])
+        values |= {"stage": stage_name(STAGES[first]), "lost": lost[first], "of": counted.n[f, first, 0]}
+        undefined = counted.n_nan[f, STAGES.index("sum"), 0]
+        values |= {"undefined": undefined, "rows": counted.n[f, STAGES.index("sum"), 0]}
+        key = "undefined" if undefined else "lost"
+    else:
+        key = "vanished" if values["vanished"] else "merged" if values["merged"] else "safe"
+    return say(f"formats.{key}", **values)
+
+
+def _beginning(side: Side, f: int) -> str:
+    """From which weight scales on stages lose entries: each of the scales with the first stage that it fells."""
+    found: dict[str, str] = {}
+    for s, stage in enumerate(STAGES):
+        if math.isfinite(side.first_loss[f, s]):
+            found.setdefault(written(side.first_loss[f, s]), stage_name(stage))
+    listed = [say("formats.begin", stage=name, scale=scale) for scale, name in found.items()]
+    side_name = say(f"variant.{side.variant}.name")
+    if not listed:
+        return say("formats.never", side=side_name, format=STORED[f])
+    return say("formats.beginning", side=side_name, format=STORED[f], listed="; ".join(listed))
+
+
+def stage_name(stage: StageWord) -> str:
+    """What the page calls a stage."""
+    return say(f"stage.{stage}.name")
+
+
+def snippet(settings: Settings, variant: SideWord | None = None) -> str:
+    """A standalone PyTorch program for the chosen format, the shown side unless `variant` says otherwise."""
+    side = variant or (settings.variant if settings.side == "normalised" else "none")
+    choices, recipe = choices_of(settings, side), recipe_of(settings)
+    return stage_program(choices, recipe, settings.storage, settings.scale, causal=settings.causal)

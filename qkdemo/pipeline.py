@@ -1,0 +1,246 @@
+"""The contract of a checkpoint as data: which choice it makes at each stage from q and k to attention.
+
+* `Pipeline`: one word per choice; `CHOICES` lists the words that each field knows;
+* `trace(pipeline, block)`: every stage of the block as that pipeline computes it.
+
+Each choice is one function in a table from word to function: PLACES, GAINS, READINGS, CASTS, ORDERS, …
+Two pipelines over one block differ in nothing but their words.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias, get_args, get_type_hints
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from qkdemo.blocks import Block
+from qkdemo.normalisers import NORMS, NormWord, RuleWord, centre, divisor, normalise
+from qkdemo.numerics import Rounding, exact
+from qkdemo.rotary import LayoutWord, reordering, rotate
+
+PlaceWord: TypeAlias = Literal["per_head", "full_width", "input", "in_product", "weights"]
+OnWord: TypeAlias = Literal["qk", "q", "k", "qkv"]
+GainWord: TypeAlias = Literal["none", "scalar", "channel", "head_channel"]
+StoredWord: TypeAlias = Literal["gamma", "one_plus"]
+KeyGainWord: TypeAlias = Literal["own", "of_q"]
+CastWord: TypeAlias = Literal["gain_first", "cast_first"]
+BiasWord: TypeAlias = Literal["none", "channel"]
+OrderWord: TypeAlias = Literal["none", "norm_rotary", "rotary_norm"]
+ConversionWord: TypeAlias = Literal["none", "weights", "weights_and_gain"]
+ScaleWord: TypeAlias = Literal["inverse_root", "one", "root", "inverse", "learned"]
+CapWord: TypeAlias = Literal["none", "softcap"]
+GroupingWord: TypeAlias = Literal["repeat", "tile"]
+_Norm: TypeAlias = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """One word per choice; by default what Qwen 3 does."""
+
+    place: PlaceWord = "per_head"
+    norm: NormWord = "rms"
+    on: OnWord = "qk"
+    gain: GainWord = "channel"
+    stored: StoredWord = "gamma"
+    key_gain: KeyGainWord = "own"
+    cast: CastWord = "cast_first"
+    bias: BiasWord = "none"
+    order: OrderWord = "norm_rotary"
+    layout: LayoutWord = "half_split"
+    conversion: ConversionWord = "none"
+    scale: ScaleWord = "inverse_root"
+    cap: CapWord = "none"
+    grouping: GroupingWord = "repeat"
+    rule: RuleWord | None = None  # where epsilon stands; None: where the norm usually has it
+    epsilon: float | None = None
+
+    def but(self, **changes: Any) -> "Pipeline":
+        """The same pipeline with some words changed."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def normaliser(self) -> _Norm:
+        """The norm alone, on the last axis."""
+        return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon)
+
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    name: get_args(hint) for name, hint in get_type_hints(Pipeline).items() if name not in ("rule", "epsilon")
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One pass through a block."""
+
+    q_projected: Float[Tensor, "n_heads positions d_head"]  # as the projection leaves them
+    k_projected: Float[Tensor, "n_kv_heads positions d_head"]
+    q: Float[Tensor, "n_heads positions d_head"]  # as they enter the product
+    k: Float[Tensor, "n_heads positions d_head"]  # one for every query head
+    raw: Float[Tensor, "n_heads positions positions"]  # q·k
+    logits: Float[Tensor, "n_heads positions positions"]  # scaled and, if the pipeline does, capped
+    weights: Float[Tensor, "n_heads positions positions"]
+    output: Float[Tensor, "positions d_model"]  # through w_o if the block has one
+
+
+def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace:
+    """The block as `pipeline` computes it; `store` rounds what is written to memory, in a dtype wide enough."""
+    place, norm = PLACES[pipeline.place], pipeline.normaliser
+    x = place.on_input(block.x, norm) if "q" in pipeline.on or "k" in pipeline.on else block.x
+    sides = {"q": (x if "q" in pipeline.on else block.x), "k": (x if "k" in pipeline.on else block.x)}
+    q0 = _heads(store(sides["q"] @ block.w_q.mT + block.b_q), block.d_head)
+    k0 = _heads(store(sides["k"] @ block.w_k.mT + block.b_k), block.d_head)
+    v = _heads(store(block.x @ block.w_v.mT + block.b_v), block.d_head)
+    if pipeline.on == "qkv":
+        v = store(norm(v))
+
+    times = block.n_heads // block.n_kv_heads
+    q, q_size = _side("q", q0, pipeline, block, store)
+    k, k_size = _side("k", k0, pipeline, block, store)
+    k, k_size, v = (GROUPINGS[pipeline.grouping](x, times) for x in (k, k_size, v))
+    raw = store(store(q @ k.mT) / (q_size * k_size.mT))
+    logits = store(raw * SCALES[pipeline.scale](block))
+    logits = store(CAPS[pipeline.cap](logits, block.softcap))
+    masked = logits if block.added is None else logits + block.added
+    if block.visible is not None:
+        masked = masked.masked_fill(~block.visible, -torch.inf)
+    weights = place.on_weights(torch.softmax(masked, -1), norm)
+    output = _merged(weights @ v)
+    return Trace(
+        q_projected=q0,
+        k_projected=k0,
+        q=q,
+        k=k,
+        raw=raw,
+        logits=logits,
+        weights=weights,
+        output=output if block.w_o is None else output.to(block.w_o) @ block.w_o.mT,
+    )
+
+
+def _side(
+    side: Literal["q", "k"], x: Tensor, pipeline: Pipeline, block: Block, store: Rounding
+) -> tuple[Tensor, Tensor]:
+    """q or k from projection to product, and what the product must still be divided by for it."""
+    size = torch.ones_like(x[..., :1])
+    turn = partial(rotate, positions=block.positions, layout=pipeline.layout, theta=block.theta)
+    moved, moved_gain = CONVERSIONS[pipeline.conversion]
+    order = reordering(block.d_head, pipeline.layout)
+    x = x[..., order] if moved else x
+    if side not in pipeline.on:
+        return (store(turn(x)) if pipeline.order != "none" else x), size
+
+    def apply(x: Tensor) -> Tensor:
+        nonlocal size
+        gain, bias = _affine(side, pipeline, block)
+        if moved_gain:
+            gain, bias = gain[..., order] if gain.shape[-1] > 1 else gain, bias[..., order]
+        if PLACES[pipeline.place].in_product:
+            size = divisor(x, NORMS[pipeline.norm], pipeline.rule, pipeline.epsilon)
+            return store(centre(x, NORMS[pipeline.norm]) * gain + bias * size)
+        return CASTS[pipeline.cast](PLACES[pipeline.place].on_heads(x, pipeline.normaliser), gain, bias, store)
+
+    def turned(x: Tensor) -> Tensor:
+        return store(turn(x))
+
+    return ORDERS[pipeline.order](x, apply, turned), size
+
+
+def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
+    """Gain and bias of one side, [heads, 1, d_head] or what broadcasts to it."""
+    n_heads = block.n_heads if side == "q" else block.n_kv_heads
+    own = side == "q" or pipeline.key_gain == "own"
+    stored = block.gain_k if side == "k" and own else block.gain_q[:n_heads]
+    gain = GAINS[pipeline.gain](READINGS[pipeline.stored](stored))[:, None, :]
+    bias = block.bias_q if side == "q" else block.bias_k
+    if pipeline.bias == "none" or bias is None:
+        return gain, torch.zeros_like(stored)[:, None, :]
+    return gain, (bias if pipeline.gain == "head_channel" else bias[:1])[:, None, :]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a norm acts: each function receives a tensor and the norm, and by default leaves the tensor alone."""
+
+    on_input: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    on_heads: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    on_weights: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    in_product: bool = False  # q·k is divided by the two sizes instead of q and k
+
+
+def _apply(x: Tensor, norm: _Norm) -> Tensor:
+    return norm(x)
+
+
+def _over_all_heads(x: Tensor, norm: _Norm) -> Tensor:
+    return _heads(norm(_merged(x)), x.shape[-1])
+
+
+def _heads(x: Tensor, d_head: int) -> Tensor:
+    """[positions, heads · d_head] → [heads, positions, d_head]."""
+    return x.reshape(*x.shape[:-1], -1, d_head).movedim(-2, -3)
+
+
+def _merged(x: Tensor) -> Tensor:
+    """[heads, positions, d_head] → [positions, heads · d_head]."""
+    return x.movedim(-3, -2).flatten(-2)
+
+
+PLACES: Final[dict[PlaceWord, Place]] = {
+    "per_head": Place(on_heads=_apply),
+    "full_width": Place(on_heads=_over_all_heads),
+    "input": Place(on_input=_apply),
+    "in_product": Place(in_product=True),
+    "weights": Place(on_weights=_apply),
+}
+# What a gain does not tell apart, it reads from the first entry.
+GAINS: Final[dict[GainWord, Callable[[Tensor], Tensor]]] = {
+    "none": lambda gain: torch.ones_like(gain[:1, :1]),
+    "scalar": lambda gain: gain[:1, :1],
+    "channel": lambda gain: gain[:1],
+    "head_channel": lambda gain: gain,
+}
+READINGS: Final[dict[StoredWord, Callable[[Tensor], Tensor]]] = {
+    "gamma": lambda stored: stored,
+    "one_plus": lambda stored: 1 + stored,
+}
+CASTS: Final[dict[CastWord, Callable[[Tensor, Tensor, Tensor, Rounding], Tensor]]] = {
+    "gain_first": lambda x, gain, bias, store: store(x * gain + bias),
+    "cast_first": lambda x, gain, bias, store: store(store(store(x) * store(gain)) + bias),
+}
+ORDERS: Final[dict[OrderWord, Callable[[Tensor, _Norm, _Norm], Tensor]]] = {
+    "none": lambda x, norm, turn: norm(x),
+    "norm_rotary": lambda x, norm, turn: turn(norm(x)),
+    "rotary_norm": lambda x, norm, turn: norm(turn(x)),
+}
+# Whether the rows of W_q and W_k, and whether the gain, were carried over from the other rotary layout.
+CONVERSIONS: Final[dict[ConversionWord, tuple[bool, bool]]] = {
+    "none": (False, False),
+    "weights": (True, False),
+    "weights_and_gain": (True, True),
+}
+SCALES: Final[dict[ScaleWord, Callable[[Block], Tensor | float]]] = {
+    "inverse_root": lambda block: 1 / math.sqrt(block.d_head),
+    "one": lambda block: 1.0,
+    "root": lambda block: math.sqrt(block.d_head),
+    "inverse": lambda block: 1 / block.d_head,
+    "learned": lambda block: _per_head(block.learned_scale),
+}
+CAPS: Final[dict[CapWord, Callable[[Tensor, float], Tensor]]] = {
+    "none": lambda logits, cap: logits,
+    "softcap": lambda logits, cap: cap * torch.tanh(logits / cap),
+}
+# Query head h reads key head h // times, or (wrongly) h mod n_kv_heads.
+GROUPINGS: Final[dict[GroupingWord, Callable[[Tensor, int], Tensor]]] = {
+    "repeat": lambda x, times: x.repeat_interleave(times, 0),
+    "tile": lambda x, times: x.repeat(times, 1, 1),
+}
+
+
+def _per_head(scale: Tensor | float) -> Tensor | float:
+    return scale[:, None, None] if isinstance(scale, Tensor) else scale

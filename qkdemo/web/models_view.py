@@ -1,0 +1,99 @@
+"""How the table of models is drawn: in words, with links, searched, and two rows beside each other.
+
+* `search_box()`: what is searched for; the link keeps it;
+* `show_rows(result)`, `show_families(result)`: the tables;
+* `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
+"""
+
+from typing import Any, Final
+
+import streamlit as st
+
+from qkdemo.facts.models import MODELS
+from qkdemo.labs.models import SHOWN, Result, beside, family_rows, rows
+from qkdemo.notation import written
+from qkdemo.strings import has, say
+from qkdemo.web.link import seek, sought
+from qkdemo.web.pages import PAGES
+
+_SEARCH: Final = "models:find"
+_FIRST: Final = ("qwen3-dense-transformers", "olmo-2-transformers")  # beside each other at first
+_HEIGHT: Final = 480
+_WIDE: Final = ("note",)
+_EARLY: Final = ("model", "link", "verified")
+
+
+def search_box() -> str:
+    """Draw the box and return what it holds, which is what the link says."""
+    st.session_state[_SEARCH] = sought()
+    text: str = st.text_input(
+        say("models.find"), key=_SEARCH, on_change=lambda: seek(st.session_state[_SEARCH]), icon=":material/search:"
+    )
+    return text
+
+
+def show_rows(result: Result) -> None:
+    """One row per implementation, every choice in words; a click on a head sorts."""
+    if not result.models:
+        return
+    order = sorted(rows(result)[0], key=lambda name: _EARLY.index(name) if name in _EARLY else len(_EARLY))
+    table = [{say(f"column.{name}"): _in_words(name, row[name]) for name in order} for row in rows(result)]
+    config: dict[str, Any] = {say("column.link"): st.column_config.LinkColumn(display_text=r"blob/[^/]+/(?:.*/)?(.*)#")}
+    config[say("column.model")] = st.column_config.TextColumn(pinned=True)
+    config |= {say(f"column.{name}"): st.column_config.TextColumn(width="large") for name in _WIDE}
+    st.dataframe(table, hide_index=True, height=_HEIGHT, key="models:rows", column_config=config)
+
+
+def show_families(result: Result) -> None:
+    """One row per family."""
+    names = {"models": say("models.models"), "names": say("models.names")}
+    table = [
+        {
+            names.get(name) or say(f"column.{name}"): ", ".join(
+                _in_words(name, word) for word in str(value).split(", ")
+            )
+            if name in SHOWN
+            else value
+            for name, value in row.items()
+        }
+        for row in family_rows(result)
+    ]
+    st.dataframe(table, hide_index=True, key="models:families")
+
+
+def show_pair(result: Result) -> None:
+    """Two models whose every choice is known, and what sets them apart."""
+    known = {model.id: model for model in MODELS if model.pipeline is not None}
+    passing = [model.id for model in result.models if model.id in known]
+    first = [*(name for name in _FIRST if name in passing or not passing), *passing, *_FIRST]
+    chosen = []
+    for side, column in zip(("left", "right"), st.columns(2), strict=True):
+        default = next(name for name in first if name not in chosen)
+        place = column.selectbox(
+            say(f"models.{side}"),
+            list(known),
+            index=list(known).index(default),
+            format_func=lambda name: known[name].model,
+            key=f"models:{side}",
+        )
+        chosen.append(place)
+    left, right = (known[name] for name in chosen)
+    st.markdown(" ".join(beside(left, right)))
+    if "placement" in PAGES:
+        page = PAGES["placement"]
+        words = left.choices("left") | right.choices("right")
+        st.page_link(page.script, label=say("models.open"), icon=page.icon, query_params=words)
+
+
+def _in_words(column: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return say(f"choice.on_by_default.{'yes' if value else 'no'}")
+    if isinstance(value, float):
+        return written(value)
+    keys = (f"choice.{column}.{value}", f"choice.{_DIALS.get(column, column)}.{value}")
+    return next((say(key) for key in keys if has(key)), str(value))
+
+
+_DIALS: Final = {"cache": "cached", "scale": "scaled", "gain": "gain_kind"}

@@ -1,0 +1,139 @@
+"""The table of models: complete, spelt in known words, and found by what it says."""
+
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from qkdemo.__main__ import main
+from qkdemo.facts.models import COMPARED, MODELS, VERIFIED, alike, closest, differing, filtered, same_function, search
+from qkdemo.labs import models
+from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
+from qkdemo.pipeline import CHOICES, Pipeline
+from qkdemo.settings import declarations
+from qkdemo.strings import has
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"
+
+
+def of(id: str):  # type: ignore[no-untyped-def]
+    return next(model for model in MODELS if model.id == id)
+
+
+def test_a_hundred_implementations_are_there_each_once() -> None:
+    assert len(MODELS) >= 100
+    assert len({model.id for model in MODELS}) == len(MODELS)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.id)
+def test_every_row_has_a_source_and_speaks_in_known_words(model) -> None:  # type: ignore[no-untyped-def]
+    assert re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/blob/[\w.]+/[\w./-]+#L\d+", model.link)
+    assert model.symbol
+    assert model.verified in VERIFIED
+    for dial in declarations(Settings):
+        if dial.name in models._COLUMNS:
+            assert getattr(model, models._COLUMNS[dial.name]) in dial.words, dial.name
+    for column in ("norm", "place", "gain", "stored", "order", "scale", "kind", "verified", "family"):
+        assert has(f"choice.{column}.{getattr(model, column)}"), column
+
+
+def test_only_rows_with_a_test_in_this_project_are_called_conformance_tested() -> None:
+    tested = set(re.findall(r'of\("([\w-]+)"\)', CONFORMANCE.read_text(encoding="utf-8")))
+    assert {model.id for model in filtered(verified="conformance")} == tested
+
+
+def test_errors_that_are_often_told_are_not_repeated() -> None:
+    gemma, qwen, cohere = (of(f"{name}-transformers") for name in ("gemma-2", "qwen2-qwen2-5", "cohere-command-r-aya"))
+    assert (gemma.norm, gemma.softcap, gemma.output_softcap) == ("none", 50, 30)
+    assert qwen.norm == "none"
+    assert (cohere.norm, cohere.default_on) == ("layernorm", False)
+    assert of("olmo-2-transformers").place == "full_width"
+    assert (of("llama-4-text-transformers").norm, of("llama-4-text-transformers").gain) == ("rms", "none")
+    assert of("deepseek-v3-mla-transformers").place == "latent"
+    assert of("grok-1-grok-1").softcap == 30
+    assert len(corrections()) == 6
+
+
+def test_search_finds_words_in_any_column_and_all_of_them() -> None:
+    assert {model.family for model in search("olmo")} >= {"olmo"}
+    assert [model.id for model in search("GROK ATTN")] == []
+    assert [model.id for model in search("GROK attention")] == ["grok-1-grok-1"]
+    assert search("no such model anywhere") == []
+    assert len(search("")) == len(MODELS)
+
+
+def test_a_model_does_exactly_what_its_own_row_says() -> None:
+    for model in MODELS:
+        if model.pipeline is not None:
+            assert model in alike(model.pipeline)
+            assert differing(model.pipeline, closest(model.pipeline)[0].pipeline) == []
+
+
+def test_qwen_3_is_not_alone_and_olmo_2_differs_from_it_in_width_and_gain() -> None:
+    qwen, olmo = of("qwen3-dense-transformers").pipeline, of("olmo-2-transformers").pipeline
+    assert qwen == Pipeline()
+    assert {"Qwen3-MoE", "LFM2", "FLUX.1"} <= {model.model for model in alike(qwen)}
+    assert differing(qwen, olmo) == ["place", "gain"]
+
+
+def test_without_a_gain_the_order_is_no_difference_and_with_one_it_is() -> None:
+    llama = of("llama-4-text-transformers").pipeline
+    assert of("megatron-core-qk-l2-norm-megatron-lm") in alike(llama)
+    assert differing(Pipeline(), Pipeline(order="rotary_norm")) == ["order"]
+    assert differing(
+        Pipeline(norm="layernorm", gain="none"), Pipeline(norm="layernorm", gain="none").but(order="rotary_norm")
+    ) == ["order"]
+
+
+def test_a_pipeline_that_nobody_has_gets_its_nearest_model_and_the_difference() -> None:
+    model, names = closest(Pipeline(place="full_width", norm="layernorm", gain="none"))
+    assert (model.model, names) == ("ESM-C", ["gain"])
+
+
+def test_a_row_opens_one_side_of_the_placement_lab() -> None:
+    choices = of("olmo-2-transformers").choices("right")
+    assert choices["right_place"] == "full_width"
+    assert set(choices) == {f"right_{name}" for name in CHOICES}
+    assert of("gpt-neox-gpt-neox").choices("left") == {}
+
+
+def test_same_function_keeps_what_is_compared_within_known_words() -> None:
+    for model in MODELS:
+        if model.pipeline is not None:
+            assert all(getattr(same_function(model.pipeline), name) in CHOICES[name] for name in COMPARED)
+
+
+def test_families_of_the_filter_are_those_of_the_table() -> None:
+    assert set(get_args(models.FamilyWord)) - {"any"} == {model.family for model in MODELS}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_finds_rows_and_describes_them(name: str) -> None:
+    result = run(PRESETS[name])
+    assert result.models
+    assert all(sentence and "{" not in sentence for sentence in explain(result))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_snippet_counts_the_same_rows(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    exec(models.snippet(PRESETS[name]), {})
+    assert json.loads(capsys.readouterr().out)["found"] == len(run(PRESETS[name]).models)
+
+
+def test_filters_narrow_and_may_leave_nothing() -> None:
+    assert run(Settings(norm="l2", place="latent")).models == ()
+    assert explain(run(Settings(norm="l2", place="latent"))) == ["Of 102 implementations not one passes."]
+    capped = run(Settings(capped="yes")).models
+    assert {model.softcap for model in capped} == {30, 50}
+    assert len(capped) + len(run(Settings(capped="no")).models) == len(MODELS)
+
+
+def test_the_command_prints_the_rows_that_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--family", "swin", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["norm"] for row in rows] == ["l2", "l2", "l2"]

@@ -1,0 +1,436 @@
+"""The formats lab: which stage loses what, in the numbers that are claimed of it, and by an independent program."""
+
+import contextlib
+import io
+import json
+import math
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from qkdemo.attention import Parameters
+from qkdemo.draws import Recipe
+from qkdemo.fates import first_exceeding, first_losses, tally
+from qkdemo.format_claims import claims
+from qkdemo.labs.formats import (
+    PRESETS,
+    Settings,
+    choices_of,
+    explain,
+    first_failures,
+    ladder,
+    over_scales,
+    recipe_of,
+    report,
+    rows,
+    run,
+    snippet,
+)
+from qkdemo.numerics import ALL_FORMATS, FormatWord
+from qkdemo.sides import State, sweep
+from qkdemo.stages import (
+    IN_NORM,
+    OVER_KEYS,
+    STAGES,
+    STORED,
+    Choices,
+    Held,
+    NormaliserWord,
+    PlacementWord,
+    SideWord,
+    StageWord,
+    StoredWord,
+    drawn,
+    exactly,
+    follow,
+)
+from tests.strategies import settings_of
+
+NORMALISERS: list[NormaliserWord] = ["l2", "rms", "layernorm"]
+FLOATS: list[Literal["float32", "bfloat16", "float16"]] = ["float32", "bfloat16", "float16"]
+SMALL = {"n_keys": 6, "d_head": 8}
+
+
+def row(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+    (found,) = [
+        each
+        for each in rows(run(state))
+        if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
+    ]
+    return found
+
+
+def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+    (found,) = [
+        each
+        for each in first_failures(run(state))
+        if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
+    ]
+    return found
+
+
+def at(scale: float) -> torch.Tensor:
+    return torch.full((len(STORED), 1), scale, dtype=torch.float64)
+
+
+def held_by(stages: dict[StageWord, Held], stage: StageWord, format: StoredWord) -> list[list[float]]:
+    values: list[list[float]] = stages[stage].values[STORED.index(format), 0].tolist()
+    return values
+
+
+# --- weight scale 400, the default draw ---------------------------------------------------------------------------
+
+
+def test_the_largest_raw_product_at_scale_400_is_3_385_million() -> None:
+    stages = exactly(drawn(Recipe()), torch.tensor([400.0], dtype=torch.float64), Choices())
+    assert f"{stages['raw_product'].abs().max():.4g}" == "3.385e+06"
+    assert f"{stages['scaled'].abs().max():.0f}" == "423078"
+
+
+def test_float16_loses_242_of_256_raw_products_and_scaling_brings_none_back() -> None:
+    raw, scaled = (row(Settings(), "float16", "none", stage) for stage in ("raw_product", "scaled"))
+    assert (raw["n"], raw["n_inf"], raw["n_overflow"], raw["n_exceeding"]) == (256, 242, 242, 242)
+    assert (scaled["n_inf"], scaled["n_exceeding"]) == (242, 169)  # 169 of the exact ones would be lost anyway
+
+
+@pytest.mark.parametrize(
+    ("placement", "lost"), [("after", 242), ("in_accumulator", 169), ("on_q", 169), ("split", 170)]
+)
+def test_how_many_scaled_logits_float16_loses_depends_on_where_the_scale_stands(
+    placement: PlacementWord, lost: int
+) -> None:
+    assert row(Settings(placement=placement), "float16", "none", "scaled")["n_inf"] == lost
+
+
+def test_the_stored_q_and_k_themselves_are_finite_in_float16() -> None:
+    for stage in ("q_stored", "k_stored"):
+        found = row(Settings(), "float16", "none", stage)
+        assert (found["n_inf"], found["n_nan"], found["n_overflow"]) == (0, 0, 0)
+
+
+def test_after_the_row_maximum_is_subtracted_all_16_float16_rows_are_undefined() -> None:
+    assert row(Settings(), "float16", "none", "sum")["n_nan"] == 16
+    assert row(Settings(), "float16", "none", "weight")["n_nan"] == 256
+    below = row(Settings(), "float16", "none", "max_subtracted")
+    assert below["n_nan"] + below["n_inf"] == 256  # ∞ − ∞, and all others −∞ below it
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16"])
+def test_float32_and_bfloat16_lose_nothing_at_400(format: StoredWord) -> None:
+    for found in rows(run(Settings())):
+        if found["format"] == format:
+            assert (found["n_inf"], found["n_nan"], found["n_overflow"]) == (0, 0, 0), found["stage"]
+
+
+def test_in_float32_every_row_is_exactly_one_hot_at_400_so_the_format_does_not_save_the_attention() -> None:
+    found = row(Settings(), "float32", "none", "weight")
+    assert (found["n_zero"], found["n"], found["max_rel_error"]) == (240, 256, 0)
+    weights = follow(drawn(Recipe()), at(400), Choices())["weight"].values[STORED.index("float32"), 0]
+    assert (weights.sort(-1).values[:, -2:] == torch.tensor([0.0, 1.0])).all()
+
+
+@pytest.mark.parametrize("variant", ["l2", "rms"])
+def test_normalised_in_float32_nothing_is_lost_up_to_16802_where_q_itself_leaves_float16(
+    variant: NormaliserWord,
+) -> None:
+    state = Settings(variant=variant)
+    for stage in STAGES:
+        if not stage.startswith("k_") and not stage.endswith("root"):
+            assert f"{beginning(state, 'float16', variant, stage)['scale']:.0f}" == "16802", stage
+    inputs, choices = drawn(Recipe()), choices_of(state, variant)
+    assert not any(held.lost[STORED.index("float16")].any() for held in follow(inputs, at(16802), choices).values())
+
+
+# --- from which weight scale on -----------------------------------------------------------------------------------
+
+
+def test_the_first_failures_of_float16() -> None:
+    plain = {stage: beginning(Settings(), "float16", "none", stage) for stage in ("q_stored", "raw_product", "scaled")}
+    assert f"{plain['raw_product']['scale']:.2f} {plain['raw_product']['exact_scale']:.2f}" == "55.65 55.65"
+    assert f"{plain['scaled']['scale']:.2f} {plain['scaled']['exact_scale']:.2f}" == "55.65 157.41"
+    assert f"{plain['q_stored']['scale']:.0f} {plain['q_stored']['exact_scale']:.0f}" == "16802 16802"
+    inside = Settings(norm_in_format=True)
+    assert f"{beginning(inside, 'float16', 'l2', 'q_sum_of_squares')['scale']:.2f}" == "27.96"
+
+
+def test_a_kernel_that_scales_before_it_stores_loses_its_first_logit_at_157() -> None:
+    """157.41 with q and k in float32; rounding them to float16 first moves it in the fifth digit."""
+    fused = Settings(placement="in_accumulator", product_format="float16")
+    assert f"{beginning(fused, 'float32', 'none', 'scaled')['scale']:.2f}" == "157.41"
+    assert beginning(fused, "float16", "none", "scaled")["scale"] == pytest.approx(157.41, rel=1e-4)
+    assert beginning(fused, "float16", "none", "raw_product")["scale"] > 16000
+
+
+@settings(max_examples=15)
+@given(settings_of(Settings, at_most=SMALL))
+def test_a_stage_loses_an_entry_at_its_first_loss_and_none_just_below(state: Settings) -> None:
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state, state.variant)
+    found = first_losses(inputs, choices)
+    scales = np.unique(found[np.isfinite(found) & (found > 0.01)])
+    at_and_below = np.concatenate([scales, scales * (1 - 2e-6)])
+    counted = tally(inputs, torch.from_numpy(at_and_below), choices)
+    lost = (counted.n_inf + counted.n_nan > 0) | (counted.n_overflow > 0)
+    for place, scale in enumerate(scales):
+        for f, s in np.argwhere(found == scale):
+            assert lost[f, s, [place, place + len(scales)]].tolist() == [True, False], (STORED[f], STAGES[s])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_exact_values_exceed_a_format_from_the_scale_that_is_said(causal: bool) -> None:
+    inputs = drawn(Recipe(n_keys=6, d_head=8), causal=causal)
+    for variant in ("none", "rms"):
+        choices = Choices(variant=variant)  # type: ignore[arg-type]
+        found = first_exceeding(inputs, choices)
+        for f, s in np.argwhere(np.isfinite(found)):
+            scales = torch.tensor([found[f, s] * (1 - 1e-9), found[f, s] * (1 + 1e-9)], dtype=torch.float64)
+            assert (tally(inputs, scales, choices).n_exceeding[f, s] > 0).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
+def test_the_drift_lab_counts_the_same_losses_with_torchs_own_casts(format: FormatWord) -> None:
+    scales = (1.0, 50.0, 60.0, 120.0, 400.0)
+    state = State(
+        variant="none",
+        parameters=Parameters(),
+        recipe=Recipe(),
+        format=format,
+        norm_in_format=False,
+        causal=False,
+        shown=(0, 0, 0),
+        device="cpu",
+    )
+    side = sweep(state, scales)
+    counted = tally(drawn(Recipe()), torch.tensor(scales, dtype=torch.float64), Choices())
+    f = STORED.index(format)  # type: ignore[arg-type]
+    for stage, lost in (("raw_product", side.raw_lost), ("scaled", side.logit_lost)):
+        np.testing.assert_array_equal(counted.n_inf[f, STAGES.index(stage)] / 256, lost)  # type: ignore[arg-type]
+    if format == "float16":
+        first = first_losses(drawn(Recipe()), Choices())[f, STAGES.index("raw_product")]
+        assert side.first_raw_loss == pytest.approx(first, rel=1e-5)
+
+
+# --- what becomes of entries --------------------------------------------------------------------------------------
+
+
+def counted_by_hand(state: Settings, variant: SideWord) -> dict[str, dict[str, int]]:
+    """n_inf, n_nan, n_zero, n_merged and n_leaked of the chosen format's stages, entry by entry."""
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state, variant)
+    held, truth = follow(inputs, at(state.scale), choices), exactly(inputs, at(state.scale)[0], choices)
+    counts: dict[str, dict[str, int]] = {}
+    for stage in held:
+        values, exact_values = held_by(held, stage, state.storage), truth[stage][0].tolist()
+        order = truth["masked"][0].tolist() if stage in OVER_KEYS else exact_values
+        found = dict.fromkeys(("n", "n_inf", "n_nan", "n_zero", "n_merged", "n_leaked"), 0)
+        for i, of_row in enumerate(values):
+            seen = [j for j in range(len(of_row)) if not (stage in OVER_KEYS and state.causal and j > i)]
+            by_size = sorted(seen, key=lambda j: order[i][j])
+            found["n"] += len(seen)
+            found["n_inf"] += sum(math.isinf(of_row[j]) for j in seen)
+            found["n_nan"] += sum(math.isnan(of_row[j]) for j in seen)
+            positive = stage in ("exp", "sum", "weight")
+            found["n_zero"] += sum(of_row[j] == 0 and (positive or exact_values[i][j] != 0) for j in seen)
+            if stage == "weight":
+                found["n_leaked"] += sum(of_row[j] > 0 for j in range(len(of_row)) if j not in seen)
+            for place, j in enumerate(by_size):
+                beside = by_size[max(place - 1, 0) : place] + by_size[place + 1 : place + 2]
+                found["n_merged"] += of_row[j] not in (0, math.inf, -math.inf) and any(
+                    of_row[j] == of_row[m] and order[i][j] != order[i][m] for m in beside
+                )
+        counts[stage] = found
+    return counts
+
+
+@settings(max_examples=15)
+@given(settings_of(Settings, at_most=SMALL))
+def test_counts_are_those_of_counting_by_hand(state: Settings) -> None:
+    table = [each for each in rows(run(state)) if each["format"] == state.storage]
+    for variant in ("none", state.variant):
+        by_hand = counted_by_hand(state, variant)
+        of_variant = {each["stage"]: each for each in table if each["variant"] == variant}
+        assert of_variant.keys() == by_hand.keys()
+        for stage, counts in by_hand.items():
+            assert {name: of_variant[stage][name] for name in counts} == counts, (stage, variant)
+
+
+@settings(max_examples=10)
+@given(settings_of(Settings, at_most=SMALL))
+def test_no_count_exceeds_the_entries_and_each_entry_has_one_fate(state: Settings) -> None:
+    for each in rows(run(state)):
+        n = each["n"]
+        assert isinstance(n, int)
+        fates = [each[name] for name in ("n_inf", "n_nan", "n_zero", "n_merged")]
+        assert 0 <= sum(fates) <= n, each  # type: ignore[arg-type]
+        assert each["max_rel_error"] is None or each["max_rel_error"] >= 0  # type: ignore[operator]
+
+
+def test_the_relative_error_of_a_stored_number_is_half_a_step_at_most() -> None:
+    for word in FLOATS:  # in 8 bits some entries of the draw are subnormal
+        half_step = 2.0 ** -(ALL_FORMATS[word].mantissa_bits + 1)
+        assert half_step / 2 < row(Settings(scale=1), word, "none", "q_stored")["max_rel_error"] <= half_step
+
+
+def test_plain_attention_has_no_stages_inside_a_norm() -> None:
+    stages = {each["stage"] for each in rows(run(Settings())) if each["variant"] == "none"}
+    assert stages == set(STAGES) - set(IN_NORM)
+    assert {each["stage"] for each in rows(run(Settings())) if each["variant"] == "l2"} == set(STAGES)
+
+
+def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round() -> None:
+    """Range trouble and step trouble, beside each other."""
+    state = PRESETS["bf16_training"]
+    assert row(state, "bfloat16", "none", "scaled")["n_merged"] > 0
+    assert row(state, "float16", "none", "scaled")["n_merged"] < row(state, "bfloat16", "none", "scaled")["n_merged"]
+    assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0
+
+
+# --- healthy looks, hidden losses -------------------------------------------------------------------------------------
+
+
+def test_leaks_are_counted_where_a_weak_mask_meets_large_logits() -> None:
+    state = Settings(scale=400, causal=True, mask="-1e4")
+    assert row(state, "float32", "none", "weight")["n_leaked"] > 0
+    assert row(state.but(mask="-inf"), "float32", "none", "weight")["n_leaked"] == 0
+    assert row(state, "float32", "l2", "weight")["n_leaked"] == 0  # |logit| ≤ g = 10: −1e4 is enough
+
+
+def test_saturation_hides_a_loss_that_is_counted_before_the_cast() -> None:
+    state = PRESETS["fp8_keys"]
+    found = row(state, "float8_e4m3fn", "none", "k_entering")
+    assert (found["n_inf"], found["n_nan"]) == (0, 0)
+    assert found["n_overflow"] > 0
+    assert row(state, "float8_e4m3fn", "rms", "k_entering")["n_overflow"] == 0
+    other = row(state.but(fp8_cast="overflow"), "float8_e4m3fn", "none", "k_entering")
+    assert other["n_nan"] == other["n_overflow"] == found["n_overflow"]
+
+
+def test_zeros_from_a_norm_make_attention_uniform_which_looks_healthy_and_is_not() -> None:
+    state = Settings(variant="rms", norm_in_format=True)
+    stages = follow(drawn(Recipe()), at(400), choices_of(state, "rms"))
+    assert (stages["weight"].values[STORED.index("float16")] == 1 / 16).all()
+    assert row(state, "float16", "rms", "q_entering")["n_zero"] == 1024
+    assert row(state, "float16", "rms", "q_sum_of_squares")["n_inf"] == 16
+
+
+# --- the program, the page's needs --------------------------------------------------------------------------------
+
+
+def printed(program: str) -> dict[str, dict[str, int]]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(program, "snippet", "exec"), {"__name__": "__main__"})
+    read: dict[str, dict[str, int]] = json.loads(out.getvalue())
+    return read
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_program_counts_what_the_preset_shows(name: str) -> None:
+    assert_program_agrees(PRESETS[name])
+
+
+@settings(max_examples=12)
+@given(settings_of(Settings, at_most=SMALL))
+def test_the_program_counts_what_any_state_shows(state: Settings) -> None:
+    assert_program_agrees(state)
+
+
+def assert_program_agrees(state: Settings) -> None:
+    """With torch's own casts; two roundings of one exponential may differ, and so one merging."""
+    for variant in ("none", state.variant):
+        counts = printed(snippet(state, variant))
+        for stage, of_stage in counts.items():
+            found = row(state, state.storage, variant, stage)  # type: ignore[arg-type]
+            assert {name: found[name] for name in of_stage} == of_stage, (stage, variant, state.to_texts())
+
+
+@pytest.mark.parametrize("variant", ["none", *NORMALISERS])
+def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
+    for stage in STAGES:
+        state = Settings(
+            stage=stage,
+            side="plain" if variant == "none" else "normalised",
+            variant="l2" if variant == "none" else variant,
+        )
+        shown = run(state).shown
+        assert max(shown.values.shape) <= 32
+        assert shown.variant == ("l2" if variant == "none" and stage in IN_NORM else variant)
+        if stage in OVER_KEYS:
+            assert np.isinf(shown.values).sum() == row(state, "float16", shown.variant, stage)["n_inf"]
+        places = ladder(state, shown.value)
+        assert [place.format for place in places] == list(STORED)
+        held_in = "float32" if stage in IN_NORM else "float16"
+        np.testing.assert_equal(places[STORED.index(held_in)].stored, shown.value)
+
+
+def test_hidden_keys_are_marked_in_what_is_shown() -> None:
+    shown = run(Settings(causal=True, n_keys=4, stage="weight")).shown
+    np.testing.assert_array_equal(shown.hidden, ~np.tri(4, dtype=bool))
+    assert not run(Settings(causal=True, n_keys=4, stage="weighted_values")).shown.hidden.any()
+
+
+def test_shares_over_the_scales_are_the_counts_at_each() -> None:
+    plain, twin = over_scales(Settings(n_keys=4, d_head=8))
+    assert (plain.scales[0], plain.scales[-1], len(plain.scales)) == (0.01, 1000, 51)
+    place = int(np.flatnonzero(plain.scales == 400)[0])
+    counted = run(Settings(n_keys=4, d_head=8, scale=400))
+    for swept, side in ((plain, counted.plain), (twin, counted.twin)):
+        with np.errstate(invalid="ignore"):
+            vanished = side.tally.n_zero[..., 0] / side.tally.n[..., 0]
+            lost = np.maximum(side.tally.n_overflow, side.tally.n_inf + side.tally.n_nan)[..., 0] / side.tally.n[..., 0]
+        np.testing.assert_array_equal(swept.vanished[..., place], vanished)
+        assert (swept.lost[..., place] >= lost - 1e-12)[~np.isnan(lost)].all()
+        np.testing.assert_array_equal(swept.lost[..., place] > 0, lost > 0)
+
+
+def test_a_dial_that_a_side_does_not_read_leaves_no_trace_in_what_it_depends_on() -> None:
+    moved = Settings(gain=3, gamma=2, norm_in_format=True, mask="-1e4")
+    assert choices_of(moved, "none") == choices_of(Settings(), "none")
+    assert choices_of(moved, "rms").gain == Choices().gain
+
+
+def test_the_command_line_has_every_column_that_is_asked_for() -> None:
+    printed_report = report(Settings(n_keys=4, d_head=8))
+    asked = ["format", "variant", "stage", "n", "n_inf", "n_nan", "n_zero", "n_merged", "max_rel_error"]
+    assert set(asked) <= set(printed_report["rows"][0])
+    assert list(printed_report["first_failure"][0]) == ["format", "variant", "stage", "scale", "exact_scale"]
+
+
+def test_sentences_say_range_trouble_step_trouble_and_when_it_begins() -> None:
+    said = explain(run(Settings()))
+    assert said[0].startswith("In float16, plain attention at weight scale 400: 242 of 256 entries are lost")
+    assert "16 of 16 rows undefined" in said[0]
+    assert any("raw product at 55.65" in sentence for sentence in said)
+    assert any("240 of 256 attention weights are flushed to zero" in sentence for sentence in said)
+
+
+# --- sayings ------------------------------------------------------------------------------------------------------
+
+
+def test_sayings_are_decided_by_numbers() -> None:
+    exp, max_subtraction, scaled = claims()
+    assert [f"{exp.numbers[f'largest_{word}']:.2f}" for word in ("float16", "bfloat16", "float32")] == [
+        "11.09",
+        "88.72",
+        "88.72",
+    ]
+    assert [exp.numbers[f"step_at_{x}"] for x in (50, 64, 127)] == [0.25, 0.5, 0.5]
+    assert max_subtraction.numbers["slope_at_100"] == 0
+    assert max_subtraction.numbers["slope_at_16"] == pytest.approx(2.25e-7, rel=0.1)  # 2·e⁻¹⁶, in float32 steps
+    assert math.isnan(max_subtraction.numbers["of_infinity"])
+    assert max_subtraction.numbers["stored_512"] == max_subtraction.numbers["stored_513"]
+    expected = {"n": 256, "raw": 242, "still": 242, "exact": 169, "on_q": 169, "one_hot": 240}
+    assert scaled.numbers == expected
+    for claim in (exp, max_subtraction, scaled):
+        assert claim.said.endswith(".")
+        assert claim.answer.startswith("No: ")
+        assert "{" not in claim.answer
+
+
+def test_the_answers_say_these_numbers() -> None:
+    exp, _, scaled = claims()
+    assert all(text in exp.answer for text in ("88.72", "11.09", "0.25 at 50"))
+    assert all(text in scaled.answer for text in ("242 of 256", "169"))

@@ -1,0 +1,85 @@
+"""A Streamlit script served on a free port of this machine, for tests and benchmarks.
+
+* `served(script)`: the server, from the moment it is healthy; stopped at the end;
+* `chromium()`: the browser's program: the one that CHROMIUM names, `chromium` on the path, or Playwright's own.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_S = 180  # for a server to start on a busy machine
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where it answers, and which process it is."""
+
+    address: str
+    pid: int
+
+
+@contextmanager
+def served(script: Path, log: Path) -> Iterator[Server]:
+    """A fresh server of `script`. Raises RuntimeError, with what it said, if it does not start."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
+    store = f"sqlite:///{log.parent}/runs.sqlite"  # not the user's own runs
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        _wait_for(f"{address}/_stcore/health", process, log)
+        yield Server(address, process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def chromium() -> str | None:
+    """The browser's program; None if there is none."""
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+    candidates = (os.environ.get("CHROMIUM"), shutil.which("chromium"), own)
+    return next((path for path in candidates if path and Path(path).exists()), None)
+
+
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < give_up:
+        try:
+            with urlopen(url, timeout=5):
+                return
+        except (URLError, OSError):  # not listening yet, or not ready
+            time.sleep(0.1)
+    raise RuntimeError(f"The app did not start. It said:\n{log.read_text(encoding='utf-8', errors='replace')}")
