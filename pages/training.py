@@ -22,12 +22,12 @@ if isinstance(shown, str):
     st.info(shown)
     st.stop()
 curves = shown.live.chunk.curves
-words = twins.explain(shown.plan, curves) if shown.resting else []
+words = shown.words
 beside(shown)
 view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
 exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
 forks(shown)
-st.markdown(" ".join(words or [twins.definitions(shown.plan)]))
+st.markdown(" ".join([*words[1:-1], twins.definitions(shown.plan)]))
 acts = f"variant.{shown.settings.variant}.acts"
 st.markdown(" ".join([*([say(acts)] if has(acts) else []), say("training.untuned")]))
 take_away(

@@ -1,11 +1,14 @@
 """Training any number of runs to their end: those that can share a batch train together.
 
 * `train_all(runs, progress)`: every run's telemetry, in the order of `runs`;
-* `together(runs)`: which runs share a batch.
+* `together(runs)`: which runs share a batch; `one_thread()`: how torch trains them fastest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeAlias
+
+import torch
 
 from qkdemo.training.settings import SHARED, Settings
 from qkdemo.training.telemetry import Telemetry, joined
@@ -19,6 +22,22 @@ _STRIDE: Final = 20  # steps between two reports
 
 def train_all(runs: Sequence[Settings], progress: Progress = lambda done, total: None) -> list[Telemetry]:
     """Trains every run to its last step. Attention maps are left out, since many runs would fill the memory."""
+    with one_thread():
+        return _trained(runs, progress)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keeps torch to one thread: for models this small more are slower, and 20 times slower on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _trained(runs: Sequence[Settings], progress: Progress) -> list[Telemetry]:
     total, done = sum(run.steps for run in runs), 0
     telemetry: list[Telemetry | None] = [None] * len(runs)
     progress(0, total)

@@ -4,6 +4,7 @@
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -43,7 +44,9 @@ class Live:
     pace: float = DEFAULT_PACE
     state: StateWord = "paused"
     chunks: list[Chunk] = field(default_factory=list)
-    visitors: set[str] = field(default_factory=set)
+    owner_seen: float = field(default_factory=time.monotonic)
+    visitors: set[str] = field(default_factory=set)  # who asked for it
+    present: Counter[str] = field(default_factory=Counter)  # who watches it, in how many windows
     watchers: int = 0
     watched: float = field(default_factory=time.monotonic)  # when somebody last did
     touched: float = field(default_factory=time.monotonic)

@@ -24,6 +24,7 @@ LONGEST_QUEUE: Final = 200
 _ATTEMPTS: Final = 3  # workers that may die of one run
 _REMEMBERED: Final = 24  # runs kept in memory, those at rest dropped first
 _UNWATCHED_S: Final = 30.0
+_ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _ABANDONED_S: Final = 60.0  # a queued run that nobody watches for so long is dropped
 _SILENT_S: Final = 180.0  # a worker with a job that says nothing for so long is ended
 _TICK_S: Final = 0.5
@@ -72,26 +73,33 @@ class Pool:
             return live
 
     def start(self, plan: Plan, visitor: str, *, pace: float = DEFAULT_PACE, again: bool = False) -> Live:
-        """The run of `plan`, going on unless it is finished; `again`: from its beginning. Raises PoolError."""
+        """The run of `plan`, going on unless it is finished; `again`: from its beginning. Raises PoolError.
+
+        Where it rests because somebody else who is there let it rest, it is only shown.
+        """
         with self._lock:
             live = self._lives.get(plan.name)
             if live is None or (again and live.state in RESTING):
                 live = self._fresh(plan) if again else self._recalled(plan)
                 live.pace = pace
-            if live.state in RESTING and live.steps < plan.steps and len(self._queue) >= LONGEST_QUEUE:
+            goes_on = self.owns(live, visitor) and live.state in RESTING and live.steps < plan.steps
+            if goes_on and len(self._queue) >= LONGEST_QUEUE:
                 raise PoolError(say("live.full", count=LONGEST_QUEUE))
             self._leave_all(visitor, but=live)
             live.visitors.add(visitor)
-            live.owner = live.owner or visitor
+            if self.owns(live, visitor):
+                live.owner, live.owner_seen = visitor, time.monotonic()
             self._remember(live)
-            if live.state in RESTING and live.steps < plan.steps:
+            if goes_on:
                 live.attempts = 0
                 self._enqueue(live, plan.steps)
             return live
 
     def owns(self, live: Live, visitor: str) -> bool:
-        """Whether `visitor` has the controls: who asked first, or anybody if that one has left."""
-        return live.owner in ("", visitor)
+        """Whether `visitor` has the controls: who asked first, or anybody if that one has gone."""
+        with self._lock:
+            gone = not live.present[live.owner] and time.monotonic() - live.owner_seen > _ABSENT_S
+            return gone or live.owner in ("", visitor)
 
     def pause(self, live: Live, visitor: str) -> None:
         """Let it rest after the step it is in."""
@@ -122,11 +130,15 @@ class Pool:
 
     # ---- what watchers need
 
-    def watch(self, live: Live, change: int) -> None:
+    def watch(self, live: Live, change: int, visitor: str = "") -> None:
         """One watcher more (1) or less (−1)."""
         with self._lock:
             live.watchers += change
             live.watched = time.monotonic()
+            live.present[visitor] += change
+            live.present = +live.present  # who has gone is not remembered
+            if visitor == live.owner:
+                live.owner_seen = live.watched
             self._pass_pace(live)
 
     def status(self, live: Live) -> Status:

@@ -81,6 +81,8 @@ def joined_chunks(plan: Plan, chunks: Sequence[Chunk]) -> Chunk:
     if not chunks:
         shape = (0, plan.width)
         return Chunk(1, np.empty((*shape, len(CURVES)), np.float32), np.empty((*shape, *plan.map_shape), np.uint8))
+    if len(chunks) == 1:
+        return chunks[0]
     return Chunk(
         chunks[0].first,
         np.concatenate([chunk.curves for chunk in chunks]),

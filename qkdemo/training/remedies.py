@@ -19,6 +19,7 @@ from torch import Tensor
 
 from qkdemo.attention import VARIANTS, Number, Parameters, VariantWord, l2_normalise
 from qkdemo.numerics import exact
+from qkdemo.training.kernels import rms_norm
 from qkdemo.training.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
 
@@ -49,7 +50,8 @@ def normalised(
 ) -> Float[Tensor, "2 runs batch heads positions d_head"]:
     """q and k so that q·k/√d_head are the logits of `qkdemo.attention.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
-    normal = variant.normalise(qk, _stacked(parameters.gamma_q, parameters.gamma_k), exact)
+    gains = _stacked(parameters.gamma_q, parameters.gamma_k)
+    normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, exact)
     factor = variant.factor(parameters, qk.shape[-1])
     if isinstance(factor, float):  # 1/√d_head itself
         return normal

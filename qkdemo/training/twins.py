@@ -5,15 +5,16 @@ a learning-rate ramp. Both learn to copy; then plain attention's logits run away
 loss follows. Fork the run before that happens, or after, and see what helps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.notation import written
-from qkdemo.settings import Choice, Dial, SettingsError, Value, declarations
+from qkdemo.settings import Choice, Dial, Value, declarations
 from qkdemo.strings import say
 from qkdemo.training import plan as plans
 from qkdemo.training import settings as training
@@ -55,7 +56,8 @@ PRESETS: Final[dict[str, Settings]] = {
 }
 
 
-def plan_of(settings: Settings, seeds: Sequence[int] | None = None) -> Plan:
+@lru_cache(maxsize=256)
+def plan_of(settings: Settings, seeds: tuple[int, ...] | None = None) -> Plan:
     """What these dials say to train: one pair of twins, or with `seeds` a pair for each."""
     plan = plans.twins(run_of(settings), seeds)
     if settings.fork == "none":
@@ -81,15 +83,6 @@ def _changes(settings: Settings) -> tuple[Mapping[str, Value], Mapping[str, Valu
         case _:
             slower: Mapping[str, Value] = {"schedule": "constant", "warmup": 0, "learning_rate": settings.fork_rate}
             return slower, slower
-
-
-def checked(settings: Settings) -> list[str]:
-    """Sentences about what cannot be forked; then `plan_of` would raise."""
-    try:
-        plan_of(settings)
-    except SettingsError as error:
-        return [str(error)]
-    return []
 
 
 # ---- what the numbers say

@@ -160,6 +160,7 @@ class _Keeper:
         self._last = 0
         size = 12 * n_parameters(shape_of(plan.legs[0].runs[0])) * plan.width  # weights and two moments, float32
         self._every = max(_STATE_EVERY, -(-plan.steps * size // _STATE_BYTES))
+        self._states = size <= _STATE_BYTES  # else a run that goes on is trained again from its beginning
         if store is not None:
             try:
                 store.begin(plan)
@@ -185,14 +186,16 @@ class _Keeper:
         if self._store is None:
             return
         try:
-            self._store.keep_state(self._plan, course.step, state_to_bytes(course.state))
+            if self._states:
+                self._store.keep_state(self._plan, course.step, state_to_bytes(course.state))
             self._store.end(self._plan, "finished" if self._last >= self._plan.steps else "stopped")
         except StoreError as error:
             self._give_up(error)
 
     def _state_due(self, chunk: Chunk, course: _Course) -> bytes | None:
         ends = chunk.last in {leg.after for leg in self._plan.legs}
-        if not ends and chunk.last // self._every == (chunk.first - 1) // self._every:
+        due = ends or chunk.last // self._every > (chunk.first - 1) // self._every
+        if not (due and self._states):
             return None
         return state_to_bytes(course.state)
 

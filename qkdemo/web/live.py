@@ -39,6 +39,8 @@ _SLOW_S: Final = 0.09
 _HEARTBEAT_S: Final = 15.0
 _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
+WHO: Final = re.compile(r"[0-9a-f]{32}")
+COOKIE: Final = "qkdemo_visitor"  # for as long as the browser is open
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
 _pool: Pool | None = None
@@ -67,9 +69,9 @@ def pool() -> Pool | None:
     return _pool
 
 
-def address_of(live: Live, head: tuple[int, int], base: str) -> str:
-    """Where its rows come from."""
-    return f"{base.rstrip('/')}/{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
+def address_of(live: Live, head: tuple[int, int], visitor: str, base: str) -> str:
+    """Where its rows come from. Who watches matters for the controls of a run alone: they do not come by this way."""
+    return f"{base.rstrip('/')}/{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}&who={visitor}"
 
 
 def routes() -> list[Route]:
@@ -88,12 +90,17 @@ async def _watch(request: Request) -> Response:
         return PlainTextResponse("Too many watch. Try again in a minute.", status_code=503)
     key = (live.generation, *head)
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
+    told = request.query_params.get("who", "")
+    who = told if WHO.fullmatch(told) else ""
     seen = _seen(request.headers.get("last-event-id", ""), live)
-    return StreamingResponse(
-        stream.messages(seen, key),
+    response = StreamingResponse(
+        stream.messages(seen, key, who),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+    if who and COOKIE not in request.cookies:
+        response.set_cookie(COOKIE, who, httponly=True, samesite="lax")
+    return response
 
 
 def _head(request: Request) -> tuple[int, int] | None:
@@ -118,7 +125,7 @@ class _Stream:
         self._task: asyncio.Task[None] | None = None
         self._past: tuple[int, int, bytes] | None = None  # the last catching-up message: from, to
 
-    async def messages(self, seen: int, key: tuple[int, int, int]) -> AsyncIterator[bytes]:
+    async def messages(self, seen: int, key: tuple[int, int, int], who: str = "") -> AsyncIterator[bytes]:
         """Everything after `seen` steps, and then what happens."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BEHIND)
         if self._task is None or self._task.done():
@@ -126,7 +133,7 @@ class _Stream:
             self._task = asyncio.create_task(self._run())
         to = self._sent
         self.queues.add(queue)
-        self._pool.watch(self._live, 1)
+        self._pool.watch(self._live, 1, who)
         try:
             yield self._caught_up(seen, to)
             while True:
@@ -139,7 +146,7 @@ class _Stream:
                 yield message
         finally:
             self.queues.discard(queue)
-            self._pool.watch(self._live, -1)
+            self._pool.watch(self._live, -1, who)
             if not self.queues:
                 if self._task is not None:
                     self._task.cancel()

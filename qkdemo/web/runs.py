@@ -9,6 +9,7 @@ opened starts its run; one that is recorded is shown as it is.
 
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import streamlit as st
@@ -18,10 +19,10 @@ from qkdemo.strings import say
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
 from qkdemo.training.pool import Pool, PoolError
-from qkdemo.training.twins import FORK, Settings, plan_of
+from qkdemo.training.twins import FORK, Settings, explain, plan_of
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
-from qkdemo.web.live import address_of, pool
+from qkdemo.web.live import COOKIE, WHO, address_of, pool
 from qkdemo.web.training_view import View, pace_of, shown_head
 
 PREFIX: Final = "training"
@@ -44,9 +45,16 @@ class Shown:
         """Whether nothing trains it now."""
         return self.live.state in RESTING
 
+    @property
+    def words(self) -> list[str]:
+        """What its numbers say, once it rests."""
+        return _explained(self.live, self.live.steps) if self.resting else []
+
     def source(self) -> View:
         """Where the exhibit gets its rows."""
-        url = address_of(self.live, shown_head(self.settings), str(st.get_option("server.baseUrlPath") or ""))
+        url = address_of(
+            self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
+        )
         pace = min(pace_of(self.settings), 200.0)
         return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace}
 
@@ -77,8 +85,9 @@ def attend(settings: Settings) -> Shown | str:
 
 
 def visitor() -> str:
-    """Who this is: a name that lasts as long as the session."""
-    name: str = st.session_state.setdefault(_VISITOR, uuid.uuid4().hex)
+    """Who this is: a random name. The stream leaves it in a cookie, so that a page that is loaded anew has it too."""
+    known = st.context.cookies.get(COOKIE, "")
+    name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
     return name
 
 
@@ -130,6 +139,11 @@ def fork(shown: Shown, **changes: Value) -> None:
 def put_back(shown: Shown) -> None:
     """Turn the dials to the run on screen."""
     turn(Settings, PREFIX, shown.settings.as_dict())
+
+
+@lru_cache(maxsize=32)
+def _explained(live: Live, steps: int) -> list[str]:
+    return explain(live.plan, live.chunk.curves[:steps])
 
 
 def _same_run(settings: Settings, held: Settings | None) -> bool:

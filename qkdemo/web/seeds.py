@@ -3,18 +3,20 @@
 * `seeds_tab(settings)`.
 """
 
+from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.training.live import RESTING
+from qkdemo.training.live import RESTING, Live
 from qkdemo.training.pool import PoolError
 from qkdemo.training.twins import Settings, definitions, plan_of
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.live import pool
 from qkdemo.web.runs import visitor
-from qkdemo.web.training_view import seeds_exhibit
+from qkdemo.web.training_view import View, seeds_exhibit
 
 COUNTS: Final = (5, 10, 20)
 _EVERY_S: Final = 1.0
@@ -51,16 +53,22 @@ def seeds_tab(settings: Settings) -> None:
             if status.notice:
                 st.info(status.notice)
             return
-        exhibit(*seeds_exhibit(plan, live.chunk.curves), key="training.seeds.exhibit", on_pick=lambda pick: None)
+        exhibit(*_drawn(live), key="training.seeds.exhibit", on_pick=lambda pick: None)
         st.markdown(definitions(plan))
 
     watch()
 
 
-def seeds_of(settings: Settings, count: int) -> list[int]:
+def seeds_of(settings: Settings, count: int) -> tuple[int, ...]:
     """That many seeds, from the dial's on."""
     first = min(settings.seed, 10_000 - count)
-    return list(range(first, first + count))
+    return tuple(range(first, first + count))
+
+
+@lru_cache(maxsize=16)
+def _drawn(live: Live) -> tuple[pa.Table, View]:
+    """Of a run that is finished."""
+    return seeds_exhibit(live.plan, live.chunk.curves)
 
 
 def _start(settings: Settings, count: int) -> None:

@@ -3,11 +3,17 @@
 * `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step.
 """
 
+from typing import Final
+
 import streamlit as st
 
+from qkdemo.notation import written
+from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
 from qkdemo.web import runs
 from qkdemo.web.runs import Shown
+
+_RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
 
 
 def beside(shown: Shown) -> None:
@@ -26,17 +32,28 @@ def beside(shown: Shown) -> None:
 def forks(shown: Shown) -> None:
     """Buttons that go on from the step that is looked at with something changed."""
     at = shown.at or (shown.live.steps if shown.resting else None)
-    st.markdown(say("training.fork.lead_at", step=at) if at else say("training.fork.lead"))
+    at = min(at, shown.settings.steps) if at else None
+    lead = say("training.fork.lead_at", step=at) if at else say("training.fork.lead")
+    st.markdown(lead + (" " + say("training.fork.of_trunk") if shown.settings.fork != "none" else ""))
     with st.container(horizontal=True):
         if shown.settings.variant != "none":
             _fork(shown, "norm_on", fork="norm_on")
         _fork(shown, "qk_rate", fork="qk_rate")
-        _fork(shown, "rate", fork="rate", fork_rate=shown.settings.fork_rate)
         _fork(shown, "way_back", fork="rate", fork_rate=0.003, fork_steps=600)
         if shown.settings.fork != "none":
             _fork(shown, "none")
         if shown.live.state == "finished":
             st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        rate = st.select_slider(
+            say("training.fork.new_rate"),
+            sorted({*_RATES, shown.settings.fork_rate}),
+            value=shown.settings.fork_rate,
+            format_func=written,
+            key="training:new_rate",
+            width=360,
+        )
+        _fork(shown, "rate", fork="rate", fork_rate=rate)
 
 
 def _fork(shown: Shown, word: str, **changes: str | float | int) -> None:

@@ -121,6 +121,20 @@ def test_a_visitor_of_a_running_link_watches_the_same_run_and_cannot_stop_it(
     button(page, "Stop").click()
 
 
+def test_a_reload_keeps_the_run_and_its_controls(server: str, page: Page) -> None:
+    open_run(page, server, "seed=9&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 5)
+    page.reload()
+    until(page, lambda: step(page) >= 6)
+    expect(button(page, "Stop")).to_be_enabled()
+    button(page, "Pause").click()
+    expect(page.locator(".bar .status")).to_contain_text("paused")
+    held = step(page)
+    page.reload()
+    until(page, lambda: step(page) > held)  # opening a link starts its run
+    button(page, "Stop").click()
+
+
 def test_a_fork_goes_on_beside_the_original_and_stands_in_the_link(server: str, page: Page) -> None:
     open_run(page, server, "seed=6&steps=60&speed=200&learning_rate=0.05")
     expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)

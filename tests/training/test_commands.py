@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+import torch
 
 from qkdemo.__main__ import TRAININGS, main
-from qkdemo.training.batches import LARGEST_BATCH, together
+from qkdemo.training.batches import LARGEST_BATCH, together, train_all
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.train_command import PRESETS, differing
@@ -114,3 +115,14 @@ def test_runs_share_a_batch_only_if_their_shapes_and_lengths_agree() -> None:
 
 def test_presets_are_allowed_and_differ() -> None:
     assert len(set(PRESETS.values())) == len(PRESETS)
+
+
+def test_training_keeps_torch_to_one_thread_and_gives_the_others_back() -> None:
+    torch.set_num_threads(2)
+    try:
+        seen: list[int] = []
+        train_all([Settings(n_keys=8, d_head=8, steps=20)], lambda done, total: seen.append(torch.get_num_threads()))
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)

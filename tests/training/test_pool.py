@@ -126,6 +126,25 @@ def test_the_same_request_shares_a_run_and_only_who_asked_first_has_its_controls
     rests(live, "stopped")
 
 
+def test_a_run_that_somebody_let_rest_is_only_shown_to_others_until_that_one_is_gone(
+    pool: Pool, fresh: Any, monkeypatch: Any
+) -> None:
+    live = pool.start(fresh(steps=3000), "a", pace=20)
+    pool.watch(live, 1, "a")
+    until(lambda: live.steps > 0)
+    pool.pause(live, "a")
+    assert pool.start(live.plan, "b") is live
+    assert live.state == "paused"
+    monkeypatch.setattr("qkdemo.training.pool._ABSENT_S", 0.0)
+    assert not pool.owns(live, "b")  # a watches
+    pool.watch(live, -1, "a")
+    until(lambda: pool.owns(live, "b"))
+    pool.start(live.plan, "b")
+    assert live.state in ("queued", "going")
+    assert live.owner == "b"
+    pool.stop(live, "b")
+
+
 def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -> None:
     first = pool.start(fresh(steps=2000), "a", pace=20)
     second = pool.start(fresh(steps=2020), "b", pace=20)

@@ -1,13 +1,14 @@
 """The remedies, one by one: what each does to weights, rates and logits."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from qkdemo.attention import VARIANTS, Parameters, causal_mask, scores
-from qkdemo.training.kernels import HIDDEN, Cap, causal_attention, layer_norm
+from qkdemo.training.kernels import HIDDEN, Cap, causal_attention, layer_norm, rms_norm
 from qkdemo.training.parameters import Shape, columns
 from qkdemo.training.remedies import (
     REMEDIES,
@@ -188,9 +189,18 @@ def test_the_derivatives_of_attention_are_those_of_autograd(capped: bool) -> Non
         assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_layer_norm_is_torchs_and_so_is_its_derivative() -> None:
-    x = (5 + 3 * fresh(3, 4, 6)).double().requires_grad_()
+@pytest.mark.parametrize("size", [3.0, 1e-3])
+@pytest.mark.parametrize(
+    ("norm", "torchs"),
+    [
+        (layer_norm, lambda x: torch.nn.functional.layer_norm(x, (6,))),
+        (rms_norm, lambda x: torch.nn.functional.rms_norm(x, (6,), eps=1e-6)),
+    ],
+)
+def test_norms_are_torchs_and_so_are_their_derivatives(norm: Any, torchs: Any, size: float) -> None:
+    """Also for vectors so small that epsilon shows."""
+    x = (size * (1 + fresh(3, 4, 6))).double().requires_grad_()
     seed = fresh(3, 4, 6, seed=1).double()
-    mine, theirs = layer_norm(x), torch.nn.functional.layer_norm(x, (6,))
+    mine, theirs = norm(x), torchs(x)
     assert torch.allclose(mine, theirs, rtol=1e-12)
     assert torch.allclose(torch.autograd.grad(mine, x, seed)[0], torch.autograd.grad(theirs, x, seed)[0], rtol=1e-9)

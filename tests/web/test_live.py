@@ -4,7 +4,8 @@ import asyncio
 import base64
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,12 @@ def client(pool: Pool) -> TestClient:
     return TestClient(Starlette(routes=routes()))
 
 
+def in_a_loop(work: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: the browser tests leave a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
 def first_message(pool: Pool, name: str, seen: int = 0) -> tuple[str, dict[str, Any]]:
     """The id and the data of the message that a browser gets first."""
 
@@ -68,7 +75,7 @@ def first_message(pool: Pool, name: str, seen: int = 0) -> tuple[str, dict[str, 
         await messages.aclose()  # type: ignore[attr-defined]
         return message
 
-    head, data = asyncio.run(ask()).decode().split("\n")[:2]
+    head, data = in_a_loop(ask()).decode().split("\n")[:2]
     return head.removeprefix("id: "), json.loads(data.removeprefix("data: "))
 
 
@@ -154,7 +161,7 @@ def test_all_who_watch_share_one_encoder_and_it_ends_with_the_last(pool: Pool, m
         assert live.watchers == 0
         return caught_up
 
-    assert len(set(asyncio.run(watch()))) == 1
+    assert len(set(in_a_loop(watch()))) == 1
     assert encoded == [1]
 
 
@@ -233,7 +240,7 @@ def test_a_task_without_a_floor_is_told_in_losses() -> None:
 
 
 def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
-    plan = plan_of(Settings(steps=100), seeds=[3, 4])
+    plan = plan_of(Settings(steps=100), seeds=(3, 4))
     pair = curves_of(LOSES, LEARNS, HOT)
     curves = np.concatenate([pair, pair[:, ::-1]], axis=1)  # of the second seed the twin fails
     plain, twin = counted(plan, curves)
