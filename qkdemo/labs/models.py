@@ -157,7 +157,7 @@ def explain(result: Result) -> list[str]:
     sentences = [finding(result)]
     for column in ("norm", "place", "order", "verified") if result.models else ():
         parts = [f"{_word(column, word)} {count}" for word, count in counts(result.models, column)]
-        sentences.append(say("models.spread", column=say(f"column.{column}"), parts=", ".join(parts)))
+        sentences.append(say("models.spread", column=say(f"column.{column}"), parts="; ".join(parts)))
     return sentences
 
 
@@ -175,7 +175,7 @@ def beside(left: Model, right: Model) -> list[str]:
     for model in (left, right):
         others = [other.model for other in alike(model.pipeline) if other.id != model.id] if model.pipeline else []
         key = "models.others" if others else "models.alone"
-        sentences.append(say(key, name=model.model, names=", ".join(others)))
+        sentences.append(say(key, name=model.model, names="; ".join(others)))
     return sentences
 
 
@@ -207,7 +207,7 @@ def family_rows(result: Result) -> list[dict[str, Value | None]]:
             "family": family,
             "models": len(found),
             **{column: ", ".join(word for word, _ in counts(found, column)) for column in ("norm", "place", "order")},
-            "names": ", ".join(model.model for model in found),
+            "names": "; ".join(model.model for model in found),
         }
         for family, found in families(result).items()
     ]

@@ -247,10 +247,13 @@ def explain(result: Result) -> list[str]:
 
 
 def _bounds(result: Result) -> dict[str, str]:
+    """Four digits; more where a bound that is broken would read the same as what breaks it."""
+    bounds = (result.bound_naive, result.max_abs_logit)
+    digits = next((n for n in range(4, 10) if not result.broken or len({written(x, n) for x in bounds}) == 2), 10)
     return {
-        "naive": written(result.bound_naive),
-        "pairwise": written(result.bound_pairwise),
-        "largest": written(result.max_abs_logit, 7),
+        "naive": written(result.bound_naive, digits),
+        "pairwise": written(result.bound_pairwise, digits),
+        "largest": written(result.max_abs_logit, digits),
         "d": str(result.settings.d_head),
     }
 

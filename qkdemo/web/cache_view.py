@@ -35,7 +35,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     """The dials, by name, that a pick sets: a step of the curves, or the key of a bar."""
     if "dial" in pick:
         return {"step": round(pick["dial"])}
-    return {"key": min(int(pick["key"]), settings.n_keys - 1)}
+    return {"key": min(int(pick["key"]), settings.n_keys - 1)} if "key" in pick else {}
 
 
 @lru_cache(maxsize=64)

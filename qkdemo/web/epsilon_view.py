@@ -106,7 +106,8 @@ def _curve(result: Result, name: str, y: View) -> View:
     settings = result.settings
     marks = []
     if result.threshold > result.sizes[0]:
-        label = f"{say(f'epsilon.mark.{settings.rule}')} = {written(settings.epsilon)}"
+        mark = "mark_l2" if settings.norm == "l2" else "mark"
+        label = f"{say(f'epsilon.{mark}.{settings.rule}')} = {written(result.threshold, 3)}"
         marks.append({"x": result.threshold, "label": label, "role": "norm"})
     return {
         "kind": "curves",

@@ -49,7 +49,7 @@ def show_families(result: Result) -> None:
     names = {"models": say("models.models"), "names": say("models.names")}
     table = [
         {
-            names.get(name) or say(f"column.{name}"): ", ".join(
+            names.get(name) or say(f"column.{name}"): "; ".join(
                 _in_words(name, word) for word in str(value).split(", ")
             )
             if name in SHOWN

@@ -74,6 +74,8 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     last = settings.n_keys - 1
     if "query" in pick:
         return {name: min(int(pick[name]), last) for name in ("query", "key") if name in pick}
+    if "key" not in pick:
+        return {}
     mistake = list(MISTAKES)[min(int(pick["key"]), len(MISTAKES) - 1)]
     chosen = PRESETS[mistake]
     return {f"{side}_{name}": getattr(chosen, f"{side}_{name}") for side, _ in _SIDES for name in CHOICES} | {

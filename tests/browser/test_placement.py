@@ -17,7 +17,7 @@ def test_a_click_on_a_bar_puts_that_mistake_on_the_right(server: str, page: Page
     assert box
     bars.click(position={"x": box["width"] * 0.97, "y": box["height"] * 0.7})  # the last one
     expect(page).to_have_url(re.compile("right_scale=one"))
-    expect(page.locator("h1")).to_contain_text("the logits are 700 % off: scale 1 for 1/√d")
+    expect(page.locator("h1")).to_contain_text("the right logits are 700 % off the left: scale 1 for 1/√d")
 
 
 def test_dragging_the_spread_to_nothing_hides_the_mistake(server: str, page: Page) -> None:

@@ -85,6 +85,15 @@ def test_where_one_looks_changes_no_live_number() -> None:
     assert run(SMALL.but(query=31, key=31, head=3, context=1)).explicit is run(SMALL).explicit
 
 
+@pytest.mark.parametrize("format", ["float64", "bfloat16"])
+def test_bytes_are_two_a_number_whatever_the_format_and_the_sentences_say_so(format: Any) -> None:
+    settings = Settings(context=1, format=format)
+    assert cost(settings, "absorbed", 1).cache_bytes == 2 * (512 + 64 + 128)
+    naive, absorbed = explain(run(settings))[2:4]
+    assert naive.endswith(", at 2 bytes a number.")
+    assert absorbed.endswith(" in all at 2 bytes a number.")
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_described(name: str) -> None:
     assert all(sentence and "{" not in sentence for sentence in explain(run(PRESETS[name])))

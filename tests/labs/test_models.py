@@ -4,7 +4,7 @@ import pytest
 
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.labs import models
-from qkdemo.labs.models import PRESETS, Settings, beside, family_rows, finding, run, searched
+from qkdemo.labs.models import PRESETS, Settings, beside, explain, family_rows, finding, run, searched
 
 
 def model(name: str) -> Model:
@@ -60,3 +60,13 @@ def test_qwen_3_beside_olmo_2() -> None:
     assert "Qwen3-MoE" in left
     assert "OLMo 3" in right
     assert beside(model("OLMo 2"), model("OLMo 3"))[0].startswith("OLMo 2 and OLMo 3 are the same function")
+
+
+def test_entries_of_a_sentence_are_told_apart_though_their_names_hold_commas() -> None:
+    sentences = explain(run(Settings()))[1:]
+    order = next(sentence for sentence in sentences if "norm, then rotary" in sentence)
+    entries = order.removesuffix(".").split(": ", 1)[1].split("; ")
+    assert all(entry.rsplit(" ", 1)[1].isdigit() for entry in entries)
+    assert sum(int(entry.rsplit(" ", 1)[1]) for entry in entries) == len(MODELS)
+    names = [name for row in family_rows(run(Settings())) for name in str(row["names"]).split("; ")]
+    assert sorted(names) == sorted(model.model for model in MODELS)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -137,9 +138,16 @@ def test_every_preset_is_described(name: str) -> None:
 
 def test_the_headline_says_what_moves_and_what_breaks() -> None:
     broken = run(PRESETS["bound_counterexample"])
-    assert findings(broken)[broken.at].endswith("reaches 127.9987, past the bound of 32.")
+    assert findings(broken)[broken.at].endswith("reaches 128, past the bound of 32.")
+    assert explain(run(PRESETS["not_relative"]))[-2].endswith("With rotary first, positions are no longer relative.")
     assert len(set(findings(run(PRESETS["no_gain"])))) == 1
     assert len(set(findings(run(PRESETS["not_relative"])))) == len(run(PRESETS["not_relative"]).positions)
+
+
+def test_a_logit_has_four_digits_and_more_only_to_be_told_from_the_bound_it_breaks() -> None:
+    assert "reach only 1.334:" in explain(run(PRESETS["not_relative"]))[-1]
+    barely = replace(run(PRESETS["bound_counterexample"]), bound_naive=127.998)
+    assert findings(barely)[0].endswith("reaches 127.999, past the bound of 127.998.")
 
 
 @pytest.mark.parametrize(
