@@ -1,7 +1,8 @@
 """What `streamlit run app.py` starts: the server, with the libraries loaded before the first visitor comes.
 
-Streamlit recognises an application by the text `st.App(` in this file. The script that visitors run is the
-shell; no `pages` folder lies beside it, so a deep link into a fresh server runs the shell as well.
+Streamlit recognises an application by the text `st.App(` in this file. The script that visitors run is
+`qkdemo/web/shell.py`: had the script itself a `pages` folder beside it, as this file has, a deep link into a fresh
+server would run the page alone, without the shell.
 """
 
 import streamlit as st

@@ -34,6 +34,7 @@ from qkdemo.strings import say
 
 DECIDED: Final = 0.1  # entropy fraction below which a sentence says that attention has made up its mind
 OPEN: Final = 0.5  # and above which it still looks around
+UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it says that nothing was noticed
 _WITH_GAMMA: Final = ("rms", "layernorm", "rms_softcap", "full_width")
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 9))
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 9))
@@ -59,7 +60,7 @@ class Settings(Dials):
     head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 1.0
     norm_in_format: Annotated[bool, Switch(more=True)] = False
     query: Annotated[int, Dial(0, 255, more=True)] = 5
-    key: Annotated[int, Dial(0, 255, more=True)] = 9
+    key: Annotated[int, Dial(0, 255, more=True)] = 12
     head: Annotated[int, Dial(0, 3, more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
     device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
@@ -242,6 +243,8 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
         sentences.append(say("drift.zeroed", side=name, zeroed=side.zeroed_rows[at], vectors=2 * n_rows))
     if math.isfinite(side.bound):
         sentences.append(bound_in_words(settings, side))
+        if math.isfinite(side.max_abs_logit[at]) and side.max_abs_logit[at] > side.bound:
+            sentences.append(say("drift.rounded_above", format=settings.format, logit=written(side.max_abs_logit[at])))
     if math.isfinite(side.first_raw_loss):
         scale = written(side.first_raw_loss)
         sentences.append(say("drift.first_loss", side=name, format=settings.format, scale=scale))
@@ -328,7 +331,11 @@ def _relation(result: Result, at: int) -> str:
     """How the twin stands beside plain attention at one scale."""
     state, plain = _state(result.twin, at), _state(result.plain, at)
     if state in ("open", "narrowing") and plain in ("decided", "undefined"):
-        return "unmoved" if state == "open" else "holding"
+        if state == "narrowing":
+            return "holding"
+        at_one = int(np.argmin(np.abs(np.log(result.scales))))
+        moved = abs(result.twin.entropy_fraction[at] - result.twin.entropy_fraction[at_one])
+        return "unmoved" if moved < UNMOVED else "still_open"
     return "also_" + state if state == plain else state
 
 

@@ -99,7 +99,10 @@ def _side_columns(side: Side) -> dict[str, Any]:
     """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
     texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
     pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
-    within = f" ≤ {written(side.bound)}" if math.isfinite(side.bound) else ""
+    logits = texts["max_abs_logit"]
+    if math.isfinite(side.bound):  # a narrow format may round a logit to just above it
+        signs = np.where(side.max_abs_logit > side.bound, "≈", "≤").tolist()
+        logits = [f"{logit} {sign} {written(side.bound)}" for logit, sign in zip(logits, signs, strict=True)]
     most = written(side.most_entropy, 3)
     return {
         **{name: getattr(side, name).astype(np.float32) for name in _CURVES},
@@ -108,7 +111,7 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "row": vectors(np.where(side.row < 0, 0, side.row)),
         "heat": vectors(codes(side.weights)),
         "tile.norms": readings(side.q_norm * side.k_norm),
-        "tile.logit": [logit + within for logit in texts["max_abs_logit"]],
+        "tile.logit": logits,
         "tile.entropy": [
             say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else reading(entropy)
             for entropy in side.entropy.tolist()
@@ -126,7 +129,9 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     if "query" in pick:
         width = math.ceil(n / SHOWN_CELLS)
         return {name: min(int(pick[name]) * width, last) for name in ("query", "key") if name in pick}
-    return {"key": min(int(pick["key"]) * math.ceil(n / SHOWN_BARS), last)}
+    if "key" in pick:
+        return {"key": min(int(pick["key"]) * math.ceil(n / SHOWN_BARS), last)}
+    return {}
 
 
 def _drift_view(result: Result) -> View:

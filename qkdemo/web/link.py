@@ -10,6 +10,7 @@ Streamlit can bind a widget to the URL, but it turns a bad value into the defaul
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -27,12 +28,16 @@ _RESERVED: Final = (HIDE, PRESET, FIND)
 _LONGEST_SEARCH: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
+_ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
+_HIDDEN, _RETURNING = "link.hidden", "link.returning"
 
 
 def enter(page: str) -> None:
     """Note which page this run shows, and whether it was another one before."""
     st.session_state[_ENTERED] = st.session_state.get(_PAGE) != page
     st.session_state[_PAGE] = page
+    if _key(_RETURNING) in st.session_state:
+        time.sleep(_ARRIVAL_S)
 
 
 def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
@@ -45,11 +50,15 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
     entered = st.session_state.get(_ENTERED, True)
     st.session_state[_ENTERED] = False
+    if stored is not None and st.session_state.pop(_key(_RETURNING), False):
+        return stored, [], True
     if stored is not None and query == st.session_state.get(_key(_SEEN)) and not entered:
         return stored, [], False
+    if stored is not None and entered and not query:
+        st.session_state[_key(_RETURNING)] = True
+        st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
     asked = {name: text for name, text in query.items() if name not in _RESERVED}
-    if stored is not None and entered and not asked:
-        return stored, [], True
+    st.session_state[_key(_HIDDEN)] = query.get(HIDE, "")
     settings, notes = _read(cls, presets, asked, query.get(PRESET))
     more = len(notes) - _MOST_NOTES
     return settings, [*notes[:_MOST_NOTES], *([say("note.more", count=more)] if more > 0 else [])], True
@@ -66,7 +75,7 @@ def keep(settings: Dials) -> None:
 
 def hidden() -> frozenset[str]:
     """Names of the dials that the link hides, so that a class sees only the two it needs."""
-    return frozenset(name.strip() for name in st.query_params.get(HIDE, "").split(",") if name.strip())
+    return frozenset(name.strip() for name in st.session_state.get(_key(_HIDDEN), "").split(",") if name.strip())
 
 
 def sought() -> str:
@@ -101,7 +110,8 @@ def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], pres
 
 
 def _kept() -> dict[str, str]:
-    return {name: st.query_params[name] for name in (HIDE, FIND) if name in st.query_params}
+    hide = st.session_state.get(_key(_HIDDEN), "")
+    return ({HIDE: hide} if hide else {}) | ({FIND: st.query_params[FIND]} if FIND in st.query_params else {})
 
 
 def _key(name: str) -> str:
