@@ -56,6 +56,8 @@ SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for 
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
 _STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of the dial and of a sweep
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
+_ENTERING: Final = STAGES.index("q_entering")
+_LARGE_ERROR: Final = 0.1  # relative, of a weight: beyond it attention is not carried whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,45 +345,83 @@ def _finite(x: float) -> float | None:
 def explain(result: Result) -> list[str]:
     """What the current scale shows: the chosen format, the other ones, then when it begins and by which rule."""
     settings = result.settings
-    chosen = STORED.index(settings.storage)
-    sentences = [_fate(side, chosen, settings.scale) for side in result.sides]
-    sentences += [_fate(result.plain, at, settings.scale) for at in range(len(STORED)) if at != chosen]
-    sentences += [_beginning(side, chosen) for side in result.sides]
+    chosen, swept = STORED.index(settings.storage), sweep(settings)
+    places = [(side, chosen) for side in result.sides]
+    places += [(result.plain, at) for at in range(len(STORED)) if at != chosen]
+    sentences = [sentence for side, f in places for sentence in _fates(side, f, settings)]
+    for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
+        sentences.append(_beginning(side, chosen, early(side, counted, swept.scales)[chosen]))
     if ALL_FORMATS[settings.storage].is_narrow:
         sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
     return sentences
 
 
-def _fate(side: Side, f: int, scale: float) -> str:
-    """What happens to one side in one format: the first stage that loses entries, or what vanishes or merges."""
-    counted = side.tally
-    values = {"side": say(f"variant.{side.variant}.name"), "format": STORED[f], "scale": written(scale)}
-    weight, logit = STAGES.index("weight"), STAGES.index("scaled")
-    values |= {"weights": counted.n[f, weight, 0], "logits": counted.n[f, logit, 0]}
-    values |= {"vanished": counted.n_zero[f, weight, 0], "merged": counted.n_merged[f, logit, 0]}
-    lost = np.maximum(counted.n_overflow, counted.n_inf + counted.n_nan)[f, :, 0]
-    if lost.any():
-        first = int(np.flatnonzero(lost)[0])
-        values |= {"stage": stage_name(STAGES[first]), "lost": lost[first], "of": counted.n[f, first, 0]}
-        undefined = counted.n_nan[f, STAGES.index("sum"), 0]
-        values |= {"undefined": undefined, "rows": counted.n[f, STAGES.index("sum"), 0]}
-        key = "undefined" if undefined else "lost"
-    else:
-        key = "vanished" if values["vanished"] else "merged" if values["merged"] else "safe"
-    return say(f"formats.{key}", **values)
+def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
+    """The word for what happens to one side in one format, the worst first, and the numbers of its sentence."""
+    weight, logit, total = (STAGES.index(stage) for stage in ("weight", "scaled", "sum"))
+    values: dict[str, object] = {"format": STORED[f], "error": written(100 * counted.max_rel_error[f, weight, at], 2)}
+    values |= {"weights": counted.n[f, weight, at], "logits": counted.n[f, logit, at], "rows": counted.n[f, total, at]}
+    values |= {"vanished": counted.n_zero[f, weight, at], "merged": counted.n_merged[f, logit, at]}
+    values |= {"undefined": counted.n_nan[f, total, at]}
+    for key, counts, stages in (
+        ("lost", counted.n_lost, slice(None)),
+        ("vanished", counted.n_zero, slice(weight, weight + 1)),
+        ("flushed", counted.n_zero, slice(_ENTERING, None)),
+        ("merged", counted.n_merged, slice(logit, logit + 1)),
+        ("blurred", counted.n_merged, slice(_ENTERING, None)),
+    ):
+        shares = counts[f, stages, at] / np.maximum(counted.n[f, stages, at], 1)
+        if shares.any():  # a loss is told where it comes first, what is only worn where it is worst
+            s = range(len(STAGES))[stages][int(np.argmax(shares > 0 if key == "lost" else shares))]
+            return key, values | {
+                "s": s,
+                "stage": stage_name(STAGES[s]),
+                "part": counts[f, s, at],
+                "of": counted.n[f, s, at],
+            }
+    if counted.max_rel_error[f, weight, at] > _LARGE_ERROR:
+        return "off", values
+    return "visible" if counted.n_leaked[f, weight, at] else "safe", values
 
 
-def _beginning(side: Side, f: int) -> str:
-    """From which weight scales on stages lose entries: each of the scales with the first stage that it fells."""
+def leaked(counted: Tally, f: int, at: int, settings: Settings) -> dict[str, object] | None:
+    """How many hidden keys get a weight above zero, and the mask that is outweighed; None if none does."""
+    found = counted.n_leaked[f, STAGES.index("weight"), at]
+    return {"leaked": found, "mask": settings.mask.replace("-", "−")} if found else None
+
+
+def early(side: Side, counted: Tally, scales: tuple[float, ...]) -> NDArray[np.bool_]:
+    """Whether a stage loses entries at a swept scale below the one from which it loses them on, [formats, stages]."""
+    below: NDArray[np.bool_] = np.array(scales) < side.first_loss[..., None]
+    return np.asarray((below & (counted.n_lost > 0)).any(-1))
+
+
+def _fates(side: Side, f: int, settings: Settings) -> list[str]:
+    """What happens to one side in one format, and whether its mask leaks."""
+    key, values = fate(side.tally, f, 0)
+    key = "undefined" if key == "lost" and values["undefined"] else key
+    values |= {"side": say(f"variant.{side.variant}.name"), "scale": written(settings.scale)}
+    leak = leaked(side.tally, f, 0, settings)
+    return [say(f"formats.{key}", **values), *([say("formats.leaked", **values | leak)] if leak else [])]
+
+
+def _beginning(side: Side, f: int, early: NDArray[np.bool_]) -> str:
+    """From which weight scales on stages lose entries, each with the first that it fells; and the first lost before."""
     found: dict[str, str] = {}
     for s, stage in enumerate(STAGES):
         if math.isfinite(side.first_loss[f, s]):
-            found.setdefault(written(side.first_loss[f, s]), stage_name(stage))
-    listed = [say("formats.begin", stage=name, scale=scale) for scale, name in found.items()]
-    side_name = say(f"variant.{side.variant}.name")
-    if not listed:
-        return say("formats.never", side=side_name, format=STORED[f])
-    return say("formats.beginning", side=side_name, format=STORED[f], listed="; ".join(listed))
+            found.setdefault(onset(side.first_loss[f, s]), stage_name(stage))
+    listed = "; ".join(say("formats.begin", stage=name, scale=scale) for scale, name in found.items())
+    key = ("beginning" if listed else "never") + ("_early" if early.any() else "")
+    before = stage_name(STAGES[int(np.argmax(early))])
+    return say(
+        f"formats.{key}", side=say(f"variant.{side.variant}.name"), format=STORED[f], listed=listed, early=before
+    )
+
+
+def onset(scale: float) -> str:
+    """How a first failure is written: 55.65, but 16 802, which four digits would move below what is safe."""
+    return written(scale, 5 if 1e4 <= scale < 1e5 else 4)
 
 
 def stage_name(stage: StageWord) -> str:

@@ -18,7 +18,20 @@ from numpy.typing import NDArray
 
 from qkdemo.bits import Rung
 from qkdemo.fates import Tally
-from qkdemo.labs.formats import Result, Settings, Side, Sweep, explain, ladder, run, stage_name, sweep
+from qkdemo.labs.formats import (
+    Result,
+    Settings,
+    Side,
+    Sweep,
+    explain,
+    fate,
+    ladder,
+    leaked,
+    onset,
+    run,
+    stage_name,
+    sweep,
+)
 from qkdemo.notation import written
 from qkdemo.settings import Value
 from qkdemo.stages import IN_NORM, OVER_KEYS, STAGES, STORED, StageWord
@@ -72,7 +85,7 @@ def _table(settings: Settings) -> pa.Table:
         {
             "scale": np.array(swept.scales),
             "scale.text": texts,
-            "finding": _findings(result, swept, texts),
+            "finding": _findings(result, swept),
             "heat": vectors(_heat_codes(result, swept)),
             **_grid_columns(swept.plain, swept.twin),
             **_count_columns(swept.plain, swept.twin, settings.stage),
@@ -82,33 +95,27 @@ def _table(settings: Settings) -> pa.Table:
     )
 
 
-def _findings(result: Result, swept: Sweep, texts: list[str]) -> list[str]:
+def _findings(result: Result, swept: Sweep) -> list[str]:
     """Which stage of the chosen format fails first, from where on, and what becomes of the twin, at each scale."""
-    f = STORED.index(result.settings.storage)
     sides = [("plain", result.plain, swept.plain), ("twin", result.twin, swept.twin)]
     return [
-        " ".join(say(f"formats.finding.{which}.{key}", scale=text, **values) for which, (key, values) in found)
-        for at, text in enumerate(texts)
-        for found in [[(which, _fate(side, counted, f, at, swept.scales[at])) for which, side, counted in sides]]
+        " ".join(sentence for each in sides for sentence in _said(result.settings, *each, at, scale))
+        for at, scale in enumerate(swept.scales)
     ]
 
 
-def _fate(side: Side, counted: Tally, f: int, at: int, scale: float) -> tuple[str, dict[str, object]]:
-    """What a sentence says of one side in one format, and its values."""
-    lost = counted.n_lost[f, :, at]
-    weight, logit = STAGES.index("weight"), STAGES.index("scaled")
-    values: dict[str, object] = {"format": STORED[f], "side": say(f"variant.{side.variant}.short")}
-    if lost.any():
-        s = int(np.flatnonzero(lost)[0])
-        values |= {"stage": stage_name(STAGES[s]), "lost": lost[s], "of": counted.n[f, s, at]}
-        begun = scale >= side.first_loss[f, s]
-        since = " " + say("formats.since", scale=written(side.first_loss[f, s])) if begun else ""
-        values["since"] = since
-        return "lost", values
-    values |= {"vanished": counted.n_zero[f, weight, at], "weights": counted.n[f, weight, at]}
-    values |= {"merged": counted.n_merged[f, logit, at], "logits": counted.n[f, logit, at]}
-    key = "vanished" if values["vanished"] else "merged" if values["merged"] else "safe"
-    return key, values
+def _said(settings: Settings, which: str, side: Side, counted: Tally, at: int, scale: float) -> Iterator[str]:
+    """What the headline says of one side at one scale."""
+    f = STORED.index(settings.storage)
+    key, values = fate(counted, f, at)
+    values |= {"side": say(f"variant.{side.variant}.short"), "scale": written(scale)}
+    if key == "lost":
+        first = float(side.first_loss[f, int(str(values["s"]))])
+        if scale >= first:
+            key, values = "lost_since", values | {"since": onset(first)}
+    yield say(f"formats.finding.{which}.{key}", **values)
+    if leak := leaked(counted, f, at, settings):
+        yield say(f"formats.finding.{which}.leaked", **values | leak)
 
 
 @lru_cache(maxsize=64)
@@ -339,13 +346,15 @@ def _losses(result: Result, swept: Sweep, word: str) -> View:
     f, s = [str(each) for each in STORED].index(word), STAGES.index(result.settings.stage)
     firsts = [float(side.first_loss[f, s]) for side in result.sides]
     marks = [
-        {"x": first, "label": say("formats.first", scale=written(first)), "role": role}
+        {"x": first, "label": say("formats.first", scale=onset(first)), "role": role}
         for role, first in zip(_ROLES, firsts, strict=True)
         if first <= _HIGHEST
     ]
-    known = [first for first in firsts if math.isfinite(first)]
-    key = "losing" if marks else "later" if known else "never"
-    title = say(f"formats.panel.{key}", format=word, scale=written(min(known, default=math.inf)))
+    first = min((first for first in firsts if math.isfinite(first)), default=math.inf)
+    before = np.array(swept.scales) < first
+    early = any((counted.n_lost[f, s] > 0)[before].any() for counted in (swept.plain, swept.twin))
+    key = "losing" if marks else "later" if math.isfinite(first) else "never"
+    title = say(f"formats.panel.{key}{'_early' if early else ''}", format=word, scale=onset(first))
     return _curve(result, swept, f"lost.{word}", title, say("formats.axis.lost", stage=_stage(result))) | {
         "marks": marks
     }

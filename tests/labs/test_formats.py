@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +21,10 @@ from qkdemo.labs.formats import (
     Settings,
     choices_of,
     explain,
+    fate,
     first_failures,
     ladder,
+    onset,
     recipe_of,
     report,
     rows,
@@ -414,6 +416,43 @@ def test_sentences_say_range_trouble_step_trouble_and_when_it_begins() -> None:
     assert "16 of 16 rows undefined" in said[0]
     assert any("raw product at 55.65" in sentence for sentence in said)
     assert any("240 of 256 attention weights are flushed to zero" in sentence for sentence in said)
+
+
+def test_no_sentence_says_safe_while_entries_are_flushed_merged_or_far_off() -> None:
+    for state in (Settings(scale=0.01, storage="float8_e4m3fn"), PRESETS["fp8_keys"].but(scale=3)):
+        for side, said in zip(run(state).sides, explain(run(state)), strict=False):
+            assert said.startswith("In float8_e4m3fn")
+            assert "no logits merge" not in said
+            assert "flushed to zero" in said, side.variant
+    assert "256 of 256 entries of the scaled logit" in explain(run(Settings(scale=0.01, storage="float8_e4m3fn")))[0]
+
+
+@pytest.mark.parametrize(("error", "key"), [(0.09, "safe"), (0.11, "off")])
+def test_weights_that_are_more_than_a_tenth_off_are_not_called_safe(error: float, key: str) -> None:
+    counted = run(Settings(storage="float32", scale=1)).plain.tally
+    moved = counted.max_rel_error.copy()
+    moved[STORED.index("float32"), STAGES.index("weight")] = error
+    assert fate(replace(counted, max_rel_error=moved), STORED.index("float32"), 0)[0] == key
+
+
+def test_sentences_say_that_a_weak_mask_leaks() -> None:
+    leaking = Settings(storage="float32", causal=True, mask="-1e4")
+    leaks = [said for said in explain(run(leaking)) if "9 hidden keys get attention weight" in said]
+    assert leaks[0].startswith("In float32, plain attention at weight scale 400:")
+    assert "−1e4 is outweighed" in leaks[0]
+    assert not any("hidden keys" in said for said in explain(run(leaking.but(mask="-inf"))))
+
+
+def test_losses_at_small_scales_are_told_beside_those_at_every_larger_one() -> None:
+    state = Settings(scale=0.01, storage="float8_e4m3fn", norm_in_format=True, d_head=8)
+    (twin,) = [said for said in explain(run(state)) if "sum of squares of q at 6.243" in said]
+    assert "At some smaller ones entries are lost as well, first at the reciprocal root of q." in twin
+    assert not any("smaller ones" in said for said in explain(run(Settings())))
+
+
+def test_first_failures_beyond_ten_thousand_are_told_to_five_digits() -> None:
+    assert [onset(x) for x in (55.6512, 16802.3, 3.5462e18)] == ["55.65", "16\u202f802", "3.546·10¹⁸"]
+    assert any("stored q at 16\u202f802" in said for said in explain(run(Settings())))
 
 
 # --- sayings ------------------------------------------------------------------------------------------------------
