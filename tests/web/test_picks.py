@@ -7,13 +7,23 @@ from typing import Any
 
 import pytest
 
-from qkdemo.labs import cache, formats, mla, placement
-from qkdemo.web import cache_view, cost_view, epsilon_view, formats_view, mla_view, placement_view, rope_view
+from qkdemo.labs import cache, drift, formats, mla, placement
+from qkdemo.web import (
+    cache_view,
+    cost_view,
+    drift_view,
+    epsilon_view,
+    formats_view,
+    mla_view,
+    placement_view,
+    rope_view,
+)
 from qkdemo.web.exhibit import read_pick
 
 NUMBERS = ("dial", "query", "key", "row", "column", "news")
 READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "cache": partial(cache_view.picked, cache.Settings()),
+    "drift": partial(drift_view.picked, drift.Settings()),
     "cost": cost_view.picked,
     "epsilon": epsilon_view.picked,
     "formats": partial(formats_view.picked, formats.Settings()),
