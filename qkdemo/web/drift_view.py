@@ -107,6 +107,7 @@ def _side_columns(side: Side) -> dict[str, Any]:
     return {
         **{name: getattr(side, name).astype(np.float32) for name in _CURVES},
         "arm": side.q_norm.astype(np.float32),
+        "arm.text": [say("drift.ring", length=length) for length in pair["q_norm"]],
         "arms": vectors(side.arms),
         "row": vectors(np.where(side.row < 0, 0, side.row)),
         "heat": vectors(codes(side.weights)),
@@ -290,7 +291,7 @@ def _arrows(role: str, title: str, side: Side, scales: NDArray[np.float64], key:
         "selected": min(key, len(side.angles) - 1),
         "reach": _REACH * usual if math.isfinite(usual) and usual > 0 else 1.0,
         "ring": usual if steady else None,
-        "label": say("drift.ring", length=written(usual)) if steady else "",
+        "label": f"{role}.arm.text",
     }
 
 
