@@ -160,7 +160,7 @@ def test_a_norm_at_every_read_drives_a_key_to_its_largest_gain() -> None:
 
 
 def test_a_norm_at_every_read_leaves_a_key_fewer_and_fewer_channels() -> None:
-    result = run(Settings(n_keys=64, gain_spread=0.9))
+    result = run(Settings(n_keys=32, gain_spread=0.9))
     fresh, cached = (channels[:, :, 0] for channels in (result.fresh_channels, result.cached_channels))
     assert (np.ptp(fresh, axis=1) == 0).all()
     assert (cached[:, 0] == fresh[:, 0]).all()  # the newest key has been through the norm once
