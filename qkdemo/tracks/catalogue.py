@@ -1,0 +1,56 @@
+"""Every track by name, and how a stop's evidence and sentences are come by.
+
+* `TRACKS`: name → its stops, in order;
+* `found(stop)`: what its lab finds at its state; `evidence(stop)`: what that says, computed once a process;
+* `text(track, stop, part)`: a sentence of the stop, its numbers filled in.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, Final
+
+from qkdemo.notation import written
+from qkdemo.settings import Choice, Dial, Dials, Switch, declarations
+from qkdemo.strings import has, say
+from qkdemo.tracks import beginner, claims, developer, researcher
+from qkdemo.tracks.stop import Evidence, Stop
+from qkdemo.training import twins
+
+TRACKS: Final[Mapping[str, tuple[Stop, ...]]] = {
+    "beginner": beginner.STOPS,
+    "developer": developer.STOPS,
+    "researcher": researcher.STOPS,
+    "claims": claims.STOPS,
+}
+
+
+def is_trained(stop: Stop) -> bool:
+    """Whether its evidence is a recorded run, which somebody has to train first."""
+    return stop.lab is twins
+
+
+@lru_cache(maxsize=128)
+def evidence(stop: Stop) -> Evidence:
+    """What a stop's lab says. Not for stops whose lab is trained: call `stop.evidence` with the recorded run."""
+    return stop.evidence(stop.lab.run(stop.state))
+
+
+def text(track: str, stop: Stop, part: str, numbers: Mapping[str, str] | None = None) -> str:
+    """A sentence of a stop: `title`, `question`, `explain` or `choice.<word>`.
+
+    What stands under `stop.<track>.any` serves all stops of the track. Raises KeyError for a number it lacks.
+    """
+    key = f"stop.{track}.{stop.name}.{part}"
+    states = {"state": _dials(stop.state), "start": _dials(stop.start or stop.state)}
+    return say(key if has(key) else f"stop.{track}.any.{part}", **states, **(numbers or {}))
+
+
+def _dials(state: Dials) -> SimpleNamespace:
+    return SimpleNamespace(
+        **{dial.name: _written(dial.kind, getattr(state, dial.name)) for dial in declarations(type(state))}
+    )
+
+
+def _written(kind: Dial | Choice | Switch, value: Any) -> str:
+    return written(value) if isinstance(kind, Dial) else str(value)

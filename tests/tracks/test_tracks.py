@@ -1,0 +1,122 @@
+"""Every stop of every track: its answer is computed, its sentences quote what was computed, its words drive its lab."""
+
+import json
+import re
+
+import pytest
+
+from qkdemo.settings import declarations
+from qkdemo.strings import LANGUAGES, has
+from qkdemo.tracks.catalogue import TRACKS, text
+from qkdemo.tracks.points import POINTS
+from qkdemo.tracks.prose import Word, words_of
+from qkdemo.tracks.stop import Choose, Stop
+from tests.tracks.finding import PINS, evidence_of, pinned
+
+STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
+ANSWERS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PINS.glob("*.json")}
+ROLES = {"plain", "norm", "bound", "other"}
+# Names that hold a digit, and a year: no measured number.
+NAMES = re.compile(
+    r"(bfloat|float|int|fp|bf|e)\d+(m\d)?(fn)?|1 ?/ ?√d\w*|d\^-¼|(?:Gemma|Llama|OLMo|Qwen|DeepSeek-V|Swin v|Cohere|Kimi K|GPT-)\s?\d+|"
+    r"ViT-22B|\bL2\b|log2|W_?[0-9]|\b(?:19|20)\d\d\b|\bT = 1\b|1 \+ γ|‖q‖²|T²|O\(T"
+)
+
+
+def part_names(stop: Stop) -> list[str]:
+    choices = [f"choice.{word}" for word in stop.ask.words] if isinstance(stop.ask, Choose) else []
+    return ["title", "question", *choices, "explain"]
+
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_the_answer_is_computed_and_is_one_that_can_be_given(track: str, stop: Stop) -> None:
+    evidence = evidence_of(stop)
+    if isinstance(stop.ask, Choose):
+        assert evidence.answer in stop.ask.words
+        assert 2 <= len(stop.ask.words) <= 5
+    else:
+        assert isinstance(evidence.answer, float)
+        assert stop.ask.low <= evidence.answer <= stop.ask.high
+        assert stop.ask.says(evidence.answer, evidence.answer)
+        assert stop.ask.high / stop.ask.low > stop.ask.within**4  # a guess in the middle need not be right
+
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_answer_and_numbers_are_those_that_were_read_when_the_words_were_written(track: str, stop: Stop) -> None:
+    """After a change that is meant, `python -m tests.tracks.finding` writes them anew: read the difference."""
+    assert pinned(stop) == ANSWERS[track][stop.name]
+
+
+def test_no_answer_is_pinned_for_a_stop_that_is_gone() -> None:
+    assert {track: list(answers) for track, answers in ANSWERS.items()} == {
+        track: [stop.name for stop in stops] for track, stops in TRACKS.items()
+    }
+
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_every_sentence_is_there_and_every_number_in_it_was_computed(track: str, stop: Stop) -> None:
+    numbers = evidence_of(stop).numbers
+    for part in part_names(stop):
+        filled = text(track, stop, part, numbers)
+        assert filled == filled.strip()
+        assert not re.search(r"[{}]|\bnan\b|\bNone\b", filled), filled
+        bare = text(track, stop, part, dict.fromkeys(numbers, "")) if numbers else filled
+        template = template_of(track, stop, part)
+        for word in words_of(template):
+            literal = NAMES.sub("", re.sub(r"\{[^}]*\}", "", word.text))
+            targets = set(word.turns.values())
+            digits = [digit for digit in re.findall(r"\d[\d.]*", literal) if digit not in targets]
+            assert not digits, f"{part}: {digits} are not computed: {bare}"
+
+
+def template_of(track: str, stop: Stop, part: str) -> str:
+    key = f"stop.{track}.{stop.name}.{part}"
+    return LANGUAGES["en"][key if has(key) else f"stop.{track}.any.{part}"]
+
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_the_words_that_drive_the_chart_name_dials_and_roles_that_there_are(track: str, stop: Stop) -> None:
+    dials = {dial.name: dial for dial in declarations(type(stop.state))}
+    driving = [
+        word for word in words_of(text(track, stop, "explain", evidence_of(stop).numbers)) if word != Word(word.text)
+    ]
+    for word in driving:
+        for name, value in word.turns.items():
+            dials[name].parse(value)
+        assert word.role == "" or word.role in ROLES
+    assert not any(
+        Word(word.text) != word
+        for part in ("title", "question")
+        for word in words_of(text(track, stop, part, evidence_of(stop).numbers))
+    )
+
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_the_run_turns_something_that_acts_at_its_stop(track: str, stop: Stop) -> None:
+    dials = {dial.name: dial for dial in declarations(type(stop.state))}
+    if stop.start is not None:
+        assert stop.turned
+        assert all(dials[name].acts_for(stop.state) for name in stop.turned)
+
+
+def test_every_point_of_the_subject_is_taught_somewhere() -> None:
+    taught = {point for stops in TRACKS.values() for stop in stops for point in stop.points}
+    assert taught == set(POINTS)
+
+
+def test_names_are_unique_within_a_track() -> None:
+    for stops in TRACKS.values():
+        assert len({stop.name for stop in stops}) == len(stops)
+
+
+@pytest.mark.parametrize("track", [track for track in TRACKS if track != "claims"])
+def test_a_track_has_eight_to_twelve_stops(track: str) -> None:
+    assert 8 <= len(TRACKS[track]) <= 12
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_right_answers_do_not_stand_in_the_same_place_throughout(track: str) -> None:
+    places = [
+        stop.ask.words.index(str(evidence_of(stop).answer)) for stop in TRACKS[track] if isinstance(stop.ask, Choose)
+    ]
+    assert max(places.count(place) for place in places) <= 0.7 * len(places)
