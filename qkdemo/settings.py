@@ -212,12 +212,13 @@ class Dials:
         names = _listed([dial.name for dial in declarations(cls)])
         raise SettingsError(say("error.name", name=_echo(name), known=names))
 
-    def to_texts(self, *, defaults: bool = False) -> dict[str, str]:
-        """The link of these settings: what differs from the defaults, or everything."""
+    def to_texts(self, *, defaults: bool = False, base: Self | None = None) -> dict[str, str]:
+        """The link of these settings: what differs from `base`, which is all defaults unless given; or everything."""
+        base = type(self)() if base is None else base
         return {
             dial.name: dial.write(getattr(self, dial.name))
             for dial in declarations(type(self))
-            if defaults or getattr(self, dial.name) != dial.default
+            if defaults or getattr(self, dial.name) != getattr(base, dial.name)
         }
 
     def but(self, **changes: Any) -> Self:

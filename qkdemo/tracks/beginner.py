@@ -40,7 +40,7 @@ STOPS: Final = (
         lab=drift,
         start=FRESH,
         state=FRESH.but(scale=8),
-        ask=Estimate(0.05, 1, "none.top_weight"),
+        ask=Estimate(0.05, 1, "plain.top_weight"),
         evidence=_winner,
         points=(3,),
         focus="top_weight",

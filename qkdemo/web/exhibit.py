@@ -10,7 +10,8 @@ assets lie in `exhibit/`, small ES modules served from a URL, so that they are n
 or uint8 (matrices, row by row), and strings, which are every text that follows the cursor. Scalars and vectors may hold
 ±inf and NaN. `view` is JSON (no NaN, no inf):
 
-    dial      column, text (a string column), label, at (the committed value, equal to one row), log
+    dial      column, name? (the dial's, if the column has another), text (a string column), label,
+              at (the committed value, equal to one row), log
               (a logarithmic dial that starts at 0 is laid out by log(1 + x))
     finding   a string column: the headline
     heading   level of the headline, 2 unless given; panel titles are one below
@@ -38,31 +39,22 @@ Roles are plain, norm, bound and other: colours one to three of the theme's cate
 
 import json
 import math
-import threading
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import streamlit as st
-from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
-from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
-from streamlit.components.v2.types import ComponentRenderer
 from streamlit.runtime import Runtime
+
+from qkdemo.web import lecture, lesson
+from qkdemo.web.components import Component
 
 Pick = dict[str, Any]
 
 COMMANDS: Final = ("play", "pause", "step", "stop")
-_NAME: Final = "qkdemo.exhibit"
-_MANIFEST: Final = ComponentManifest(
-    name="qkdemo",
-    version="1",
-    components=[ComponentConfig(name="exhibit", asset_dir="exhibit")],
-)
-_NAMES: Final = frozenset({"dial", "query", "key", "row", "column", "command", "news"})
-_HTML: Final = '<section class="exhibit" style="visibility: hidden"></section>'
-_lock: Final = threading.Lock()
+_REAL: Final = frozenset({"dial", "guess"})
+_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news"}
+_COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
 
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
@@ -77,11 +69,16 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
 
     def picked() -> None:
         pick = read_pick(st.session_state[key].get("pick"))
-        if pick is not None:
-            on_pick(pick)
+        match pick:
+            case None:
+                pass
+            case {"guess": guess}:
+                lesson.predict(guess)
+            case _:
+                on_pick(pick)
 
-    text = json.dumps(dict(view), allow_nan=False)  # Streamlit would write, read and write an object on every run
-    _renderer()(data={"table": table, "view": text}, key=key, on_pick_change=picked)
+    text = json.dumps(dict(view) | _taught(view), allow_nan=False)  # an object Streamlit would read and write anew
+    _COMPONENT.mount({"table": table, "view": text}, key=key, on_pick_change=picked)
 
 
 def read_pick(message: object) -> Pick | None:
@@ -94,13 +91,19 @@ def read_pick(message: object) -> Pick | None:
     for name, value in message.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        if name == "dial" and _is_finite(value):
+        if name in _REAL and _is_finite(value):
             pick[name] = float(value)
-        elif name != "dial" and isinstance(value, int) and value >= 0:
+        elif name not in _REAL and isinstance(value, int) and value >= 0:
             pick[name] = value
         else:
             return None
     return pick
+
+
+def _taught(view: Mapping[str, Any]) -> dict[str, Any]:
+    """What a track adds: what is not shown yet, the prediction, and which panel matters."""
+    dial = view["dial"].get("name", view["dial"]["column"])
+    return {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "focus": lesson.focus(), "lecture": lecture.on()}
 
 
 def _is_finite(value: float) -> bool:
@@ -108,17 +111,3 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond float64
         return False
-
-
-def _renderer() -> ComponentRenderer:
-    """The mounting function, its assets known to the current runtime: tests start several in one process."""
-    manager = get_bidi_component_manager()
-    with _lock:
-        if manager.get_component_asset_root(_NAME) is None:
-            manager.register_from_manifest(_MANIFEST, Path(__file__).parent)
-        return _component()
-
-
-@cache
-def _component() -> ComponentRenderer:
-    return st.components.v2.component(_NAME, html=_HTML, js="exhibit.js", css="exhibit.css")

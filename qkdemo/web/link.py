@@ -4,7 +4,8 @@
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
 * `sought()`, `seek(text)`: what the link searches for, on a page with a search;
-* `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied.
+* `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
+* `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
@@ -24,12 +25,15 @@ D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
 FIND: Final = "find"
-_RESERVED: Final = (HIDE, PRESET, FIND)
+TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
+_CARRIED: Final = (FIND, TRACK, STOP, SAID, LECTURE)  # beside the dials, as they are
+_STATELESS: Final = (SAID, LECTURE)  # no dial depends on them
+_RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST_SEARCH: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 _ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
-_HIDDEN, _RETURNING = "link.hidden", "link.returning"
+_HIDDEN, _RETURNING, _BASE = "link.hidden", "link.returning", "link.base"
 
 
 def enter(page: str) -> None:
@@ -46,7 +50,7 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     They come from the URL if it is not the one this page wrote itself (a link was opened, the browser
     went back), else from what this visitor last had on this page.
     """
-    query = st.query_params.to_dict()
+    query = _state_part(st.query_params.to_dict())
     stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
     entered = st.session_state.get(_ENTERED, True)
     st.session_state[_ENTERED] = False
@@ -66,11 +70,23 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
 
 def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
-    query = settings.to_texts() | _kept()
+    query = settings.to_texts(base=_base(type(settings))) | _kept()
     st.session_state[_key(_SETTINGS)] = settings
-    st.session_state[_key(_SEEN)] = query
+    st.session_state[_key(_SEEN)] = _state_part(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
+
+
+def stand_on(base: Dials | None) -> None:
+    """What dials have that a link does not name: a stop's state; None: their defaults. Called before a page runs."""
+    if st.session_state.get(_BASE) != base:
+        st.session_state.pop(_key(_SEEN), None)  # the same link now says another state
+    st.session_state[_BASE] = base
+
+
+def standing() -> Dials | None:
+    """What the dials of this page stood at when it was last drawn."""
+    return cast(Dials | None, st.session_state.get(_key(_SETTINGS)))
 
 
 def hidden() -> frozenset[str]:
@@ -93,25 +109,35 @@ def seek(text: str) -> None:
 
 def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:
     """The whole link: every dial, also those at their default, so that it outlives a change of defaults."""
-    search = {FIND: sought()} if sought() else {}
-    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | search
+    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | _carried()
     here = urlsplit(st.context.url or "")
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
 
 def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], preset: str | None) -> tuple[D, list[str]]:
     settings, notes = cls.from_texts(asked)
-    if preset is None:
-        return settings, notes
-    if preset not in presets:
-        return settings, [*notes, say("note.preset", known=", ".join(presets))]
+    if preset is not None and preset not in presets:
+        notes.append(say("note.preset", known=", ".join(presets)))
     named = {dial.name: getattr(settings, dial.name) for dial in declarations(cls) if dial.name in asked}
-    return presets[preset].but(**named), notes
+    return presets.get(preset or "", _base(cls)).but(**named), notes
 
 
 def _kept() -> dict[str, str]:
     hide = st.session_state.get(_key(_HIDDEN), "")
-    return ({HIDE: hide} if hide else {}) | ({FIND: st.query_params[FIND]} if FIND in st.query_params else {})
+    return ({HIDE: hide} if hide else {}) | _carried()
+
+
+def _carried() -> dict[str, str]:
+    return {name: st.query_params[name] for name in _CARRIED if name in st.query_params}
+
+
+def _state_part(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in query.items() if name not in _STATELESS}
+
+
+def _base(cls: type[D]) -> D:
+    base = st.session_state.get(_BASE)
+    return base if isinstance(base, cls) else cls()
 
 
 def _key(name: str) -> str:

@@ -1,24 +1,53 @@
-"""The script that runs for every visitor on every change: navigation, then the page that was asked for."""
+"""The script that runs for every visitor on every change: navigation, then the page that was asked for.
+
+A link that stands in a track puts the track's column beside the page.
+"""
 
 from pathlib import Path
 
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.web.link import enter
+from qkdemo.web import lecture, lesson
+from qkdemo.web.lesson_column import lesson_column
+from qkdemo.web.link import enter, stand_on
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import gate
 
 STATIC = Path(__file__).parent / "static"
+WIDTHS = (3, 7)  # of the lesson and of its page
 
-st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
+taught, complaint = lesson.now()
+st.set_page_config(
+    page_title=say("app.title"),
+    page_icon=STATIC / "icon.svg",
+    layout="wide",
+    initial_sidebar_state="collapsed" if taught or lecture.on() else "auto",
+)
 st.html(STATIC / "shell.css")
 menus: dict[str, list[st.Page]] = {}
 for entry in PAGES.values():
     title = say(f"page.{entry.name}")
     page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == "home")
     menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
-page = st.navigation(menus, position="top")
+page = st.navigation(menus, position="hidden" if lecture.on() else "top")
+going = lesson.pending() or lesson.astray(page.url_path)
+if going is not None:
+    there, query = going
+    st.switch_page(there.script, query_params=query)
 enter(page.url_path)
-with gate:
-    page.run()
+stand_on(taught.base if taught else None)
+if complaint:
+    st.warning(complaint, icon=":material/link_off:")
+with gate, lecture.lit():
+    if taught is None:
+        page.run()
+    else:
+        column, beside = st.columns(WIDTHS, gap="medium")
+        with column:
+            lesson_column(taught)
+        with beside:
+            if taught.concealed:
+                st.info(say("lesson.concealed"), icon=":material/visibility_off:")
+            else:
+                page.run()

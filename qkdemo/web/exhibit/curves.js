@@ -4,6 +4,7 @@
 
 import { DASH } from "./theme.js";
 import { freest, sampled, spread } from "./labels.js";
+import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
 
 const DOT = 4;
 const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
@@ -37,12 +38,14 @@ export function rowUnder(x, box, scene) {
 export function rest(pen, box, scene) {
   const frame = frameOf(box, scene);
   drawAxes(pen, box, frame, scene);
+  drawVeil(pen, frame, scene);
   const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
-  for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene.theme); // the first line lies on top
+  for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene); // the first line lies on top
   const levels = (scene.panel.levels ?? []).map((level) => ({ ...level, at: yOf(level.y, scene.panel.y, frame) }));
   const shown = levels.filter(({ at }) => at >= frame.top && at <= frame.bottom);
   for (const { at } of shown) pen.line([frame.left, at, frame.right, at], { stroke: scene.theme.role.bound, dash: [1, 3], width: 1.5 });
-  const marks = (scene.panel.marks ?? []).filter((mark) => within(scene.sweep.place(mark.x)));
+  const seen = ({ x }) => within(scene.sweep.place(x)) && isOpen(scene, scene.sweep.rowOf(x));
+  const marks = (scene.panel.marks ?? []).filter(seen);
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
   drawLabels(pen, lines, marks, frame, scene);
   for (const { at, label } of shown) drawLevelLabel(pen, label, at, frame, scene.theme);
@@ -70,6 +73,25 @@ export function live(pen, box, scene) {
     pen.circle(x, shown, DOT * theme.zoom, { ...filling, width: 1.5 * theme.zoom });
     if (Math.abs(value) === Infinity) drawInfinity(pen, x, value, frame, colour, theme);
   }
+  for (const guess of scene.guesses ?? []) {
+    const y = clamp(yOf(guess.y, panel.y, frame), frame.top, frame.bottom);
+    drawGuess(pen, xOf(sweep.place(guess.x), frame), y, guess.label, frame, theme);
+  }
+}
+
+// The value at a point that the veil covers, as a prediction of it; null elsewhere.
+export function guessUnder(x, y, box, scene) {
+  const frame = frameOf(box, scene);
+  const span = veiled(scene, frame);
+  const { veil } = scene.view;
+  if (!span || x < span[0] || x > span[1] || !scene.panel.lines.some(({ column }) => column === veil.column)) return null;
+  const { log, domain: [low, high] } = scene.panel.y;
+  const share = (frame.bottom - y) / (frame.bottom - frame.top);
+  return clamp(log ? low * (high / low) ** share : low + (high - low) * share, veil.low, veil.high);
+}
+
+function isOpen({ open, sweep }, row) {
+  return row >= (open?.[0] ?? 0) && row <= (open?.[1] ?? sweep.rows - 1);
 }
 
 function drawAxes(pen, box, frame, { panel, sweep, theme, view, axis }) {
@@ -101,12 +123,13 @@ function drawAxes(pen, box, frame, { panel, sweep, theme, view, axis }) {
 }
 
 // The line as runs of points inside the frame, and the places where it leaves for infinity.
-function traced(line, frame, { sweep, panel }) {
+function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
   const values = sweep.numbers(line.column);
   const runs = [];
   const exits = [];
   let run = null;
-  for (let row = 0; row < sweep.rows; row++) {
+  const [first, last] = open;
+  for (let row = first; row <= last; row++) {
     const value = values[row];
     const x = xOf(sweep.places[row], frame);
     if (Number.isNaN(value)) {
@@ -120,7 +143,7 @@ function traced(line, frame, { sweep, panel }) {
       run = null;
     }
   }
-  return { runs, exits, ends: Number.isFinite(values[sweep.rows - 1]) };
+  return { runs, exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
 }
 
 function infiniteBefore(values, row) {
@@ -131,11 +154,12 @@ function edge(value, sweep, row, frame) {
   return [xOf(sweep.places[row], frame), value > 0 ? frame.top : frame.bottom];
 }
 
-function drawLine(pen, line, frame, theme) {
-  const stroke = theme.role[line.role];
+function drawLine(pen, line, frame, scene) {
+  const { theme } = scene;
+  const { stroke, width } = lit(line, scene, (WIDTH[line.role] ?? 2.25) * theme.zoom);
   pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {
     for (const run of line.runs) {
-      if (run.length > 2) pen.line(run, { stroke, width: (WIDTH[line.role] ?? 2.25) * theme.zoom, dash: DASH[line.role] });
+      if (run.length > 2) pen.line(run, { stroke, width, dash: DASH[line.role] });
       else pen.circle(run[0], run[1], 1.5 * theme.zoom, { fill: stroke });
     }
   });

@@ -13,6 +13,7 @@ export function structureOf(view) {
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
+    view.focus,
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
@@ -27,7 +28,8 @@ export function build(root, view) {
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber();
   parts.bar = view.live ? buildBar() : null;
-  parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  const matters = ({ lines = [] }) => Boolean(view.focus) && lines.some(({ column }) => column.endsWith(view.focus));
+  parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`, matters(panel)));
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -120,12 +122,13 @@ function fillScrubber({ range, label, hint }, view, sweep) {
   hint.textContent = view.words.hint ?? "";
 }
 
-function buildPanel(panel, tag) {
+function buildPanel(panel, tag, matters) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
   const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
   const node = element("figure", `panel ${panel.kind}`, caption, ...body.nodes);
+  node.classList.toggle("focus", matters);
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }

@@ -22,9 +22,13 @@ export function holdScrubber(range, stage) {
 }
 
 // A curves panel: hovering previews, press-drag-release (or a tap) commits. Touch leaves vertical panning to the page.
-// `stage.press` is the pointer that is down; Escape lets go of it.
-export function holdCurves(canvas, rowAt, stage) {
-  const preview = (event) => stage.preview(rowAt(event.offsetX));
+// `stage.press` is the pointer that is down; Escape lets go of it. Where a number is to be predicted, the hand draws that.
+export function holdCurves(canvas, rowAt, guessAt, stage) {
+  const preview = (event) => {
+    const guess = guessAt(event.offsetX, event.offsetY);
+    if (guess !== null) stage.sketch(guess);
+    else stage.preview(rowAt(event.offsetX));
+  };
   canvas.onpointermove = (event) => {
     if (event.pointerType === "mouse" || event.pointerId === stage.press) preview(event);
   };
@@ -37,7 +41,9 @@ export function holdCurves(canvas, rowAt, stage) {
   canvas.onpointerup = (event) => {
     if (event.pointerId !== stage.press) return;
     stage.press = null;
-    stage.commit(rowAt(event.offsetX));
+    const guess = guessAt(event.offsetX, event.offsetY);
+    if (guess !== null) stage.guess(guess);
+    else stage.commit(rowAt(event.offsetX));
   };
   canvas.onpointercancel = () => {
     stage.press = null;

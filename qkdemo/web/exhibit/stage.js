@@ -6,10 +6,11 @@
 //   committed  the dial value of the data
 
 import { cellUnder } from "./heat.js";
-import { gutters, rowUnder } from "./curves.js";
+import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
+import { guessesOf, openRows, runDial } from "./lesson.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sweep } from "./sweep.js";
@@ -28,12 +29,19 @@ export class Stage {
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
     document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
+    this.lit = null; // the role whose lines a text points at
+    this.sketched = null; // a prediction that is being drawn
+    this.looked = ({ detail }) => this.sweep && this.look(detail);
+    document.addEventListener("qkdemo:look", this.looked);
     document.fonts?.ready.then(() => this.refresh());
   }
 
   // Takes new data, a new view or a new theme.
   show(table, view) {
+    const before = this.view?.veil ? this.row() : null;
     this.view = view;
+    this.root.classList.toggle("lecture", Boolean(view.lecture));
+    this.sketched = null;
     this.sweep = this.sweepOf(table, view);
     this.table = table;
     const structure = structureOf(view);
@@ -42,6 +50,30 @@ export class Stage {
     this.chosen = null;
     this.arrive(view.dial.at);
     this.refresh();
+    if (before !== null && !view.veil) this.run(before);
+  }
+
+  // The answer came: the dial goes to it from where it stood.
+  run(from) {
+    const to = this.row();
+    const playing = (this.playing = {});
+    const show = (row) => {
+      if (this.playing !== playing) return false; // a hand took over
+      this.previewed = this.sweep.dial[row];
+      this.ask();
+      return true;
+    };
+    runDial(this.sweep, from, to, show, () => this.settle());
+  }
+
+  // Words in a text point at a state, at the lines of a role, or at nothing any more.
+  look({ turns, role }) {
+    const name = this.view.dial.name ?? this.view.dial.column;
+    if (turns && name in turns) this.preview(this.sweep.rowOf(Number(turns[name])));
+    else if (!turns && !role) this.settle();
+    if ((role ?? null) === this.lit) return;
+    this.lit = role ?? null;
+    this.ask(true);
   }
 
   sweepOf(table, view) {
@@ -81,7 +113,10 @@ export class Stage {
     png.onclick = () => savePng(plot, scene());
     svg.onclick = () => saveSvg(plot, scene());
     const { kind } = this.view.panels[i];
-    if (kind === "curves") holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), this);
+    if (kind === "curves") {
+      const guessAt = (x, y) => guessUnder(x, y, plot.box, scene());
+      holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), guessAt, this);
+    }
     if (kind === "heat") holdGrid(area, canvas, this.heatGrid(plot, i), this);
     if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i), this);
   }
@@ -128,13 +163,25 @@ export class Stage {
   // ---- what hands do
 
   preview(row) {
+    this.playing = null;
     this.previewed = this.sweep.dial[row];
     this.ask();
   }
 
   settle() {
-    this.previewed = null;
+    this.playing = this.previewed = this.sketched = null;
     this.ask();
+  }
+
+  // A prediction under the pointer, and one that was made.
+  sketch(value) {
+    this.sketched = value;
+    this.ask(true);
+  }
+
+  guess(value) {
+    this.sketch(value);
+    this.send({ guess: value });
   }
 
   commit(row) {
@@ -174,7 +221,12 @@ export class Stage {
   // ---- what is shown
 
   row() {
-    return this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed);
+    const [first, last] = this.open;
+    return Math.max(first, Math.min(last, this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed)));
+  }
+
+  get open() {
+    return openRows(this.view, this.sweep, this.committed);
   }
 
   selected({ kind, selected }) {
@@ -188,11 +240,17 @@ export class Stage {
   scene(i) {
     const { view, sweep, theme, gutters: room, measure } = this;
     const panel = view.panels[i];
-    return { view, panel, sweep, theme, measure, gutters: room, row: this.row(), selected: this.selected(panel) };
+    const shown = { row: this.row(), selected: this.selected(panel), open: this.open, lit: this.lit };
+    return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
 
   finding() {
     return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, this.row()) : "";
+  }
+
+  guesses() {
+    const { veil, guesses } = this.view;
+    return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
   }
 
   speak(words) {
@@ -209,7 +267,7 @@ export class Stage {
 
   refresh() {
     if (!this.sweep) return;
-    const theme = readTheme(this.root);
+    const theme = readTheme(this.root, this.view.lecture);
     if (theme.name !== this.theme?.name) this.theme = theme;
     wearTheme(this.root, this.theme);
     this.measure = (words, weight) => textWidth(words, this.theme, this.theme.small, weight);
@@ -259,6 +317,8 @@ export class Stage {
   close() {
     this.sizes.disconnect();
     document.removeEventListener("keydown", this.escape);
+    document.removeEventListener("qkdemo:look", this.looked);
+    this.playing = null;
     cancelAnimationFrame(this.frame);
   }
 

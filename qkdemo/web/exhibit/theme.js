@@ -8,7 +8,8 @@ export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3
 
 const scratch = document.createElement("canvas").getContext("2d");
 
-export function readTheme(root) {
+// In a lecture nothing is grey, and lines are thicker: a projector washes out what a screen still shows.
+export function readTheme(root, lecture = false) {
   const css = getComputedStyle(root);
   const read = (name) => css.getPropertyValue(name).trim();
   const background = rgb(read("--st-background-color"), [255, 255, 255]);
@@ -19,13 +20,13 @@ export function readTheme(root) {
     background,
     text: css3(text),
     paper: css3(background),
-    muted: css3(mix(background, text, 0.7)),
-    rule: css3(mix(background, text, 0.5)),
-    grid: css3(mix(background, text, 0.12)),
-    band: css3(mix(background, text, 0.07)),
+    muted: css3(mix(background, text, lecture ? 1 : 0.7)),
+    rule: css3(mix(background, text, lecture ? 0.8 : 0.5)),
+    grid: css3(mix(background, text, lecture ? 0.25 : 0.12)),
+    band: css3(mix(background, text, lecture ? 0.12 : 0.07)),
     family: css.fontFamily,
     small,
-    zoom: small / 12, // lines and dots grow with the text
+    zoom: (small / 12) * (lecture ? 1.25 : 1), // lines and dots grow with the text
     ink: { other: mix(background, text, 0.62) },
   };
   ROLES.forEach((role, index) => (theme.ink[role] = rgb(palette[index], text)));

@@ -1,0 +1,155 @@
+"""The column beside a page that a track draws: where one stands, the question, the prediction, and what the run said.
+
+* `lesson_column(lesson)`: draws it; the page itself stands to its right.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import streamlit as st
+
+from qkdemo.notation import written
+from qkdemo.settings import preferred_numbers
+from qkdemo.strings import say
+from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained, text
+from qkdemo.tracks.stop import Choose, Estimate, Evidence
+from qkdemo.web import lesson as lessons
+from qkdemo.web.driving import prose
+from qkdemo.web.lesson import Lesson
+
+_KEY: Final = "lesson"
+
+
+def lesson_column(lesson: Lesson) -> None:
+    """Draw the column."""
+    found = None if is_trained(lesson.stop) and not lesson.said.shown else lesson.evidence
+    numbers = found.numbers if found is not None else {}
+    with st.container(gap="small"):
+        _parts(lesson, found, numbers)
+
+
+def _parts(lesson: Lesson, found: Evidence | None, numbers: Mapping[str, str]) -> None:
+    _place(lesson)
+    st.html(f"<h2 class='stop'>{text(lesson.track, lesson.stop, 'title', numbers)}</h2>")
+    st.markdown(text(lesson.track, lesson.stop, "question", numbers))
+    match lesson.stop.ask:
+        case Choose() as choose:
+            _choice(lesson, choose, found)
+        case Estimate() as estimate:
+            _estimate(lesson, estimate)
+    if lesson.said.shown:
+        _answer(lesson, found)
+    _buttons(lesson)
+
+
+def _place(lesson: Lesson) -> None:
+    """How far one is, and the way to any other stop or track."""
+    done = sum(said.shown for said in lesson.progress)
+    here = say("lesson.here", track=say(f"track.{lesson.track}.name"), at=lesson.at + 1, of=len(lesson.stops))
+    dots = "".join(
+        f"<i class='{'here ' if at == lesson.at else ''}{'done' if said.shown else ''}'></i>"
+        for at, said in enumerate(lesson.progress)
+    )
+    st.html(
+        f"<div class='rail' role='img' aria-label='{say('lesson.done', done=done, of=len(lesson.stops))}'>{dots}</div>"
+    )
+    with st.popover(here, width="stretch", key=f"{_KEY}:map"):
+        st.session_state[f"{_KEY}:stop"] = lesson.at
+        st.radio(
+            say("lesson.stops"),
+            range(len(lesson.stops)),
+            format_func=partial(_named, lesson),
+            key=f"{_KEY}:stop",
+            on_change=lambda: lessons.go(lesson.track, st.session_state[f"{_KEY}:stop"]),
+        )
+        st.session_state[f"{_KEY}:track"] = lesson.track
+        st.radio(
+            say("lesson.tracks"),
+            list[str](TRACKS),
+            format_func=_track_name,
+            key=f"{_KEY}:track",
+            help=say("lesson.tracks_help"),
+            on_change=lambda: lessons.change_track(st.session_state[f"{_KEY}:track"]),
+        )
+        st.button(say("lesson.leave"), on_click=lessons.leave, key=f"{_KEY}:leave", icon=":material/close:")
+
+
+def _track_name(track: str) -> str:
+    return say(f"track.{track}.name")
+
+
+def _named(lesson: Lesson, at: int) -> str:
+    """A stop in the list of all, with a tick once its answer was shown."""
+    stop = lesson.stops[at]
+    numbers = {} if is_trained(stop) else evidence(stop).numbers
+    title = text(lesson.track, stop, "title", numbers)
+    return f"{at + 1} · {title}{' ✓' if lesson.progress[at].shown else ''}"
+
+
+def _choice(lesson: Lesson, ask: Choose, found: Evidence | None) -> None:
+    key = f"{_KEY}:{lesson.track}:{lesson.stop.name}"
+    st.session_state[key] = lesson.said.guess
+    numbers = found.numbers if found is not None else {}
+    right = found.answer if found is not None and lesson.said.shown else None
+
+    def choice(word: str) -> str:
+        mark = f" {say('lesson.right_mark')}" if word == right else ""
+        return text(lesson.track, lesson.stop, f"choice.{word}", numbers) + mark
+
+    st.radio(
+        say("lesson.predict"),
+        ask.words,
+        index=None,
+        format_func=choice,
+        key=key,
+        disabled=lesson.said.shown,
+        on_change=lambda: lessons.predict(st.session_state[key]),
+    )
+
+
+def _estimate(lesson: Lesson, ask: Estimate) -> None:
+    key = f"{_KEY}:{lesson.track}:{lesson.stop.name}"
+    stops = {*preferred_numbers(ask.low, ask.high, 10)}
+    guess = lesson.said.guess if isinstance(lesson.said.guess, float) else None
+    middle = min(stops, key=lambda stop: abs(stop / (ask.low * ask.high) ** 0.5 - 1))
+    st.session_state[key] = middle if guess is None else guess
+    st.select_slider(
+        say("lesson.estimate"),
+        sorted(stops | {st.session_state[key]}),
+        format_func=lambda number: written(number, 3),
+        key=key,
+        help=say("lesson.estimate_help"),
+        disabled=lesson.said.shown,
+        on_change=lambda: lessons.predict(float(st.session_state[key])),
+    )
+
+
+def _answer(lesson: Lesson, found: Evidence | None) -> None:
+    if found is None:
+        st.info(say("lesson.still_training"), icon=":material/hourglass_top:")
+        return
+    right = lessons.verdict(lesson, found)
+    if right is not None:
+        words = {True: "lesson.right", False: "lesson.wrong"}[right]
+        if isinstance(lesson.stop.ask, Estimate):
+            assert isinstance(lesson.said.guess, float)
+            assert isinstance(found.answer, float)
+            said = say(words + "_number", guess=written(lesson.said.guess, 3), measured=written(found.answer))
+        else:
+            said = say(words)
+        st.markdown(f"**{said}**")
+    prose(lesson, text(lesson.track, lesson.stop, "explain", found.numbers))
+
+
+def _buttons(lesson: Lesson) -> None:
+    if not lesson.said.shown:
+        label, icon = "lesson.run" if lesson.said.guess is not None else "lesson.show", ":material/play_arrow:"
+        st.button(say(label), on_click=lessons.show, key=f"{_KEY}:show", icon=icon, width="stretch")
+    back = partial(lessons.go, lesson.track, lesson.at - 1)
+    on = partial(lessons.go, lesson.track, lesson.at + 1)
+    last = lesson.at + 1 == len(lesson.stops)
+    with st.container(horizontal=True, key=f"{_KEY}:buttons"):
+        st.button(say("lesson.back"), on_click=back, key=f"{_KEY}:back", disabled=lesson.at == 0)
+        st.button(say("lesson.next"), on_click=on, key=f"{_KEY}:next", disabled=last)
+        st.button(say("lesson.reset"), on_click=lessons.reset, key=f"{_KEY}:reset", type="tertiary")

@@ -1,0 +1,29 @@
+// A text whose words drive the chart beside it: pointing at one shows its state or its lines there, pressing it turns dials.
+//
+// The exhibit listens on the document for `qkdemo:look`: {turns: {dial: value}}, {role}, or {} when the look is over.
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".prose");
+  if (!root || !data?.words) return undefined;
+  const words = JSON.parse(data.words);
+  root.replaceChildren(...words.map((word, at) => wordNode(word, () => setTriggerValue("turn", at))));
+  return () => look({});
+}
+
+function wordNode(word, press) {
+  const turns = Object.keys(word.turns).length > 0;
+  if (!turns && !word.role) return document.createTextNode(word.text);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = turns ? "turns" : `picks ${word.role}`;
+  button.textContent = word.text;
+  const detail = turns ? { turns: word.turns } : { role: word.role };
+  button.onpointerenter = button.onfocus = () => look(detail);
+  button.onpointerleave = button.onblur = () => look({});
+  if (turns) button.onclick = press;
+  return button;
+}
+
+function look(detail) {
+  document.dispatchEvent(new CustomEvent("qkdemo:look", { detail }));
+}
