@@ -1,27 +1,16 @@
-"""The first thing anyone sees: what this is, something true to drag, and three doors."""
+"""The first thing anyone sees: what this is, something true to drag, and the doors."""
 
 import streamlit as st
 
 from qkdemo.labs import drift
-from qkdemo.settings import declarations
 from qkdemo.strings import say
+from qkdemo.tracks.catalogue import GUIDED, TRACKS
 from qkdemo.web.controls import turn
 from qkdemo.web.drift_view import picked, small_exhibit
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.link import HIDE
+from qkdemo.web.lesson import page_of, place_of
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import arithmetic
-
-SHOWN_TO_BEGINNERS = ("scale",)
-BEGINNER = drift.Settings(scale=1, n_keys=8)
-ONE_DIAL = {HIDE: ",".join(dial.name for dial in declarations(drift.Settings) if dial.name not in SHOWN_TO_BEGINNERS)}
-RESEARCH = drift.Settings(variant="rms", n_keys=128, d_head=128, causal=True, format="bfloat16")
-DOORS = {  # name → page, and the state it opens in
-    "beginner": ("drift", BEGINNER.to_texts() | ONE_DIAL),
-    "developer": ("drift", drift.Settings(scale=16, variant="rms").to_texts()),
-    "researcher": ("drift", RESEARCH.to_texts()),
-    "training": ("training", {}),
-}
 
 st.title(say("home.title"))
 st.markdown(say("home.lead"))
@@ -29,10 +18,12 @@ settings = drift.Settings(scale=st.session_state.get("home.scale", drift.Setting
 with arithmetic:
     drawn = small_exhibit(drift.run(settings))
 exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "home", picked(settings, pick)))
-for (door, (page, state)), column in zip(DOORS.items(), st.columns(len(DOORS)), strict=True):
+for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
     with column.container(border=True, height="stretch"):
+        page, query = (PAGES[door], None) if door not in GUIDED else (page_of(TRACKS[door][0]), place_of(door, 0))
         st.subheader(say(f"home.{door}.title"))
         st.markdown(say(f"home.{door}.text"))
-        st.page_link(
-            PAGES[page].script, label=say(f"home.{door}.door"), icon=PAGES[page].icon, query_params=state or None
-        )
+        st.page_link(page.script, label=say(f"home.{door}.door"), icon=page.icon, query_params=query)
+with st.container(horizontal=True):
+    for name in ("tracks", "claims", "models"):
+        st.page_link(PAGES[name].script, label=say(f"home.{name}"), icon=PAGES[name].icon)

@@ -1,8 +1,8 @@
 """Every track by name, and how a stop's evidence and sentences are come by.
 
-* `TRACKS`: name → its stops, in order;
+* `TRACKS`: name → its stops, in order; `GUIDED`: those that lead somewhere, `CLAIMS`: the one that is a collection;
 * `found(stop)`: what its lab finds at its state; `evidence(stop)`: what that says, computed once a process;
-* `text(track, stop, part)`: a sentence of the stop, its numbers filled in.
+* `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,9 @@ TRACKS: Final[Mapping[str, tuple[Stop, ...]]] = {
     "claims": claims.STOPS,
 }
 
+CLAIMS: Final = "claims"
+GUIDED: Final = tuple(track for track in TRACKS if track != CLAIMS)
+
 
 def is_trained(stop: Stop) -> bool:
     """Whether its evidence is a recorded run, which somebody has to train first."""
@@ -44,6 +47,14 @@ def text(track: str, stop: Stop, part: str, numbers: Mapping[str, str] | None = 
     key = f"stop.{track}.{stop.name}.{part}"
     states = {"state": _dials(stop.state), "start": _dials(stop.start or stop.state)}
     return say(key if has(key) else f"stop.{track}.any.{part}", **states, **(numbers or {}))
+
+
+def told(track: str, stop: Stop, part: str) -> str:
+    """A sentence of the stop; its lab is asked only if it quotes what that says. Not `explain` of a trained stop."""
+    try:
+        return text(track, stop, part)
+    except KeyError:
+        return text(track, stop, part, evidence(stop).numbers)
 
 
 def _dials(state: Dials) -> SimpleNamespace:

@@ -65,7 +65,7 @@ class Lesson:
     @property
     def evidence(self) -> Evidence | None:
         """What the stop's lab says; None as long as that is still being trained."""
-        return recorded(self.stop) if is_trained(self.stop) else evidence(self.stop)
+        return evidence_now(self.stop)
 
     @property
     def concealed(self) -> bool:
@@ -110,6 +110,18 @@ def progress_in(track: str) -> Progress:
     return read_progress(st.session_state.get(_said_key(track), ""), TRACKS[track])
 
 
+def heard(track: str) -> Progress:
+    """What was said in a track, on the page of that track alone: its link says it, without naming the track."""
+    progress = read_progress(st.query_params.get(SAID, st.session_state.get(_said_key(track), "")), TRACKS[track])
+    _keep(track, progress)
+    return progress
+
+
+def say_at(track: str, at: int, said: Said) -> None:
+    """Note what is said at a stop; in callbacks."""
+    _keep(track, with_said(progress_in(track), at, said))
+
+
 def place_of(track: str, at: int) -> dict[str, str]:
     """The query of a link to a stop, with what this session has said in its track."""
     return _place(track, at, progress_in(track))
@@ -140,14 +152,14 @@ def predict(guess: str | float | None) -> None:
     ask = lesson.stop.ask
     if isinstance(ask, Estimate) and isinstance(guess, float):
         guess = min(max(float(f"{guess:.3g}"), ask.low), ask.high)
-    _say(lesson, Said(guess))
+    say_at(lesson.track, lesson.at, Said(guess))
 
 
 def show() -> None:
     """Run the stop: turn its dials, and show what came of it."""
     lesson = current()
     if lesson is not None and not lesson.said.shown:
-        _say(lesson, Said(lesson.said.guess, shown=True))
+        say_at(lesson.track, lesson.at, Said(lesson.said.guess, shown=True))
         for name in lesson.stop.turned:
             st.query_params.pop(name, None)
 
@@ -221,16 +233,20 @@ def focus() -> str:
     return "" if lesson is None else lesson.stop.focus
 
 
-def verdict(lesson: Lesson, found: Evidence) -> bool | None:
+def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | None:
     """Whether the prediction was right; None if there was none."""
-    guess = lesson.said.guess
     if guess is None:
         return None
-    if isinstance(lesson.stop.ask, Choose):
+    if isinstance(stop.ask, Choose):
         return guess == found.answer
     assert isinstance(guess, float)
     assert isinstance(found.answer, float)
-    return lesson.stop.ask.says(guess, found.answer)
+    return stop.ask.says(guess, found.answer)
+
+
+def evidence_now(stop: Stop) -> Evidence | None:
+    """What a stop's lab says; None as long as that is still being trained."""
+    return recorded(stop) if is_trained(stop) else evidence(stop)
 
 
 def recorded(stop: Stop) -> Evidence | None:
@@ -243,10 +259,13 @@ def recorded(stop: Stop) -> Evidence | None:
     return stop.evidence(Trained(plan, live.chunk.curves)) if live is not None and live.state == "finished" else None
 
 
-def _say(lesson: Lesson, said: Said) -> None:
-    text = written_progress(with_said(lesson.progress, lesson.at, said))
-    st.session_state[_said_key(lesson.track)] = text
-    st.query_params[SAID] = text
+def _keep(track: str, progress: Progress) -> None:
+    text = written_progress(progress)
+    st.session_state[_said_key(track)] = text
+    if text:
+        st.query_params[SAID] = text
+    else:
+        st.query_params.pop(SAID, None)
 
 
 def _place(track: str, at: int, progress: Progress) -> dict[str, str]:

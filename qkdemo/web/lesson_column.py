@@ -3,7 +3,6 @@
 * `lesson_column(lesson)`: draws it; the page itself stands to its right.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -12,7 +11,7 @@ import streamlit as st
 from qkdemo.notation import written
 from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
-from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained, text
+from qkdemo.tracks.catalogue import TRACKS, text, told
 from qkdemo.tracks.stop import Choose, Estimate, Evidence
 from qkdemo.web import lesson as lessons
 from qkdemo.web.driving import prose
@@ -23,16 +22,14 @@ _KEY: Final = "lesson"
 
 def lesson_column(lesson: Lesson) -> None:
     """Draw the column."""
-    found = None if is_trained(lesson.stop) and not lesson.said.shown else lesson.evidence
-    numbers = found.numbers if found is not None else {}
     with st.container(gap="small"):
-        _parts(lesson, found, numbers)
+        _parts(lesson, lesson.evidence if lesson.said.shown else None)
 
 
-def _parts(lesson: Lesson, found: Evidence | None, numbers: Mapping[str, str]) -> None:
+def _parts(lesson: Lesson, found: Evidence | None) -> None:
     _place(lesson)
-    st.html(f"<h2 class='stop'>{text(lesson.track, lesson.stop, 'title', numbers)}</h2>")
-    st.markdown(text(lesson.track, lesson.stop, "question", numbers))
+    st.html(f"<h2 class='stop'>{told(lesson.track, lesson.stop, 'title')}</h2>")
+    st.markdown(told(lesson.track, lesson.stop, "question"))
     match lesson.stop.ask:
         case Choose() as choose:
             _choice(lesson, choose, found)
@@ -81,21 +78,18 @@ def _track_name(track: str) -> str:
 
 def _named(lesson: Lesson, at: int) -> str:
     """A stop in the list of all, with a tick once its answer was shown."""
-    stop = lesson.stops[at]
-    numbers = {} if is_trained(stop) else evidence(stop).numbers
-    title = text(lesson.track, stop, "title", numbers)
+    title = told(lesson.track, lesson.stops[at], "title")
     return f"{at + 1} · {title}{' ✓' if lesson.progress[at].shown else ''}"
 
 
 def _choice(lesson: Lesson, ask: Choose, found: Evidence | None) -> None:
     key = f"{_KEY}:{lesson.track}:{lesson.stop.name}"
     st.session_state[key] = lesson.said.guess
-    numbers = found.numbers if found is not None else {}
     right = found.answer if found is not None and lesson.said.shown else None
 
     def choice(word: str) -> str:
         mark = f" {say('lesson.right_mark')}" if word == right else ""
-        return text(lesson.track, lesson.stop, f"choice.{word}", numbers) + mark
+        return told(lesson.track, lesson.stop, f"choice.{word}") + mark
 
     st.radio(
         say("lesson.predict"),
@@ -129,7 +123,7 @@ def _answer(lesson: Lesson, found: Evidence | None) -> None:
     if found is None:
         st.info(say("lesson.still_training"), icon=":material/hourglass_top:")
         return
-    right = lessons.verdict(lesson, found)
+    right = lessons.verdict(lesson.stop, lesson.said.guess, found)
     if right is not None:
         words = {True: "lesson.right", False: "lesson.wrong"}[right]
         if isinstance(lesson.stop.ask, Estimate):

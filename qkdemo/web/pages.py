@@ -34,9 +34,11 @@ PAGES: Final[Mapping[str, Entry]] = {
     entry.name: entry
     for entry in (
         Entry("home", ":material/home:"),
+        Entry("tracks", ":material/school:"),
         Entry("drift", ":material/trending_up:", drift),
         Entry("formats", ":material/memory:", formats),
         Entry("training", ":material/model_training:", twins),
+        Entry("claims", ":material/fact_check:"),
         Entry("placement", ":material/compare_arrows:", placement, "contract"),
         Entry("rope", ":material/rotate_right:", rope, "contract"),
         Entry("epsilon", ":material/expand:", epsilon, "contract"),
