@@ -58,15 +58,17 @@ def _winner(found: drift.Result) -> Evidence:
     plain, fresh = found.plain, _at_one(found).plain
     width = float(plain.entropy_fraction[found.at])
     numbers = {"width": _share(width), "fresh": _share(fresh.entropy_fraction[0])}
-    return Evidence(width, numbers | {"top": _share(plain.top_weight[found.at]), "top_fresh": _share(fresh.top_weight[0])})
+    return Evidence(
+        width, numbers | {"top": _share(plain.top_weight[found.at]), "top_fresh": _share(fresh.top_weight[0])}
+    )
 
 
 def _stuck(found: drift.Result) -> Evidence:
-    fresh, side = _at_one(found), found.plain
-    fall = float(fresh.plain.softmax_slope[0] / side.softmax_slope[found.at])
+    fresh = _at_one(found)
+    fall = float(fresh.plain.softmax_slope[0] / found.plain.softmax_slope[found.at])
     twin = float(fresh.twin.softmax_slope[0] / found.twin.softmax_slope[found.at])
     answer = closest(fall, {"more": 0.1, "same": 1, "ten": 10, "thousands": 3000})
-    numbers = {"fall": written(fall, 2), "twin": written(twin), "slope": written(side.softmax_slope[found.at], 2)}
+    numbers = {"fall": written(fall, 2), "twin": written(twin)}
     return Evidence(answer, numbers)
 
 
@@ -204,10 +206,8 @@ def _remember(found: drift.Result) -> Evidence:
     numbers = {
         "low": written(found.scales[0]),
         "high": written(found.scales[-1]),
-        "plain_low": written(plain.max_abs_logit.min(), 2),
-        "plain_high": written(plain.max_abs_logit.max(), 2),
-        "twin_low": written(twin.max_abs_logit.min()),
-        "twin_high": written(twin.max_abs_logit.max()),
+        "plain": written(plain.max_abs_logit[found.at], 2),
+        "twin": written(twin.max_abs_logit.max()),
         "bound": written(twin.bound),
     }
     return Evidence(answer, numbers)
