@@ -14,11 +14,13 @@ BOUNDS = st.floats(0, 12)
 
 def weights_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     terms = np.exp(logits - logits.max(-1, keepdims=True))
-    return terms / terms.sum(-1, keepdims=True)
+    weights: NDArray[np.float64] = terms / terms.sum(-1, keepdims=True)
+    return weights
 
 
 def entropy_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    return -(weights * np.log(weights)).sum(-1)
+    entropy: NDArray[np.float64] = -(weights * np.log(weights)).sum(-1)
+    return entropy
 
 
 @given(BOUNDS, st.integers(1, 9))
