@@ -7,7 +7,6 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any, Final
 
 from qkdemo.notation import written
@@ -45,7 +44,7 @@ def text(track: str, stop: Stop, part: str, numbers: Mapping[str, str] | None = 
     What stands under `stop.<track>.any` serves all stops of the track. Raises KeyError for a number it lacks.
     """
     key = f"stop.{track}.{stop.name}.{part}"
-    states = {"state": _dials(stop.state), "start": _dials(stop.start or stop.state)}
+    states = _dials("state", stop.state) | _dials("start", stop.start or stop.state)
     return say(key if has(key) else f"stop.{track}.any.{part}", **states, **(numbers or {}))
 
 
@@ -57,10 +56,9 @@ def told(track: str, stop: Stop, part: str) -> str:
         return text(track, stop, part, evidence(stop).numbers)
 
 
-def _dials(state: Dials) -> SimpleNamespace:
-    return SimpleNamespace(
-        **{dial.name: _written(dial.kind, getattr(state, dial.name)) for dial in declarations(type(state))}
-    )
+def _dials(state: str, dials: Dials) -> dict[str, str]:
+    declared = declarations(type(dials))
+    return {f"{state}_{dial.name}": _written(dial.kind, getattr(dials, dial.name)) for dial in declared}
 
 
 def _written(kind: Dial | Choice | Switch, value: Any) -> str:

@@ -7,8 +7,8 @@
 * `only`, `closest`: how numbers decide between choices.
 
 A stop's sentences stand in the string table under `stop.<track>.<name>`: `title`, `question`, `choice.<word>`,
-`explain`. They may quote `{name}` of the evidence's numbers, and any dial of the two states as `{state.scale}` and
-`{start.scale}`. In `explain`, words drive the chart: `[at scale 8](scale=8)` turns dials, `[the plain curve](~plain)`
+`explain`. They may quote `{name}` of the evidence's numbers, and any dial of the two states as `{state_scale}` and
+`{start_scale}`. In `explain`, words drive the chart: `[at scale 8](scale=8)` turns dials, `[the plain curve](~plain)`
 picks out the lines of a role.
 """
 

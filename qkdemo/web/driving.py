@@ -36,7 +36,7 @@ def prose(lesson: Lesson, text: str) -> None:
             turn(cls, lesson.page.name, _values(lesson, words[at]))
 
     told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} for word in words]
-    _COMPONENT.mount({"words": json.dumps(told)}, key=_KEY, on_turn_change=pressed)
+    _COMPONENT.mount({"words": json.dumps(told, ensure_ascii=False)}, key=_KEY, on_turn_change=pressed)
 
 
 def _values(lesson: Lesson, word: Word) -> dict[str, Value]:

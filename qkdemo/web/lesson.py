@@ -2,7 +2,8 @@
 
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
 * `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
-* `veil(dial)`, `marks(dial)`: what an exhibit may not show yet, and the prediction that it draws;
+* `asks()`: whether a question is open; `veil(dial)`, `marks(dial)`: what an exhibit may not show yet, and the
+  prediction that it draws;
 * `recorded(stop)`: the evidence of a stop whose lab has to be trained first, once it is.
 
 The link is the one truth: `track`, `stop` and `said` stand in it, beside the dials. What was said in other tracks is
@@ -195,12 +196,18 @@ def change_track(track: str) -> None:
 
 
 def leave() -> None:
-    """Stay on the page, without the track."""
-    for name in (TRACK, STOP, SAID):
-        st.query_params.pop(name, None)
+    """Stay on the page, with the dials as they stand, without the track."""
+    dials = standing()
+    st.query_params.from_dict((dials.to_texts() if dials is not None else {}) | _carried())
 
 
 # ---- what the exhibit asks
+
+
+def asks() -> bool:
+    """Whether a track's question is open."""
+    lesson = current()
+    return lesson is not None and not lesson.said.shown
 
 
 def veil(dial: str) -> dict[str, Any] | None:

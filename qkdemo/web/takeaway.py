@@ -16,6 +16,7 @@ from pyarrow import csv
 
 from qkdemo.settings import Dials, declarations
 from qkdemo.strings import say
+from qkdemo.web import lesson
 from qkdemo.web.link import address, hidden
 
 Row = Mapping[str, Any]
@@ -32,7 +33,12 @@ class Takeaway:
 
 
 def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
-    """The tabs: the lab's own (`extra`, title → what draws it) first, then those that every lab has."""
+    """The tabs: the lab's own (`extra`, title → what draws it) first, then those that every lab has.
+
+    While a track's question is open there are none: they would give the answer away.
+    """
+    if lesson.asks():
+        return
     draws: dict[str, Callable[[], None]] = {
         **(extra or {}),
         say("takeaway.table"): lambda: _table(offer),

@@ -1,4 +1,4 @@
-"""What a stop's lab says, also where its lab has to be trained first; as a program: pins the answers of the named tracks anew."""
+"""What a stop's lab says, also where its lab has to be trained first; as a program: pins answers anew."""
 
 import json
 import sys
@@ -25,8 +25,9 @@ def evidence_of(stop: Stop) -> Evidence:
 
 
 def pinned(stop: Stop) -> dict[str, str | float]:
+    """The answer and every number; of a run that was trained the answer alone: after a collapse digits are chaotic."""
     found = evidence_of(stop)
-    return {"answer": found.answer, **found.numbers}
+    return {"answer": found.answer, **({} if is_trained(stop) else found.numbers)}
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops i
 ANSWERS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PINS.glob("*.json")}
 ROLES = {"plain", "norm", "bound", "other"}
 # Names that hold a digit, and a year: no measured number.
+MODELS = "Gemma|Llama|OLMo|Qwen|DeepSeek-V|Swin v|Cohere|Kimi K|GPT-"
 NAMES = re.compile(
-    r"(bfloat|float|int|fp|bf|e)\d+(m\d)?(fn)?|1 ?/ ?√d\w*|d\^-¼|(?:Gemma|Llama|OLMo|Qwen|DeepSeek-V|Swin v|Cohere|Kimi K|GPT-)\s?\d+|"
+    rf"(bfloat|float|int|fp|bf|e)\d+(m\d)?(fn)?|1 ?/ ?√d\w*|d\^-¼|(?:{MODELS})\s?\d+|"
     r"ViT-22B|\bL2\b|log2|W_?[0-9]|\b(?:19|20)\d\d\b|\bT = 1\b|1 \+ γ|‖q‖²|T²|O\(T"
 )
 
