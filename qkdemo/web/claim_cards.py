@@ -22,22 +22,13 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
     found = evidence_now(stop) if said.shown else None
     st.markdown(f"### {at + 1} · {told(CLAIMS, stop, 'title')}")
     key = f"claims:{stop.name}"
-    st.session_state[key] = said.guess
-    st.radio(
-        told(CLAIMS, stop, "question"),
-        stop.ask.words,
-        index=None,
-        format_func=lambda word: told(CLAIMS, stop, f"choice.{word}"),
-        key=key,
-        horizontal=True,
-        disabled=said.shown,
-        on_change=lambda: say_at(CLAIMS, at, Said(st.session_state[key])),
-    )
+    if not said.shown:
+        _prediction(at, stop, said, stop.ask, key)
     with st.container(horizontal=True, vertical_alignment="center"):
         if said.shown and found is not None:
             right = verdict(stop, said.guess, found)
             judged = told(CLAIMS, stop, f"choice.{found.answer}")
-            words = {None: "", True: say("lesson.right"), False: say("lesson.wrong")}[right]
+            words = say("claims.said", guess=told(CLAIMS, stop, f"choice.{said.guess}")) if right is not None else ""
             st.markdown(f"**{say('claims.verdict', verdict=judged)}** {words}")
         elif not is_trained(stop):
             show = partial(say_at, CLAIMS, at, Said(said.guess, shown=True))
@@ -47,6 +38,19 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         st.page_link(page.script, label=label, icon=page.icon, query_params=place_of(CLAIMS, at))
     if said.shown and found is not None:
         st.markdown(without_targets(text(CLAIMS, stop, "explain", found.numbers)))
+
+
+def _prediction(at: int, stop: Stop, said: Said, ask: Choose, key: str) -> None:
+    st.session_state[key] = said.guess
+    st.radio(
+        told(CLAIMS, stop, "question"),
+        ask.words,
+        index=None,
+        format_func=lambda word: told(CLAIMS, stop, f"choice.{word}"),
+        key=key,
+        horizontal=True,
+        on_change=lambda: say_at(CLAIMS, at, Said(st.session_state[key])),
+    )
 
 
 def tally(progress: Progress) -> str:

@@ -35,12 +35,12 @@ def switch() -> None:
 
 
 @contextmanager
-def lit() -> Iterator[None]:
-    """Around a page: in lecture mode its style and the presenter's bar, else the switch in the sidebar."""
+def lit(*, dials: bool) -> Iterator[None]:
+    """Around a page: in lecture mode its style and the presenter's bar, else the switch; below the dials, if any."""
     if on():
         st.html(_SHEET)
     yield
-    with st.container(horizontal=True, key="lecture:bar") if on() else st.sidebar:
+    with st.sidebar if dials and not on() else st.container(horizontal=True, key="lecture:bar" if on() else None):
         label, icon = ("lecture.off", ":material/close:") if on() else ("lecture.on", ":material/co_present:")
         st.button(say(label), on_click=switch, key="lecture:switch", icon=icon, help=say("lecture.help"))
         if on():

@@ -22,7 +22,7 @@ _KEY: Final = "lesson"
 
 def lesson_column(lesson: Lesson) -> None:
     """Draw the column."""
-    with st.container(gap="small"):
+    with st.container(gap="small", key=f"{_KEY}:column"):
         _parts(lesson, lesson.evidence if lesson.said.shown else None)
 
 
@@ -83,23 +83,31 @@ def _named(lesson: Lesson, at: int) -> str:
 
 
 def _choice(lesson: Lesson, ask: Choose, found: Evidence | None) -> None:
+    if lesson.said.shown:
+        st.html(_judged(lesson, ask, found.answer if found is not None else None))
+        return
     key = f"{_KEY}:{lesson.track}:{lesson.stop.name}"
     st.session_state[key] = lesson.said.guess
-    right = found.answer if found is not None and lesson.said.shown else None
-
-    def choice(word: str) -> str:
-        mark = f" {say('lesson.right_mark')}" if word == right else ""
-        return told(lesson.track, lesson.stop, f"choice.{word}") + mark
-
     st.radio(
         say("lesson.predict"),
         ask.words,
         index=None,
-        format_func=choice,
+        format_func=lambda word: told(lesson.track, lesson.stop, f"choice.{word}"),
         key=key,
-        disabled=lesson.said.shown,
         on_change=lambda: lessons.predict(st.session_state[key]),
     )
+
+
+def _judged(lesson: Lesson, ask: Choose, right: object) -> str:
+    """The choices once the answer is shown: the right one, and the one that was predicted, are told apart in words."""
+
+    def item(word: str) -> str:
+        names = {"lesson.right_choice": word == right, "lesson.your_choice": word == lesson.said.guess}
+        notes = ", ".join(say(name) for name, holds in names.items() if holds)
+        choice = told(lesson.track, lesson.stop, f"choice.{word}")
+        return f"<li class='{'right' if word == right else ''}'>{choice}{f' <b>({notes})</b>' if notes else ''}</li>"
+
+    return f"<ul class='judged'>{''.join(map(item, ask.words))}</ul>"
 
 
 def _estimate(lesson: Lesson, ask: Estimate) -> None:

@@ -15,7 +15,9 @@ from qkdemo.web.pages import PAGES
 from qkdemo.web.server import gate
 
 STATIC = Path(__file__).parent / "static"
+HOME = "home"
 WIDTHS = (3, 7)  # of the lesson and of its page
+LECTURE_WIDTHS = (4, 7)
 
 taught, complaint = lesson.now()
 st.set_page_config(
@@ -28,7 +30,7 @@ st.html(STATIC / "shell.css")
 menus: dict[str, list[st.Page]] = {}
 for entry in PAGES.values():
     title = say(f"page.{entry.name}")
-    page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == "home")
+    page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
     menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
 page = st.navigation(menus, position="hidden" if lecture.on() else "top")
 going = lesson.pending() or lesson.astray(page.url_path)
@@ -39,11 +41,11 @@ enter(page.url_path)
 stand_on(taught.base if taught else None)
 if complaint:
     st.warning(complaint, icon=":material/link_off:")
-with gate, lecture.lit():
+with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
     if taught is None:
         page.run()
     else:
-        column, beside = st.columns(WIDTHS, gap="medium")
+        column, beside = st.columns(LECTURE_WIDTHS if lecture.on() else WIDTHS, gap="medium")
         with column:
             lesson_column(taught)
         with beside:

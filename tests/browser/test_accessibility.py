@@ -4,18 +4,31 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from qkdemo.tracks.catalogue import TRACKS
+from qkdemo.web.lesson import page_of
 from qkdemo.web.pages import PAGES
 from tests.browser.test_pages import CARRIES, path_of, settled
 
 SEVERE = ("critical", "serious", "moderate")
 
 
+STOP = next(stop for stop in TRACKS["beginner"] if stop.start is not None)
+LESSON = f"/{page_of(STOP).name}?track=beginner&stop={STOP.name}"
+DONE = f"{LESSON}&said={','.join(['!'] * len(TRACKS['beginner']))}"
+PLACES = {name: path_of(name) for name in PAGES} | {
+    "a stop": LESSON,
+    "a stop that was run": DONE,
+    "a lecture": f"{DONE}&lecture=1",
+    "claims that were tested": f"/claims?said={','.join(['true!'] * len(TRACKS['claims']))}",
+}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_no_severe_violation(server: str, browser: Browser, name: str, scheme: str) -> None:
+@pytest.mark.parametrize("place", PLACES)
+def test_axe_finds_no_severe_violation(server: str, browser: Browser, place: str, scheme: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
     page = context.new_page()
-    page.goto(server + path_of(name))
+    page.goto(server + PLACES[place])
     expect(page.locator(CARRIES).first).to_be_visible()
     settled(page)
     found = Axe().run(page).response["violations"]

@@ -6,9 +6,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from qkdemo.labs import drift
+from qkdemo.settings import declarations
 from qkdemo.web.pages import PAGES
 
-CARRIES = ".exhibit, [data-testid=stDataFrame]"  # what carries a page: an exhibit, or a table
+# What carries a page: an exhibit, a table, doors to other pages, or a question.
+CARRIES = ".exhibit, [data-testid=stDataFrame], [data-testid=stMain] [data-testid=stPageLink], [data-testid=stRadio]"
 LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
 # A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
 MARK = """() => { const find = (root) => { for (const node of root.querySelectorAll('*')) {
@@ -101,12 +104,18 @@ def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
     expect(page.locator("h1")).to_contain_text("undefined")
 
 
-def test_a_door_leads_to_the_lab_with_the_other_dials_hidden(server: str, page: Page) -> None:
+def test_a_door_leads_into_a_track(server: str, page: Page) -> None:
     page.goto(server)
-    page.get_by_role("link", name="Open the drift lab with one dial").click()
-    expect(page).to_have_url(re.compile(r"/drift\?"))
-    expect(page.locator("[data-testid=stSidebar] input[type=range]")).to_have_count(1)
+    page.get_by_role("link", name="Begin the first track").click()
+    expect(page).to_have_url(re.compile(r"track=beginner&stop="))
+    expect(page.locator("h2.stop")).to_be_visible()
+
+
+def test_a_link_may_hide_the_other_dials(server: str, page: Page) -> None:
+    others = ",".join(dial.name for dial in declarations(drift.Settings) if dial.name != "scale")
+    page.goto(f"{server}/drift?scale=1&hide={others}")
     expect(page.locator(".reading").first).to_have_text("×1")
+    expect(page.locator("[data-testid=stSidebar] input[type=range]")).to_have_count(1)
 
 
 def test_the_dials_are_kept_while_another_page_is_visited(server: str, page: Page) -> None:

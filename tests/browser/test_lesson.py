@@ -1,0 +1,187 @@
+"""Tracks and lecture mode in a real browser: by keyboard alone, on the chart, on a projector."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from qkdemo.labs import drift
+from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained, text, told
+from qkdemo.tracks.prose import without_targets, words_of
+from qkdemo.tracks.stop import Choose, Estimate, Stop
+from qkdemo.web.lesson import page_of
+from tests.browser.test_pages import reading, settled
+from tests.tracks.finding import evidence_of
+
+Place = tuple[str, Stop]
+DRAWN = [(track, stop) for track in GUIDED for stop in TRACKS[track] if stop.lab is drift and "scale" in stop.turned]
+ESTIMATE = next(place for place in DRAWN if isinstance(place[1].ask, Estimate))
+CHOICE = next(place for place in DRAWN if isinstance(place[1].ask, Choose))
+
+
+def link(place: Place, more: str = "") -> str:
+    track, stop = place
+    return f"/{page_of(stop).name}?track={track}&stop={stop.name}{more}"
+
+
+def query(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def title(place: Place) -> str:
+    return told(*place, "title")
+
+
+def explanation(track: str, stop: Stop) -> str:
+    return text(track, stop, "explain", evidence_of(stop).numbers)
+
+
+def opened(page: Page, server: str, place: Place, more: str = "") -> None:
+    page.goto(server + link(place, more))
+    expect(page.locator("h2.stop")).to_have_text(title(place))
+    expect(page.locator(".reading").first).to_be_visible()
+    settled(page)
+
+
+@pytest.mark.parametrize("track", GUIDED)
+def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
+    server: str, page: Page, track: str
+) -> None:
+    stops = TRACKS[track]
+    page.goto(server + link((track, stops[0])))
+    for at, stop in enumerate(stops):
+        expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
+        settled(page)
+        page.keyboard.press("s")
+        if is_trained(stop):
+            expect(page.locator(".prose").or_(page.get_by_text("are training")).first).to_be_visible()
+        else:
+            expect(page.locator(".prose")).to_have_text(without_targets(explanation(track, stop)))
+        expect(page.locator(".exhibit").first).to_be_visible()
+        assert query(page)["said"].count("!") == at + 1
+        page.keyboard.press("PageDown")
+    expect(page.locator("h2.stop")).to_have_text(title((track, stops[-1])))  # there is nothing beyond
+
+
+def test_a_choice_is_made_with_tab_and_space(server: str, page: Page) -> None:
+    opened(page, server, CHOICE)
+    page.locator("[data-testid=stRadio] input").first.focus()
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile("said="))
+    page.keyboard.press("s")
+    expect(page.locator("ul.judged")).to_contain_text("your prediction")
+
+
+def test_what_is_asked_cannot_be_looked_up_and_then_runs(server: str, page: Page) -> None:
+    opened(page, server, CHOICE)
+    start = reading(page)
+    box = page.locator("figure.curves canvas").first.bounding_box()
+    assert box
+    for share in (0.6, 0.75, 0.9):
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        page.wait_for_timeout(60)
+        assert reading(page) == start
+    page.mouse.move(2, 2)
+    page.keyboard.press("s")
+    seen = {reading(page)}
+    for _ in range(200):
+        page.wait_for_timeout(20)
+        seen.add(reading(page))
+        if len(seen) > 4:
+            break
+    assert len(seen) > 4  # the dial runs to the answer, it does not jump there
+
+
+def test_an_estimate_is_drawn_into_the_chart_and_stays_there(server: str, page: Page) -> None:
+    opened(page, server, ESTIMATE)
+    ask = ESTIMATE[1].ask
+    assert isinstance(ask, Estimate)
+    focus = page.locator("figure.focus canvas").first
+    focus.scroll_into_view_if_needed()
+    box = focus.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.5, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("said="))
+    guess = float(query(page)["said"].split(",")[-1])
+    assert ask.low <= guess <= ask.high
+    page.keyboard.press("s")
+    expect(page).to_have_url(re.compile("%21|!"))
+    expect(page.locator(".prose")).to_be_visible()
+    assert float(query(page)["said"].split(",")[-1].removesuffix("!")) == guess
+
+
+def test_words_of_the_explanation_drive_the_chart(server: str, page: Page) -> None:
+    track, stop = next(place for place in DRAWN if drives(place))
+    shown = "," * TRACKS[track].index(stop) + "!"
+    opened(page, server, (track, stop), f"&said={shown}")
+    word = next(word for word in words_of(explanation(track, stop)) if changes(word.turns, stop))
+    before, there = reading(page), f"×{word.turns['scale']}"
+    page.locator(".prose button", has_text=word.text).first.hover()
+    expect(page.locator(".reading").first).to_have_text(there)
+    page.mouse.move(2, 2)
+    expect(page.locator(".reading").first).to_have_text(before)
+    page.locator(".prose button", has_text=word.text).first.click()
+    expect(page).to_have_url(re.compile(f"scale={word.turns['scale']}\\b"))
+
+
+def changes(turns: Mapping[str, str], stop: Stop) -> bool:
+    return list(turns) == ["scale"] and float(turns["scale"]) != stop.state.scale
+
+
+def drives(place: Place) -> bool:
+    return any(changes(word.turns, place[1]) for word in words_of(explanation(*place)))
+
+
+def test_progress_survives_a_reload_and_a_new_browser(server: str, page: Page, browser: Browser) -> None:
+    opened(page, server, CHOICE)
+    page.keyboard.press("s")
+    expect(page.locator(".prose")).to_be_visible()
+    page.reload()
+    expect(page.locator(".prose")).to_be_visible()
+    other = browser.new_page()
+    other.goto(page.url)
+    expect(other.locator(".prose")).to_be_visible()
+    other.close()
+
+
+def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_machine(
+    server: str, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": 1920, "height": 1080})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    opened(page, server, CHOICE, "&lecture=1")
+    page.keyboard.press("s")
+    expect(page.locator(".prose")).to_be_visible()
+    expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
+    smallest = page.evaluate(SMALLEST)
+    assert smallest >= 1080 / 41, smallest
+    page.keyboard.press("q")
+    code = page.get_by_alt_text("QR code of the address below it")
+    expect(code).to_be_visible()
+    assert code.evaluate("node => node.naturalWidth > 100")
+    page.keyboard.press("Escape")
+    expect(code).to_be_hidden()
+    page.keyboard.press("p")
+    expect(page.locator(".presenter.shown")).to_be_visible()
+    page.keyboard.press("l")
+    expect(page.locator("[data-testid=stHeader]")).to_be_visible()
+    own = urlsplit(server).netloc
+    page.close()
+    assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}
+
+
+# The smallest text that is shown, in pixels; that of a canvas is 12 / 14 of the text around it.
+SMALLEST = """() => { let least = 1e9; const walk = (root) => { for (const node of root.querySelectorAll('*')) {
+  if (node.shadowRoot) walk(node.shadowRoot);
+  const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const size = parseFloat(getComputedStyle(node).fontSize);
+  if (!node.checkVisibility({opacityProperty: true, visibilityProperty: true}) || node.closest('.unseen')) continue;
+  if (node.closest('style, script, [data-testid=stIconMaterial]') || node.getBoundingClientRect().width < 2) continue;
+  if (own) least = Math.min(least, size);
+  if (node.matches('canvas')) least = Math.min(least, size * 12 / 14); } }; walk(document.body); return least; }"""
