@@ -7,7 +7,7 @@ import torch
 
 from qkdemo.entropy_bound import largest_weight, least_entropy
 from qkdemo.labs import drift, placement, rope
-from qkdemo.notation import written
+from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
 _LONG: Final = 131072  # keys: a context that models are sold with
@@ -29,14 +29,12 @@ def bound(found: rope.Result) -> Evidence:
 
 def pair(found: rope.Result) -> Evidence:
     """The largest logit over all distances, where the gains of a rotary pair cross."""
-    still = found.norm_rotary.by_distance[0]
     return Evidence(
         found.max_abs_logit,
         {
             "naive": written(found.bound_naive),
             "reached": written(found.max_abs_logit, 7),
             "pairwise": written(found.bound_pairwise),
-            "still": written(abs(still)),
             "farthest": str(int(abs(found.norm_rotary.by_distance).argmax())),
         },
     )
@@ -109,7 +107,7 @@ def context(found: drift.Result) -> Evidence:
             "g_few": written(henry[few], 3),
             "g_many": written(henry[many], 3),
             "raised": written(raised),
-            "long": written(10**9, 2),
+            "long": f"10{superscript(9)}",
             "ceiling": written(largest_weight(found.twin.bound, 10**9), 2),
         },
     )

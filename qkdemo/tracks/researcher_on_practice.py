@@ -59,7 +59,7 @@ def course(found: Trained) -> Evidence:
         ),
         {
             "large": written(LARGE_LOGIT),
-            "at": written(warned, 1),
+            "at": str(100 * round(warned / 100)),
             "lost": written(lost, 1),
             "jump": written(gradients.max() / np.median(gradients), 1),
             "spectral_plain": written(float(spectral[0]), 1),
@@ -85,7 +85,6 @@ def remedies(found: drift.Result) -> Evidence:
             "sigma": written(sizes[1] / sizes[0]),
             "threshold": written(twins.Settings().clip_threshold),
             "before_clip": written(found.plain.max_abs_logit[found.at]),
-            "cap": written(found.settings.softcap),
             "capped": written(capped.twin.max_abs_logit[0], 3),
         },
     )
