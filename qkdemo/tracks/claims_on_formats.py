@@ -54,18 +54,18 @@ def _no_nan(found: formats.Result) -> Evidence:
     """Non-numbers that the norm did not make, one that it makes itself, and what passes it by."""
     stored = _count(found.twin, "n_nan", "float8_e4m3fn", "q_stored")
     weights = _count(found.twin, "n_nan", "float8_e4m3fn", "weight")
+    n = _count(found.twin, "n", "float8_e4m3fn", "weight")
     zero = epsilon.run(epsilon.PRESETS["without_epsilon"])
     at_zero = float(zero.zero_output[zero.rule])
     block, pipeline = draw_block(Recipe()), Pipeline()
     larger = dataclasses.replace(block, w_v=_VALUES_GROW * block.w_v)
     growth = float(trace(pipeline, larger).output.norm() / trace(pipeline, block).output.norm())
     return Evidence(
-        only(true=weights == 0, false=stored > 0 and weights > 0 and math.isnan(at_zero) and growth > 1),
+        only(true=weights == 0, false=stored > 0 and weights == n and math.isnan(at_zero) and growth > 1),
         {
             "stored": str(stored),
             "entries": written(_count(found.twin, "n", "float8_e4m3fn", "q_stored")),
-            "weights": str(weights),
-            "n": str(_count(found.twin, "n", "float8_e4m3fn", "weight")),
+            "n": str(n),
             "at_zero": written(at_zero),
             "values": written(_VALUES_GROW),
             "growth": written(growth),

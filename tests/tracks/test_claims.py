@@ -1,0 +1,167 @@
+"""Numbers behind claims and stops, worked out again with NumPy alone."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from qkdemo.facts import models as facts
+from qkdemo.facts.models import MODELS
+from qkdemo.facts.softcap import READINGS
+from qkdemo.tracks import claims_on_models
+from qkdemo.tracks.catalogue import TRACKS, evidence
+from qkdemo.tracks.stop import Evidence, Stop
+from qkdemo.tracks.verdict import VERDICTS
+
+
+def found(track: str, name: str) -> Evidence:
+    return evidence(stop(track, name))
+
+
+def stop(track: str, name: str) -> Stop:
+    return next(stop for stop in TRACKS[track] if stop.name == name)
+
+
+def number(text: str) -> float:
+    mantissa, _, exponent = text.replace("\u202f", "").partition("·10")
+    power = exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return float(mantissa) * 10.0 ** int(power or 0)
+
+
+def drawn(keys: int = 16, d: int = 64, mean: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((keys, d)) + mean, rng.standard_normal((keys, d)) + mean
+
+
+def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    terms = np.exp(logits - logits.max(-1, keepdims=True))
+    weights: NDArray[np.float64] = terms / terms.sum(-1, keepdims=True)
+    return weights
+
+
+def entropy(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    positive = np.where(weights > 0, weights, 1)
+    sums: NDArray[np.float64] = -(positive * np.log(positive)).sum(-1)
+    return sums
+
+
+def unit(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    scaled: NDArray[np.float64] = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return scaled
+
+
+def test_every_verdict_is_given_somewhere() -> None:
+    assert {evidence(stop).answer for stop in TRACKS["claims"] if stop.name != "always_helps"} == set(VERDICTS.words)
+
+
+def test_a_longer_query_sharpens_its_row_in_plain_attention_alone() -> None:
+    q, k = drawn()
+    numbers = found("claims", "confidence").numbers
+    for factor, name in ((1, "before"), (4, "after")):
+        assert number(numbers[f"plain_{name}"]) == pytest.approx(entropy(softmax(factor * q[5] @ k.T / 8)), rel=1e-3)
+        row = softmax(10 * unit(factor * q[5]) @ unit(k).T)
+        assert number(numbers[f"twin_{name}"]) == pytest.approx(entropy(row), rel=1e-3)
+
+
+def test_logits_of_one_size_are_collapsed_in_one_state_and_open_in_another() -> None:
+    numbers = found("claims", "collapsed").numbers
+    q, k = drawn()
+    collapsed = 64 * q @ k.T / 8
+    q, k = drawn(d=256, mean=3)
+    open_ = q @ k.T / 16
+    for logits, size, share in ((collapsed, "large", "collapsed"), (open_, "open_large", "open")):
+        assert number(numbers[size]) == pytest.approx(np.abs(logits).max(), rel=1e-3)
+        fraction = entropy(softmax(logits)).mean() / math.log(16)
+        assert number(numbers[share]) == pytest.approx(100 * fraction, rel=5e-3)
+
+
+def test_one_head_of_a_full_width_norm_takes_all_of_it() -> None:
+    x = np.zeros((32, 128))
+    x[0] = 1.0
+    x /= np.sqrt((x**2).mean())
+    assert number(found("claims", "full_width").numbers["reached"]) == pytest.approx(
+        x[0] @ x[0] / np.sqrt(128), rel=1e-3
+    )
+
+
+def test_a_cap_after_the_softmax_would_be_idle() -> None:
+    q, k = drawn()
+    plain = softmax(64 * q @ k.T / 8)
+    after = 50 * np.tanh(plain / 50)
+    before = softmax(50 * np.tanh(64 * q @ k.T / 8 / 50))
+    numbers = found("claims", "softcap_place").numbers
+    assert number(numbers["moved"]) == pytest.approx(np.abs(after - plain).max(), rel=0.05)
+    assert number(numbers["off"]) == pytest.approx(np.abs(after - before).max(), rel=5e-3)
+
+
+def test_the_price_of_a_norm_on_latent_keys_is_a_number_per_token_and_head() -> None:
+    for track in ("claims", "researcher"):
+        assert number(found(track, "latent").numbers["extra"]) == pytest.approx(100 * 128 / (512 + 64), rel=5e-3)
+
+
+def test_a_norm_that_is_a_pass_of_its_own_moves_q_and_k_twice() -> None:
+    n, width, d_model = 256, 8 * 64, 256
+    norms = 2 * 2 * n * width
+    layer = 4 * d_model * width + 2 * n * d_model + 4 * n * width + 4 * n * width
+    numbers = found("claims", "free").numbers
+    assert number(numbers["traffic"]) == pytest.approx(100 * norms / layer, rel=5e-3)
+    assert number(numbers["share"]) < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("gemma_2", "gemma-2-transformers"),
+        ("qwen_2", "qwen2-qwen2-5-transformers"),
+        ("command_r", "cohere-command-r-aya-transformers"),
+    ],
+)
+def test_another_table_gives_another_verdict(monkeypatch: pytest.MonkeyPatch, name: str, identity: str) -> None:
+    told = tuple(replace(row, norm="rms") if row.id == identity else row for row in MODELS)
+    for module in (facts, claims_on_models, stop("claims", name).lab):
+        monkeypatch.setattr(module, "MODELS", told)
+    asked = stop("claims", name)
+    assert asked.evidence(asked.lab.run(asked.state)).answer == "true"
+
+
+def test_before_anybody_accepted_a_cap_the_claim_about_kernels_was_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = stop("claims", "fused")
+    result = asked.lab.run(asked.state)
+    assert asked.evidence(result).answer == "outdated"
+    kept = tuple(reading for reading in READINGS if reading.kernel != "cuDNN" and reading.accepts)
+    monkeypatch.setattr(claims_on_models, "READINGS", kept)
+    assert asked.evidence(result).answer == "false"  # had nobody ever refused one
+
+
+def test_the_spectral_norm_bounds_what_drawn_inputs_hardly_use() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, 256))
+    x /= np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+    rng.permuted(np.ones(32))
+    w_q, w_k = (rng.standard_normal((256, 256))[:64] / 16 for _ in "qk")
+    largest = np.abs(x @ w_q.T @ w_k @ x.T).max() / 8
+    sigma = np.linalg.norm(w_q.T @ w_k, 2)
+    numbers = found("researcher", "spectral").numbers
+    assert number(numbers["largest"]) == pytest.approx(largest, rel=1e-3)
+    assert number(numbers["product"]) == pytest.approx(sigma, rel=1e-3)
+    assert number(numbers["bound"]) == pytest.approx(256 * sigma / 8, rel=1e-3)
+    assert number(numbers["apart"]) == pytest.approx(np.linalg.norm(w_q, 2) * np.linalg.norm(w_k, 2), rel=1e-3)
+
+
+def test_more_keys_under_one_bound_leave_less_to_the_first() -> None:
+    numbers = found("researcher", "context").numbers
+    for keys, name in ((16, "before"), (256, "top")):
+        q, k = drawn(keys)
+        assert number(numbers[name]) == pytest.approx(softmax(8 * unit(q) @ unit(k).T).max(), rel=1e-3)
+    raised = softmax(np.log2(256**2 - 256) * unit(q) @ unit(k).T).max()
+    assert number(numbers["raised"]) == pytest.approx(raised, rel=1e-3)
+
+
+def test_the_slope_of_softmax_falls_by_thousands() -> None:
+    q, k = drawn()
+    slopes = [(w * (1 - w)).mean() for w in (softmax(scale**2 * q @ k.T / 8) for scale in (1, 16))]
+    stated = found("researcher", "jacobian")
+    assert stated.answer == pytest.approx(slopes[1], rel=1e-9)
+    assert number(stated.numbers["times"]) == pytest.approx(slopes[0] / slopes[1], rel=1e-3)
