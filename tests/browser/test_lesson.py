@@ -42,6 +42,7 @@ def opened(page: Page, server: str, place: Place, more: str = "") -> None:
     page.goto(server + link(place, more))
     expect(page.locator("h2.stop")).to_have_text(title(place))
     expect(page.locator(".reading").first).to_be_visible()
+    expect(page.locator(".presenter.listening")).to_be_attached()
     settled(page)
 
 
@@ -51,6 +52,7 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
 ) -> None:
     stops = TRACKS[track]
     page.goto(server + link((track, stops[0])))
+    expect(page.locator(".presenter.listening")).to_be_attached()
     for at, stop in enumerate(stops):
         expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
         settled(page)
@@ -59,7 +61,7 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
             expect(page.locator(".prose").or_(page.get_by_text("are training")).first).to_be_visible()
         else:
             expect(page.locator(".prose")).to_have_text(without_targets(explanation(track, stop)))
-        expect(page.locator(".exhibit").first).to_be_visible()
+        expect(page.locator(".exhibit, [data-testid=stDataFrame]").first).to_be_visible()
         assert query(page)["said"].count("!") == at + 1
         page.keyboard.press("PageDown")
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[-1])))  # there is nothing beyond

@@ -27,6 +27,7 @@ export default function ({ data, parentElement }) {
   };
   document.addEventListener("pointermove", move);
   document.addEventListener("keydown", press, true);
+  dot.classList.add("listening");
   return () => {
     document.removeEventListener("pointermove", move);
     document.removeEventListener("keydown", press, true);
