@@ -33,8 +33,10 @@ def _parts(lesson: Lesson, found: Evidence | None) -> None:
     match lesson.stop.ask:
         case Choose() as choose:
             _choice(lesson, choose, found)
-        case Estimate() as estimate:
+        case Estimate() as estimate if not lesson.said.shown:
             _estimate(lesson, estimate)
+        case Estimate():
+            pass  # it is drawn in the chart, and said below
     if lesson.said.shown:
         _answer(lesson, found)
     _buttons(lesson)
@@ -122,7 +124,6 @@ def _estimate(lesson: Lesson, ask: Estimate) -> None:
         format_func=lambda number: written(number, 3),
         key=key,
         help=say("lesson.estimate_help"),
-        disabled=lesson.said.shown,
         on_change=lambda: lessons.predict(float(st.session_state[key])),
     )
 

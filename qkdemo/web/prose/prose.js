@@ -12,7 +12,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 function wordNode(word, press) {
   const turns = Object.keys(word.turns).length > 0;
-  if (!turns && !word.role) return document.createTextNode(word.text);
+  if (!turns && !word.role) return plain(word.text);
   const button = document.createElement("button");
   button.type = "button";
   button.className = turns ? "turns" : `picks ${word.role}`;
@@ -22,6 +22,19 @@ function wordNode(word, press) {
   button.onpointerleave = button.onblur = () => look({});
   if (turns) button.onclick = press;
   return button;
+}
+
+// Text whose `code` stands between back quotes.
+function plain(text) {
+  const whole = document.createElement("span");
+  const nodes = text.split("`").map((part, at) => {
+    if (at % 2 === 0) return document.createTextNode(part);
+    const code = document.createElement("code");
+    code.textContent = part;
+    return code;
+  });
+  whole.append(...nodes);
+  return whole;
 }
 
 function look(detail) {
