@@ -44,8 +44,7 @@ def text(track: str, stop: Stop, part: str, numbers: Mapping[str, str] | None = 
     What stands under `stop.<track>.any` serves all stops of the track. Raises KeyError for a number it lacks.
     """
     key = f"stop.{track}.{stop.name}.{part}"
-    states = _dials("state", stop.state) | _dials("start", stop.start or stop.state)
-    return say(key if has(key) else f"stop.{track}.any.{part}", **states, **(numbers or {}))
+    return say(key if has(key) else f"stop.{track}.any.{part}", **_states(stop), **(numbers or {}))
 
 
 def told(track: str, stop: Stop, part: str) -> str:
@@ -54,6 +53,11 @@ def told(track: str, stop: Stop, part: str) -> str:
         return text(track, stop, part)
     except KeyError:
         return text(track, stop, part, evidence(stop).numbers)
+
+
+@lru_cache(maxsize=128)
+def _states(stop: Stop) -> dict[str, str]:
+    return _dials("state", stop.state) | _dials("start", stop.start or stop.state)
 
 
 def _dials(state: str, dials: Dials) -> dict[str, str]:
