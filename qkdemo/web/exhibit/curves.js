@@ -159,7 +159,7 @@ function drawLine(pen, line, frame, scene) {
   const { stroke, width } = lit(line, scene, (WIDTH[line.role] ?? 2.25) * theme.zoom);
   pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {
     for (const run of line.runs) {
-      if (run.length > 2) pen.line(run, { stroke, width, dash: DASH[line.role] });
+      if (run.length > 2) pen.line(run, { stroke, width, dash: DASH[line.role].map((length) => length * theme.zoom) });
       else pen.circle(run[0], run[1], 1.5 * theme.zoom, { fill: stroke });
     }
   });
