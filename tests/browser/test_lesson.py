@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -149,6 +150,24 @@ def test_progress_survives_a_reload_and_a_new_browser(server: str, page: Page, b
     other.goto(page.url)
     expect(other.locator(".prose")).to_be_visible()
     other.close()
+
+
+def test_going_back_returns_to_the_stop_before_on_its_own_page(server: str, page: Page) -> None:
+    track, at = next(
+        (track, at)
+        for track in GUIDED
+        for at, (stop, after) in enumerate(pairwise(TRACKS[track]))
+        if stop.lab is not after.lab and stop.start is not None
+    )
+    stop, after = TRACKS[track][at : at + 2]
+    opened(page, server, (track, stop))
+    page.wait_for_timeout(1200)  # a hand does not leave sooner
+    page.keyboard.press("PageDown")
+    expect(page.locator("h2.stop")).to_have_text(title((track, after)))
+    expect(page).to_have_url(re.compile(f"/{page_of(after).name}\\?"))
+    page.go_back()
+    expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
+    expect(page).to_have_url(re.compile(f"/{page_of(stop).name}\\?"))
 
 
 def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_machine(

@@ -96,6 +96,24 @@ def test_going_back_undoes_the_last_change(server: str, page: Page) -> None:
     expect(page.locator("[data-testid=stSidebar]")).to_contain_text("×4")
 
 
+def test_going_back_from_another_page_is_one_step_and_forward_leads_there_again(server: str, page: Page) -> None:
+    page.goto(f"{server}/formats?scale=100")
+    expect(page.locator(".reading").first).to_have_text("×100")
+    page.get_by_role("link", name="Drift", exact=True).click()
+    expect(page.locator(".reading").first).to_have_text("×8")
+    page.wait_for_timeout(1200)  # a hand does not leave sooner
+    page.locator("[data-testid=stSidebar] input[type=range]").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"/drift\?scale=9$"))
+    page.go_back()
+    expect(page.locator(".reading").first).to_have_text("×8")
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/formats\?scale=100$"))
+    expect(page.locator(".reading").first).to_have_text("×100")
+    page.go_forward()
+    expect(page).to_have_url(re.compile(r"/drift$"))
+
+
 def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
     page.goto(f"{server}/drift")
     page.get_by_role("button", name="Start from").click()

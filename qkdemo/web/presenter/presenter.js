@@ -3,11 +3,14 @@
 //
 // `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}.
 
+import { tidyHistory } from "./history.js";
+
 const TEXT = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable=true]";
 const MOVES = "input[type=range], [role=slider]"; // what page keys move, except in a lecture
 const PAGES = new Set(["PageUp", "PageDown"]);
 
 export default function ({ data, parentElement }) {
+  tidyHistory();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
   const { keys, lecture } = data;
