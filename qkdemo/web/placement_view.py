@@ -21,7 +21,7 @@ from qkdemo.labs.placement import (
     over_spreads,
     pipeline_of,
 )
-from qkdemo.mistakes import MISTAKES, ROUNDING, known_as
+from qkdemo.mistakes import MISTAKES, ROUNDING, Curves, known_as
 from qkdemo.notation import written
 from qkdemo.pipeline import CHOICES
 from qkdemo.settings import Value
@@ -47,7 +47,7 @@ def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
 @lru_cache(maxsize=64)
 def _table(settings: Settings) -> pa.Table:
     """The table; the spread of the gains is its dial, and adds a row only where it stands between the others."""
-    swept, found = over_spreads(settings), mistakes_over_spreads(settings)
+    swept = over_spreads(settings)
     table: dict[str, Any] = {
         "spread": swept.spreads,
         "spread.text": [written(spread) for spread in swept.spreads.tolist()],
@@ -56,15 +56,22 @@ def _table(settings: Settings) -> pa.Table:
     for name in _ROLES:
         column = [getattr(apart, name) for apart in swept.differences]
         table |= {f"pair.{name}": column, f"pair.{name}.text": [_error(x) for x in column]}
-    errors = np.array([[apart.logits for apart in apart_by] for apart_by in found.values()])
-    errors = np.where(errors < ROUNDING, 0, errors)
-    for (name, apart_by), row in zip(found.items(), errors, strict=True):
-        table |= {f"{name}.error": row, f"{name}.error.text": [_error(x) for x in row.tolist()]}
-        table[f"{name}.weight.text"] = [_error(apart.weight) for apart in apart_by]
-    table["bars"] = vectors(_heights(errors).T.astype(np.float32))
+    table |= _mistake_columns(mistakes_over_spreads(settings))
     if settings.compare == "two":
         table |= _pair_columns(settings)
     return pa.table(table)
+
+
+@lru_cache(maxsize=32)
+def _mistake_columns(curves: Curves) -> dict[str, Any]:
+    """What every known mistake does, whatever the two pipelines are."""
+    columns: dict[str, Any] = {}
+    errors = np.stack([np.where(row < ROUNDING, 0, row) for row in curves.logits.values()])
+    for name, row in zip(curves.logits, errors, strict=True):
+        columns |= {f"{name}.error": row, f"{name}.error.text": [_error(x) for x in row.tolist()]}
+        columns[f"{name}.weight.text"] = [_error(x) for x in curves.weight[name].tolist()]
+    columns["bars"] = vectors(_heights(errors).T.astype(np.float32))
+    return columns
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
@@ -155,11 +162,11 @@ def _mistakes(settings: Settings) -> View:
     """Every known mistake by its number: the current one, those that vanish with unit gains, and the rest."""
     found, current = mistakes_over_spreads(settings), _current(settings)
     roles = {
-        name: "norm" if name == current else "plain" if column[0].logits < ROUNDING else "other"
-        for name, column in found.items()
+        name: "norm" if name == current else "plain" if column[0] < ROUNDING else "other"
+        for name, column in found.logits.items()
     }
-    labels = _numbers({name: column[-1].logits for name, column in found.items()}, roles)
-    lines = [{"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in found]
+    labels = _numbers({name: column[-1].item() for name, column in found.logits.items()}, roles)
+    lines = [{"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles]
     return {
         "kind": "curves",
         "title": say("placement.panel.mistakes"),
