@@ -22,7 +22,7 @@ exhibit(
     key="placement.exhibit",
     on_pick=lambda pick: turn(placement.Settings, "placement", picked(settings, pick)),
 )
-st.markdown(" ".join(placement.explain(result)[1:]))
+st.markdown("\n".join(f"- {sentence}" for sentence in placement.explain(result)[1:]))
 
 
 def draws() -> None:

@@ -96,9 +96,9 @@ def draw_block(recipe: Recipe) -> Block:
     unit size. float64."""
     n_kv = dividing(recipe.n_heads, recipe.n_kv_heads)
     drawn = _draw(recipe.d_model, recipe.n_heads, n_kv, recipe.d_head, recipe.n_keys, recipe.seed)
-    lengths = torch.from_numpy(_steps(recipe.token_spread, recipe.n_keys))[drawn["order"]]
+    lengths = torch.from_numpy(steps(recipe.token_spread, recipe.n_keys))[drawn["order"]]
     size_q, size_k = (
-        torch.from_numpy(_steps(recipe.head_spread, heads).repeat(recipe.d_head)) for heads in (recipe.n_heads, n_kv)
+        torch.from_numpy(steps(recipe.head_spread, heads).repeat(recipe.d_head)) for heads in (recipe.n_heads, n_kv)
     )
     stored = 0.0 if recipe.offset_stored else 1.0
     seen = torch.ones(recipe.n_keys, recipe.n_keys, dtype=torch.bool).tril() if recipe.causal else None
@@ -183,7 +183,7 @@ def _spread(recipe: Recipe, deviation: Tensor) -> Tensor:
     return recipe.gain_spread * deviation
 
 
-def _steps(spread: float, count: int) -> NDArray[np.float64]:
+def steps(spread: float, count: int) -> NDArray[np.float64]:
     """`count` sizes around 1, the largest `spread` times the smallest, evenly between on a logarithmic scale."""
     ends = 0.5 if count > 1 else 0
     sizes: NDArray[np.float64] = spread ** np.linspace(-ends, ends, count)
