@@ -3,7 +3,7 @@
 * `enter(page)`: called by the shell before a page runs;
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
-* `sought()`, `seek(text)`: what the link searches for, on a page with a search;
+* `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
@@ -23,13 +23,13 @@ from qkdemo.strings import say
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
-FIND: Final = "find"
-_RESERVED: Final = (HIDE, PRESET, FIND)
-_LONGEST_SEARCH: Final = 100
+KEPT: Final = ("find", "left", "right")  # on pages that ask for them
+_RESERVED: Final = (HIDE, PRESET, *KEPT)
+_LONGEST: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 _ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
-_HIDDEN, _RETURNING = "link.hidden", "link.returning"
+_HIDDEN, _RETURNING, _KEPT = "link.hidden", "link.returning", "link.kept"
 
 
 def enter(page: str) -> None:
@@ -51,6 +51,8 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     entered = st.session_state.get(_ENTERED, True)
     st.session_state[_ENTERED] = False
     if stored is not None and st.session_state.pop(_key(_RETURNING), False):
+        for name, text in st.session_state.get(_key(_KEPT), {}).items():
+            st.query_params[name] = text
         return stored, [], True
     if stored is not None and query == st.session_state.get(_key(_SEEN)) and not entered:
         return stored, [], False
@@ -66,8 +68,9 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
 
 def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
-    query = settings.to_texts() | _kept()
-    st.session_state[_key(_SETTINGS)] = settings
+    kept = _kept()
+    query = settings.to_texts() | kept
+    st.session_state[_key(_SETTINGS)], st.session_state[_key(_KEPT)] = settings, kept
     st.session_state[_key(_SEEN)] = query
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
@@ -78,23 +81,23 @@ def hidden() -> frozenset[str]:
     return frozenset(name.strip() for name in st.session_state.get(_key(_HIDDEN), "").split(",") if name.strip())
 
 
-def sought() -> str:
-    """What the link searches for."""
-    return st.query_params.get(FIND, "")[:_LONGEST_SEARCH]
+def asked(name: str) -> str:
+    """What the link holds under one of KEPT; empty without it."""
+    return st.query_params.get(name, "")[:_LONGEST]
 
 
-def seek(text: str) -> None:
-    """Search for `text` from the next run on; only in callbacks."""
+def ask(name: str, text: str) -> None:
+    """Let the link hold `text`, or nothing if it is empty, from the next run on; only in callbacks."""
     if text.strip():
-        st.query_params[FIND] = text.strip()[:_LONGEST_SEARCH]
+        st.query_params[name] = text.strip()[:_LONGEST]
     else:
-        st.query_params.pop(FIND, None)
+        st.query_params.pop(name, None)
 
 
 def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:
     """The whole link: every dial, also those at their default, so that it outlives a change of defaults."""
-    search = {FIND: sought()} if sought() else {}
-    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | search
+    kept = {name: asked(name) for name in KEPT if asked(name)}
+    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | kept
     here = urlsplit(st.context.url or "")
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
@@ -111,7 +114,7 @@ def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], pres
 
 def _kept() -> dict[str, str]:
     hide = st.session_state.get(_key(_HIDDEN), "")
-    return ({HIDE: hide} if hide else {}) | ({FIND: st.query_params[FIND]} if FIND in st.query_params else {})
+    return ({HIDE: hide} if hide else {}) | {name: st.query_params[name] for name in KEPT if name in st.query_params}
 
 
 def _key(name: str) -> str:
