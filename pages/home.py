@@ -10,7 +10,6 @@ from qkdemo.web.drift_view import picked, small_exhibit
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.link import HIDE
 from qkdemo.web.pages import PAGES
-from qkdemo.web.server import arithmetic
 
 SHOWN_TO_BEGINNERS = ("scale",)
 BEGINNER = drift.Settings(scale=1, n_keys=8)
@@ -26,8 +25,7 @@ DOORS = {  # name → page, and the state it opens in
 st.title(say("home.title"))
 st.markdown(say("home.lead"))
 settings = drift.Settings(scale=st.session_state.get("home.scale", drift.Settings().scale))
-with arithmetic:
-    drawn = small_exhibit(drift.run(settings))
+drawn = small_exhibit(drift.run(settings))
 exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "home", picked(settings, pick)))
 for (door, (page, state)), column in zip(DOORS.items(), st.columns(len(DOORS)), strict=True):
     with column.container(border=True, height="stretch"):

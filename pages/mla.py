@@ -9,13 +9,11 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.mla_view import mla_exhibit, other_ways_exhibit, picked, picked_scale
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(mla.Settings, mla.PRESETS, "mla")
-with arithmetic:
-    result = mla.run(settings)
-    drawn, others = mla_exhibit(result), other_ways_exhibit(result)
+result = mla.run(settings)
+drawn, others = mla_exhibit(result), other_ways_exhibit(result)
 exhibit(*drawn, key="mla.exhibit", on_pick=lambda pick: turn(mla.Settings, "mla", picked(settings, pick)))
 st.markdown(" ".join(mla.explain(result)[1:]))
 exhibit(*others, key="mla.others", on_pick=lambda pick: turn(mla.Settings, "mla", picked_scale(pick)))
