@@ -65,6 +65,7 @@ from qkdemo.settings import Choice, Dial, Dials, Switch, Value
 from qkdemo.strings import say
 
 _SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
+_NAMED: Final = 3  # differences that a headline names
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
 _OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(Recipe))
@@ -298,9 +299,8 @@ def _name(settings: Settings) -> str:
     known, names = known_as(*pair), differing(*pair)
     if known:
         return say(f"mistake_name.{known}")
-    if len(names) > 2:
-        return say("placement.several", count=len(names))
-    return ", ".join(say(f"choice_name.{name}") for name in names)
+    words = ", ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
+    return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
 
 
 def _states(settings: Settings) -> list[str]:
@@ -341,8 +341,8 @@ def _sentences(result: Result) -> list[str]:
     names = differing(*_pair(settings))
     if names:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
-    left, right = (in_words(pipeline) for pipeline in _pair(settings))
-    sentences += [say("placement.who", left=left, right=right)]
+    sides = zip(("left", "right"), _pair(settings), strict=True)
+    sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}

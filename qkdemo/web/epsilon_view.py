@@ -117,7 +117,7 @@ def _curve(result: Result, name: str, y: View) -> View:
         "x": {"ticks": decades(result.sizes[0], result.sizes[-1])},
         "y": y,
         "lines": [
-            {"role": role, "column": f"{word}.{name}", "label": say(f"choice.rule.{word}")}
+            {"role": role, "column": f"{word}.{name}", "label": say(f"epsilon.line.{word}")}
             for role, word in _lines(settings.rule).items()
         ],
         "marks": marks,

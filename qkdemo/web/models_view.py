@@ -20,8 +20,20 @@ _SEARCH: Final = "models:find"
 _SIDES: Final = ("left", "right")
 _FIRST: Final = ("qwen3-dense-transformers", "olmo-2-transformers")  # beside each other at first
 _HEIGHT: Final = 480
-_WIDE: Final = ("note",)
-_EARLY: Final = ("model", "link", "verified")
+# What makes the function comes first and fits a page of 1280 pixels; the rest is further right. Widths in pixels.
+_FIRST_COLUMNS: Final = {
+    "model": 122,
+    "norm": 80,
+    "place": 76,
+    "gain": 148,
+    "order": 114,
+    "scale": 84,
+    "softcap": 62,
+    "verified": 132,
+    "link": 170,
+    "family": 120,
+}
+_NOTE_WIDTH: Final = 600
 
 
 def search_box() -> str:
@@ -40,12 +52,18 @@ def show_rows(result: Result) -> None:
     """One row per implementation, every choice in words; a click on a head sorts."""
     if not result.models:
         return
-    order = sorted(rows(result)[0], key=lambda name: _EARLY.index(name) if name in _EARLY else len(_EARLY))
+    order = [*_FIRST_COLUMNS, *(name for name in rows(result)[0] if name not in _FIRST_COLUMNS)]
     table = [{say(f"column.{name}"): _in_words(name, row[name]) for name in order} for row in rows(result)]
-    config: dict[str, Any] = {say("column.link"): st.column_config.LinkColumn(display_text=r"blob/[^/]+/(?:.*/)?(.*)#")}
-    config[say("column.model")] = st.column_config.TextColumn(pinned=True)
-    config |= {say(f"column.{name}"): st.column_config.TextColumn(width="large") for name in _WIDE}
+    widths = _FIRST_COLUMNS | {"note": _NOTE_WIDTH}
+    config: dict[str, Any] = {
+        say(f"column.{name}"): st.column_config.TextColumn(width=width, pinned=name == "model")
+        for name, width in widths.items()
+    }
+    file_name = r"blob/[^/]+/(?:.*/)?(.*)#"
+    config[say("column.link")] = st.column_config.LinkColumn(display_text=file_name, width=widths["link"])
     st.dataframe(table, hide_index=True, height=_HEIGHT, key="models:rows", column_config=config)
+    more = ", ".join(say(f"column.{name}") for name in order[list(order).index("link") :])
+    st.markdown(say("models.sideways", names=more))
 
 
 def show_families(result: Result) -> None:
