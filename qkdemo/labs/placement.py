@@ -299,7 +299,7 @@ def _name(settings: Settings) -> str:
     known, names = known_as(*pair), differing(*pair)
     if known:
         return say(f"mistake_name.{known}")
-    words = ", ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
+    words = "; ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
     return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
 
 

@@ -241,7 +241,7 @@ def other_ways_exhibit(result: Result) -> tuple[pa.Table, View]:
         "finding": "finding",
         "heading": 2,
         "tiles": [],
-        "panels": [*(_ways(name, result) for name in _CURVES), _needs(result)],
+        "panels": [*(_ways(name, result) for name in _CURVES), _needs(result), _costs_of_ways(result)],
         "words": words() | {"hint": say("other_ways.hint")},
         "alt": " ".join(explain_other_ways(result)),
     }
@@ -270,22 +270,37 @@ def _ways(name: str, result: Result) -> View:
 
 
 def _needs(result: Result) -> View:
-    heads = ("bounds", *_COUNTS, "keys", "stays")
-    return {
-        "kind": "cells",
-        "title": say("other_ways.panel.ways"),
-        "wide": 12,
-        "head": ["", *({"text": say(f"other_ways.head.{name}")} for name in heads)],
-        "roles": [None] * (1 + len(heads)),
-        "rows": [
-            [
-                {"text": say(f"method.{row['method']}")},
-                {"text": say(f"bounds.{row['method']}")},
-                *({"text": written(cast(float, row[column]))} for column in _COUNTS.values()),
-                {"text": say(f"keys.{row['keys']}")},
-                {"text": say(f"stays.{'yes' if row['stays'] else 'no'}")},
-            ]
+    """What each way bounds, and whether it forms keys and stays in the function."""
+    return _ways_table(
+        "needs",
+        [
+            (
+                row["method"],
+                [
+                    say(f"bounds.{row['method']}"),
+                    say(f"keys.{row['keys']}"),
+                    say(f"stays.{'yes' if row['stays'] else 'no'}"),
+                ],
+            )
             for row in other_rows(result)
         ],
+        ("bounds", "keys", "stays"),
+    )
+
+
+def _costs_of_ways(result: Result) -> View:
+    rows = other_rows(result)
+    texts = [(row["method"], [written(cast(float, row[column])) for column in _COUNTS.values()]) for row in rows]
+    return _ways_table("costs", texts, tuple(_COUNTS))
+
+
+def _ways_table(name: str, rows: list[tuple[Any, list[str]]], heads: tuple[str, ...]) -> View:
+    return {
+        "kind": "cells",
+        "title": say(f"other_ways.panel.{name}"),
+        "wide": 6,
+        "head": ["", *({"text": say(f"other_ways.head.{head}")} for head in heads)],
+        "roles": [None] * (1 + len(heads)),
+        "rows": [[{"text": say(f"method.{method}")}, *({"text": text} for text in texts)] for method, texts in rows],
         "strong": METHODS.index("qk_norm"),
     }
