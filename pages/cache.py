@@ -9,13 +9,11 @@ from qkdemo.strings import say
 from qkdemo.web.cache_view import cache_exhibit, picked
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(cache.Settings, cache.PRESETS, "cache")
-with arithmetic:
-    result = cache.run(settings)
-    drawn = cache_exhibit(result)
+result = cache.run(settings)
+drawn = cache_exhibit(result)
 exhibit(*drawn, key="cache.exhibit", on_pick=lambda pick: turn(cache.Settings, "cache", picked(settings, pick)))
 st.markdown(" ".join(cache.explain(result)[1:]))
 take_away(

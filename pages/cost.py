@@ -10,13 +10,11 @@ from qkdemo.web.clock import last_measured, measured_here
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.cost_view import cost_exhibit, picked, times_exhibit
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(cost.Settings, cost.PRESETS, "cost")
-with arithmetic:
-    result = cost.run(settings)
-    drawn = cost_exhibit(settings)
+result = cost.run(settings)
+drawn = cost_exhibit(settings)
 exhibit(*drawn, key="cost.exhibit", on_pick=lambda pick: turn(cost.Settings, "cost", picked(pick)))
 st.markdown(" ".join(cost.explain(result)[1:]))
 

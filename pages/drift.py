@@ -9,13 +9,11 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.drift_view import drift_exhibit, picked, sharpness_exhibit
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(drift.Settings, drift.PRESETS, "drift")
-with arithmetic:
-    result = drift.run(settings)
-    drawn = drift_exhibit(result)
+result = drift.run(settings)
+drawn = drift_exhibit(result)
 exhibit(*drawn, key="drift.exhibit", on_pick=lambda pick: turn(drift.Settings, "drift", picked(settings, pick)))
 
 
@@ -34,8 +32,7 @@ def sharpness() -> None:
     )
 
 
-with arithmetic:
-    swept = drift.sharpness(settings)
+swept = drift.sharpness(settings)
 sides = {say(f"variant.{side.variant}.name"): side.variant for side in reversed(result.sides)}
 tables = {say("drift.table.scale"): partial(drift.rows, result)}
 if swept is not None:

@@ -9,13 +9,11 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.epsilon_view import epsilon_exhibit, picked
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(epsilon.Settings, epsilon.PRESETS, "epsilon")
-with arithmetic:
-    result = epsilon.run(settings)
-    drawn = epsilon_exhibit(settings)
+result = epsilon.run(settings)
+drawn = epsilon_exhibit(settings)
 exhibit(*drawn, key="epsilon.exhibit", on_pick=lambda pick: turn(epsilon.Settings, "epsilon", picked(pick)))
 st.markdown(" ".join(epsilon.explain(result)[1:]))
 take_away(

@@ -10,14 +10,12 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.formats_view import formats_exhibit, picked
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(formats.Settings, formats.PRESETS, "formats")
-with arithmetic:
-    result = formats.run(settings)
-    drawn = formats_exhibit(result)
-    sayings = claims()
+result = formats.run(settings)
+drawn = formats_exhibit(result)
+sayings = claims()
 exhibit(*drawn, key="formats.exhibit", on_pick=lambda pick: turn(formats.Settings, "formats", picked(settings, pick)))
 st.markdown("\n".join(f"- {sentence}" for sentence in formats.explain(result)))
 with st.container(border=True):

@@ -10,13 +10,11 @@ from qkdemo.web.drift_view import picked, small_exhibit
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.lesson import page_of, place_of
 from qkdemo.web.pages import PAGES
-from qkdemo.web.server import arithmetic
 
 st.title(say("home.title"))
 st.markdown(say("home.lead"))
 settings = drift.Settings(scale=st.session_state.get("home.scale", drift.Settings().scale))
-with arithmetic:
-    drawn = small_exhibit(drift.run(settings))
+drawn = small_exhibit(drift.run(settings))
 exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "home", picked(settings, pick)))
 for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
     with column.container(border=True, height="stretch"):

@@ -8,16 +8,16 @@ from qkdemo.labs import mla
 from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
-from qkdemo.web.mla_view import mla_exhibit, picked
-from qkdemo.web.server import arithmetic
+from qkdemo.web.mla_view import mla_exhibit, other_ways_exhibit, picked, picked_scale
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(mla.Settings, mla.PRESETS, "mla")
-with arithmetic:
-    result = mla.run(settings)
-    drawn = mla_exhibit(result)
+result = mla.run(settings)
+drawn, others = mla_exhibit(result), other_ways_exhibit(result)
 exhibit(*drawn, key="mla.exhibit", on_pick=lambda pick: turn(mla.Settings, "mla", picked(settings, pick)))
 st.markdown(" ".join(mla.explain(result)[1:]))
+exhibit(*others, key="mla.others", on_pick=lambda pick: turn(mla.Settings, "mla", picked_scale(pick)))
+st.markdown("\n".join(f"- {sentence}" for sentence in mla.explain_other_ways(result)))
 take_away(
     Takeaway(
         lab="mla",
@@ -25,7 +25,12 @@ take_away(
         tables={
             say("mla.table.here"): partial(mla.rows, result),
             say("mla.table.contexts"): partial(mla.context_rows, result),
+            say("mla.table.ways"): partial(mla.other_rows, result),
+            say("mla.table.scales"): partial(mla.scale_rows, result),
         },
-        programs={say("mla.program.title"): partial(mla.snippet, settings)},
+        programs={
+            say("mla.program.title"): partial(mla.snippet, settings),
+            say("mla.program.ways"): partial(mla.alternatives_snippet, settings),
+        },
     )
 )

@@ -10,27 +10,24 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.placement_view import picked, placement_exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, table_of, take_away
 
 settings = dials(placement.Settings, placement.PRESETS, "placement")
-with arithmetic:
-    result = placement.run(settings)
-    drawn = placement_exhibit(result)
+result = placement.run(settings)
+drawn = placement_exhibit(result)
 exhibit(
     *drawn,
     key="placement.exhibit",
     on_pick=lambda pick: turn(placement.Settings, "placement", picked(settings, pick)),
 )
-st.markdown(" ".join(placement.explain(result)[1:]))
+st.markdown("\n".join(f"- {sentence}" for sentence in placement.explain(result)[1:]))
 
 
 def draws() -> None:
     """The known mistakes over several draws: a second of arithmetic, so only when asked for."""
     st.markdown(say("placement.draws_help"))
     if st.button(say("placement.draws_run"), key="placement:draws"):
-        with arithmetic:
-            found = placement.mistakes(settings)
+        found = placement.mistakes(settings)
         st.dataframe(table_of([vars(mistake) for mistake in found]), hide_index=True)
         st.markdown(" ".join(explain_mistakes(found)))
 

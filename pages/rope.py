@@ -9,13 +9,11 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.rope_view import distance_exhibit, picked, rope_exhibit
-from qkdemo.web.server import arithmetic
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(rope.Settings, rope.PRESETS, "rope")
-with arithmetic:
-    result = rope.run(settings)
-    drawn = rope_exhibit(result)
+result = rope.run(settings)
+drawn = rope_exhibit(result)
 exhibit(*drawn, key="rope.exhibit", on_pick=lambda pick: turn(rope.Settings, "rope", picked(pick, "position")))
 st.markdown(" ".join(rope.explain(result)))
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from qkdemo.blocks import Block
 from qkdemo.normalisers import NORMS, divisor
 from qkdemo.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
-from qkdemo.rotary import partners, reordering, rotate
+from qkdemo.rotary import angles, partners, reordering
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
@@ -66,8 +66,8 @@ def _relative(observed: Tensor, expected: Tensor) -> float:
 def _from_ratio(reference: Pipeline, block: Block, expected: Trace, observed: Tensor) -> tuple[str, float, float]:
     """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
     capped = CAPS["softcap"](expected.logits, block.softcap)
-    linear = trace(reference.but(cap="none"), block).logits
-    for other in (capped, linear):
+    uncapped = [] if reference.cap == "none" else [trace(reference.but(cap="none"), block).logits]
+    for other in (capped, *uncapped):
         if _relative(observed, other) < EXACT:
             return "cap", _relative(observed, other), math.nan
     for word, factor in _FACTORS.items():
@@ -134,13 +134,19 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str,
     target = observed[_head(block)].flatten()
     verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
-        columns = _columns(reference.but(gain="none", bias="none", conversion="none", **changes), block)
-        if len(target) < _SPARE * columns.shape[1]:
+        supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
+        products = _Products(supposed, block)
+        count = products.count
+        if len(target) < _SPARE * count:
             continue
         verdict = "unknown"
-        rows = slice(None, None, max(1, len(target) // (2 * columns.shape[1])) | 1)  # odd: no column of keys is missed
-        gains = _solved(columns[rows], target[rows])
-        misfit = _relative(columns @ gains, target)
+        step = max(1, len(target) // (2 * count)) | 1  # odd: no column of keys is missed
+        rows = torch.arange(0, len(target), step)
+        sample = products.of(rows)
+        gains = _solved(sample, target[rows])
+        if _relative(sample @ gains, target[rows]) > EXACT:  # what fits all would fit these
+            continue
+        misfit = _relative(products.of(torch.arange(len(target))) @ gains, target)
         if misfit < EXACT:
             return (_whose(reference, block, gains) if word == "gain" else word), misfit
     return verdict, math.nan
@@ -179,18 +185,32 @@ def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]
     return supposed
 
 
-def _columns(supposed: Pipeline, block: Block) -> Tensor:
-    """One row per query and key of the head that is looked at, one column per product of gains in its logit."""
-    head = _head(block)
-    if supposed.order != "norm_rotary":
-        made = trace(supposed, block)
-        return (made.q[head, :, None] * made.k[head, None, :]).flatten(0, 1)
-    made = trace(supposed.but(order="none"), block)
-    of_q, of_k = _channels(supposed, block)
-    channels = torch.eye(block.d_head, dtype=made.q.dtype)[:, None].expand(-1, len(block.positions), -1)
-    turned = rotate(channels, block.positions, supposed.layout, block.theta)
-    scores = turned[of_q] @ turned[of_k].mT  # of channel a of q with channel b of k, were both 1
-    return (scores * made.q[head, :, of_q].mT[:, :, None] * made.k[head, :, of_k].mT[:, None, :]).flatten(1).mT
+class _Products:
+    """The logits of the head that is looked at, as sums over products of gains: what each product is multiplied by."""
+
+    def __init__(self, supposed: Pipeline, block: Block) -> None:
+        gain_is_turned = supposed.order == "norm_rotary"
+        made = trace(supposed.but(order="none") if gain_is_turned else supposed, block)
+        head, (of_q, of_k) = _head(block), _channels(supposed, block)
+        self.q, self.k = made.q[head][:, of_q], made.k[head][:, of_k]
+        angle = angles(block.positions, block.d_head, block.theta)
+        self.turn = (angle.cos(), angle.sin()) if gain_is_turned else None
+
+    @property
+    def count(self) -> int:
+        """Products, which are the unknowns."""
+        return self.q.shape[1]
+
+    def of(self, rows: Int[Tensor, " rows"]) -> Float[Tensor, "rows products"]:
+        """These rows: query · keys + key; a column per product, in the order of `_channels`."""
+        query, key = rows // len(self.k), rows % len(self.k)
+        products = self.q[query] * self.k[key]
+        if self.turn is None:
+            return products
+        (cos, sin), alone = self.turn, torch.ones(len(rows), self.count % 4, dtype=products.dtype)
+        along = cos[query] * cos[key] + sin[query] * sin[key]  # cos of the angle between the two positions
+        across = sin[query] * cos[key] - cos[query] * sin[key]  # and its sine
+        return products * torch.cat([along, along, across, -across, alone], 1)
 
 
 def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:

@@ -3,22 +3,27 @@
 * `MISTAKES`: word → what is read otherwise on the left or on the right of a port that is right;
 * `pair_of(mistake)`, `known_as(left, right)`: the two pipelines of a mistake, and back;
 * `mistakes(recipe)`: every one of them on a block, over several draws;
-* `explain_mistakes(found)`: them in words;
-* `mistakes_over(recipe, spreads)`: their errors while the spread of the gains grows.
+* `explain_mistakes(found)`, `headlines(...)`, `vanishing(...)`: them in words;
+* `mistakes_over(recipe, spreads)`: their errors while the spread of the gains grows; `with_one_more(...)`: at one
+  more spread.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from bisect import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import median
 from typing import Any, Final
 
-from qkdemo.blocks import Block, Recipe, draw_block
-from qkdemo.comparisons import Difference, difference, spread_to
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.blocks import Recipe, draw_block
+from qkdemo.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.misfit import diagnose
 from qkdemo.notation import written
-from qkdemo.pipeline import Pipeline, Trace, trace
+from qkdemo.pipeline import Pipeline, Scores, trace
 from qkdemo.strings import say
 
 DRAWS: Final = 8  # draws of the block over which a mistake's spread is taken
@@ -83,22 +88,44 @@ def mistakes(recipe: Recipe) -> tuple[Mistake, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """What every known mistake does at every spread of the gains."""
+
+    spreads: tuple[float, ...]
+    logits: dict[str, NDArray[np.float64]]  # relative error of the logits, by mistake
+    weight: dict[str, NDArray[np.float64]]  # the most that one attention weight moves
+
+
 @lru_cache(maxsize=32)
-def mistakes_over(recipe: Recipe, spreads: tuple[float, ...]) -> dict[str, tuple[Difference, ...]]:
+def mistakes_over(recipe: Recipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
-    found: dict[str, list[Difference]] = {name: [] for name in MISTAKES}
-    for spread in spreads:
-        expected: dict[Pipeline, tuple[Block, Trace]] = {}  # most mistakes share their left side
-        for name, column in found.items():
-            left, right = pair_of(name)
-            if left not in expected:
-                block = spread_to(dataclasses.replace(recipe, offset_stored=left.stored == "one_plus"), spread)
-                expected[left] = block, trace(left, block)
-            block, reference = expected[left]
-            column.append(difference(reference, trace(right, block)))
-    return {name: tuple(column) for name, column in found.items()}
+    sides: dict[tuple[Pipeline, Recipe], Scores] = {}  # most mistakes share their left side
+    curves = Curves(spreads, {}, {})
+    for name in MISTAKES:
+        pair = pair_of(name)
+        read = dataclasses.replace(recipe, offset_stored=pair[0].stored == "one_plus")
+        for side in pair:
+            if (side, read) not in sides:
+                sides[side, read] = over_spreads(side, read, spreads)
+        left, right = (sides[side, read] for side in pair)
+        curves.logits[name] = relative(left.logits, right.logits, (-3, -2, -1)).numpy()
+        curves.weight[name] = most_moved(left, right).numpy()
+    return curves
 
 
+@lru_cache(maxsize=32)
+def with_one_more(curves: Curves, recipe: Recipe, spread: float) -> Curves:
+    """`curves`, and one more spread among theirs."""
+    at, more = bisect(curves.spreads, spread), mistakes_over(recipe, (spread,))
+    logits, weight = (
+        {name: np.insert(column, at, others[name][0]) for name, column in columns.items()}
+        for columns, others in ((curves.logits, more.logits), (curves.weight, more.weight))
+    )
+    return Curves((*curves.spreads[:at], spread, *curves.spreads[at:]), logits, weight)
+
+
+@cache
 def pair_of(mistake: str) -> tuple[Pipeline, Pipeline]:
     """The pipeline that the checkpoint was written for, and the port that makes the mistake."""
     changes = MISTAKES[mistake]
@@ -128,6 +155,24 @@ def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
     ]
     hidden = [mistake for mistake in found if mistake.with_unit_gains < ROUNDING < mistake.relative_score_error]
     return [*sentences, say("placement.hidden", hidden=len(hidden), all=len(found))]
+
+
+def headlines(curves: Curves, gains: Sequence[str]) -> list[str]:
+    """How many mistakes leave a trace at each spread of the gains, which `gains` says in words."""
+    found = []
+    for at, words in enumerate(gains):
+        errors = [column[at].item() for column in curves.logits.values()]
+        hidden = sum(error < ROUNDING for error in errors)
+        values = {"least": written(100 * min(errors), 2), "most": written(100 * max(errors), 3)}
+        word = "some" if hidden else "all"
+        found.append(say(f"placement.finding.{word}", hidden=hidden, all=len(errors), gains=words, **values))
+    return found
+
+
+def vanishing(curves: Curves) -> str:
+    """Which mistakes leave no trace at the first spread of the gains."""
+    names = [say(f"mistake_name.{name}") for name, column in curves.logits.items() if column[0] < ROUNDING]
+    return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(curves.logits))
 
 
 def _apart(left: Pipeline, right: Pipeline, recipe: Recipe) -> Difference:

@@ -1,7 +1,7 @@
 """The contract of a checkpoint as data: which choice it makes at each stage from q and k to attention.
 
 * `Pipeline`: one word per choice; `CHOICES` lists the words that each field knows;
-* `trace(pipeline, block)`: every stage of the block as that pipeline computes it.
+* `trace(pipeline, block)`: every stage of the block as that pipeline computes it; `Scores`: from raw scores on.
 
 Each choice is one function in a table from word to function: PLACES, GAINS, READINGS, CASTS, ORDERS, …
 Two pipelines over one block differ in nothing but their words.
@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
 import torch
@@ -75,51 +75,71 @@ CHOICES: Final[dict[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
-    """One pass through a block."""
+class Scores:
+    """Raw scores, and what becomes of them; each stage is computed when it is first asked for."""
+
+    pipeline: Pipeline
+    block: Block
+    store: Rounding
+    raw: Float[Tensor, "*states n_heads positions positions"]  # q·k
+
+    @cached_property
+    def logits(self) -> Float[Tensor, "*states n_heads positions positions"]:
+        """Scaled and, if the pipeline does, capped."""
+        logits = self.store(self.raw * SCALES[self.pipeline.scale](self.block))
+        return self.store(CAPS[self.pipeline.cap](logits, self.block.softcap))
+
+    @cached_property
+    def weights(self) -> Float[Tensor, "*states n_heads positions positions"]:
+        """Attention weights."""
+        masked = self.logits if self.block.added is None else self.logits + self.block.added
+        if self.block.visible is not None:
+            masked = masked.masked_fill(~self.block.visible, -torch.inf)
+        return PLACES[self.pipeline.place].on_weights(torch.softmax(masked, -1), self.pipeline.normaliser)
+
+    @cached_property
+    def output(self) -> Float[Tensor, "*states positions d_model"]:
+        """Through w_o if the block has one."""
+        v = _heads(self.store(self.block.x @ self.block.w_v.mT + self.block.b_v), self.block.d_head)
+        if self.pipeline.on == "qkv":
+            v = self.store(self.pipeline.normaliser(v))
+        v = GROUPINGS[self.pipeline.grouping](v, self.block.n_heads // self.block.n_kv_heads)
+        output = _merged(self.weights @ v)
+        return output if self.block.w_o is None else output.to(self.block.w_o) @ self.block.w_o.mT
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(Scores):
+    """One pass through a block; states in front, if the block has several."""
 
     q_projected: Float[Tensor, "n_heads positions d_head"]  # as the projection leaves them
     k_projected: Float[Tensor, "n_kv_heads positions d_head"]
-    q: Float[Tensor, "n_heads positions d_head"]  # as they enter the product
-    k: Float[Tensor, "n_heads positions d_head"]  # one for every query head
-    raw: Float[Tensor, "n_heads positions positions"]  # q·k
-    logits: Float[Tensor, "n_heads positions positions"]  # scaled and, if the pipeline does, capped
-    weights: Float[Tensor, "n_heads positions positions"]
-    output: Float[Tensor, "positions d_model"]  # through w_o if the block has one
+    q: Float[Tensor, "... n_heads positions d_head"]  # as they enter the product; of every state, if states differ
+    k: Float[Tensor, "... n_heads positions d_head"]  # one for every query head
 
 
 def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace:
     """The block as `pipeline` computes it; `store` rounds what is written to memory, in a dtype wide enough."""
-    place, norm = PLACES[pipeline.place], pipeline.normaliser
-    x = place.on_input(block.x, norm) if "q" in pipeline.on or "k" in pipeline.on else block.x
-    sides = {"q": (x if "q" in pipeline.on else block.x), "k": (x if "k" in pipeline.on else block.x)}
-    q0 = _heads(store(sides["q"] @ block.w_q.mT + block.b_q), block.d_head)
-    k0 = _heads(store(sides["k"] @ block.w_k.mT + block.b_k), block.d_head)
-    v = _heads(store(block.x @ block.w_v.mT + block.b_v), block.d_head)
-    if pipeline.on == "qkv":
-        v = store(norm(v))
-
-    times = block.n_heads // block.n_kv_heads
+    q0, k0 = _projected(pipeline if pipeline.place == "input" else None, block, store)
     q, q_size = _side("q", q0, pipeline, block, store)
     k, k_size = _side("k", k0, pipeline, block, store)
-    k, k_size, v = (GROUPINGS[pipeline.grouping](x, times) for x in (k, k_size, v))
-    raw = store(store(q @ k.mT) / (q_size * k_size.mT))
-    logits = store(raw * SCALES[pipeline.scale](block))
-    logits = store(CAPS[pipeline.cap](logits, block.softcap))
-    masked = logits if block.added is None else logits + block.added
-    if block.visible is not None:
-        masked = masked.masked_fill(~block.visible, -torch.inf)
-    weights = place.on_weights(torch.softmax(masked, -1), norm)
-    output = _merged(weights @ v)
-    return Trace(
-        q_projected=q0,
-        k_projected=k0,
-        q=q,
-        k=k,
-        raw=raw,
-        logits=logits,
-        weights=weights,
-        output=output if block.w_o is None else output.to(block.w_o) @ block.w_o.mT,
+    k, k_size = (GROUPINGS[pipeline.grouping](x, block.n_heads // block.n_kv_heads) for x in (k, k_size))
+    raw = store(q @ k.mT)
+    if PLACES[pipeline.place].in_product:
+        raw = store(raw / (q_size * k_size.mT))
+    return Trace(pipeline=pipeline, block=block, store=store, raw=raw, q_projected=q0, k_projected=k0, q=q, k=k)
+
+
+@lru_cache(maxsize=8)
+def _projected(before: Pipeline | None, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
+    """q and k as the projections leave them; `before`: the pipeline, if it acts before them."""
+    q, k = block.x, block.x
+    if before is not None:
+        normed = PLACES[before.place].on_input(block.x, before.normaliser)
+        q, k = (normed if side in before.on else block.x for side in ("q", "k"))
+    return (
+        _heads(store(q @ block.w_q.mT + block.b_q), block.d_head),
+        _heads(store(k @ block.w_k.mT + block.b_k), block.d_head),
     )
 
 
@@ -152,15 +172,15 @@ def _side(
 
 
 def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
-    """Gain and bias of one side, [heads, 1, d_head] or what broadcasts to it."""
+    """Gain and bias of one side, [states, heads, 1, d_head] or what broadcasts to it."""
     n_heads = block.n_heads if side == "q" else block.n_kv_heads
     own = side == "q" or pipeline.key_gain == "own"
-    stored = block.gain_k if side == "k" and own else block.gain_q[:n_heads]
-    gain = GAINS[pipeline.gain](READINGS[pipeline.stored](stored))[:, None, :]
+    stored = block.gain_k if side == "k" and own else block.gain_q[..., :n_heads, :]
+    gain = GAINS[pipeline.gain](READINGS[pipeline.stored](stored))[..., None, :]
     bias = block.bias_q if side == "q" else block.bias_k
     if pipeline.bias == "none" or bias is None:
-        return gain, torch.zeros_like(stored)[:, None, :]
-    return gain, (bias if pipeline.gain == "head_channel" else bias[:1])[:, None, :]
+        return gain, torch.zeros_like(stored[..., :1, None, :])
+    return gain, (bias if pipeline.gain == "head_channel" else bias[..., :1, :])[..., None, :]
 
 
 @dataclass(frozen=True)
@@ -182,12 +202,12 @@ def _over_all_heads(x: Tensor, norm: _Norm) -> Tensor:
 
 
 def _heads(x: Tensor, d_head: int) -> Tensor:
-    """[positions, heads · d_head] → [heads, positions, d_head]."""
+    """[…, positions, heads · d_head] → […, heads, positions, d_head]."""
     return x.reshape(*x.shape[:-1], -1, d_head).movedim(-2, -3)
 
 
 def _merged(x: Tensor) -> Tensor:
-    """[heads, positions, d_head] → [positions, heads · d_head]."""
+    """[…, heads, positions, d_head] → […, positions, heads · d_head]."""
     return x.movedim(-3, -2).flatten(-2)
 
 
@@ -200,9 +220,9 @@ PLACES: Final[dict[PlaceWord, Place]] = {
 }
 # What a gain does not tell apart, it reads from the first entry.
 GAINS: Final[dict[GainWord, Callable[[Tensor], Tensor]]] = {
-    "none": lambda gain: torch.ones_like(gain[:1, :1]),
-    "scalar": lambda gain: gain[:1, :1],
-    "channel": lambda gain: gain[:1],
+    "none": lambda gain: torch.ones_like(gain[..., :1, :1]),
+    "scalar": lambda gain: gain[..., :1, :1],
+    "channel": lambda gain: gain[..., :1, :],
     "head_channel": lambda gain: gain,
 }
 READINGS: Final[dict[StoredWord, Callable[[Tensor], Tensor]]] = {
@@ -237,8 +257,8 @@ CAPS: Final[dict[CapWord, Callable[[Tensor, float], Tensor]]] = {
 }
 # Query head h reads key head h // times, or (wrongly) h mod n_kv_heads.
 GROUPINGS: Final[dict[GroupingWord, Callable[[Tensor, int], Tensor]]] = {
-    "repeat": lambda x, times: x.repeat_interleave(times, 0),
-    "tile": lambda x, times: x.repeat(times, 1, 1),
+    "repeat": lambda x, times: x.repeat_interleave(times, -3) if times > 1 else x,
+    "tile": lambda x, times: torch.cat([x] * times, -3) if times > 1 else x,
 }
 
 

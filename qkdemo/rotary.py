@@ -1,6 +1,7 @@
 """Rotary positions: the two layouts, and the way from one to the other.
 
 * `rotate(x, positions, layout, theta)`: pairs of channels, turned by position · frequency;
+* `angles(positions, d_head, theta)`: by how much each pair is turned at each position;
 * `partners(d_head, layout)`: which channels form a pair;
 * `reordering(d_head, to)`: the permutation of channels that turns one layout into the other.
 
@@ -35,15 +36,30 @@ def rotate(
     >>> score(3, 1) == score(1003, 1001)
     True
     """
-    first, second = partners(x.shape[-1], layout)
-    frequency = theta ** (-torch.arange(len(first), dtype=torch.float64, device=x.device) / len(first))
-    angle = positions.double()[:, None] * frequency
+    pairs = x.shape[-1] // 2
+    first, second = slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)  # slices read four times as fast as indices
+    if layout == "half_split":
+        first, second = slice(pairs), slice(pairs, 2 * pairs)
+    angle = angles(positions, x.shape[-1], theta)
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     a, b = x[..., first], x[..., second]
     turned = x.clone()
     turned[..., first] = a * cos - b * sin
     turned[..., second] = a * sin + b * cos
     return turned
+
+
+def angles(
+    positions: Float[Tensor, " positions"], d_head: int, theta: float = THETA
+) -> Float[Tensor, "positions pairs"]:
+    """Position · θ^(−2i/d) for every pair i, in radians and float64.
+
+    >>> angles(torch.tensor([0.0, 3.0]), 4, theta=100.0).tolist()
+    [[0.0, 0.0], [3.0, 0.30000000000000004]]
+    """
+    count = d_head // 2
+    frequency = theta ** (-torch.arange(count, dtype=torch.float64, device=positions.device) / count)
+    return positions.double()[:, None] * frequency
 
 
 def partners(d_head: int, layout: LayoutWord) -> tuple[Int[Tensor, " pairs"], Int[Tensor, " pairs"]]:

@@ -167,6 +167,7 @@ def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
     return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified)))
 
 
+@lru_cache(maxsize=512)
 def in_words(pipeline: Pipeline) -> str:
     """Which models do exactly this; or the closest one, and in what it differs."""
     found = alike(pipeline)

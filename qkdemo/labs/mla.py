@@ -9,36 +9,51 @@ logits, to rounding. What it costs: as many numbers per token as there are heads
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: both readings live, and what each costs over the length of the context;
 * `findings`, `explain`, `rows`, `context_rows`, `report`: the result in words and as tables;
-* `snippet(settings)`: the result as a standalone PyTorch program.
+* `other_ways`, `explain_other_ways`, `other_rows`, `scale_rows`: the same of what is done instead of QK norm;
+* `snippet(settings)`, `alternatives_snippet(settings)`: both as standalone PyTorch programs.
 
 Source of the attention: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; it normalises latents instead.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from qkdemo.alternatives import METHODS, Alternatives, LatentRecipe, compare
+from qkdemo.latent_costs import COSTS, Cost, ReadingWord, Widths, burden, cost_of
+from qkdemo.latent_programs import alternatives_program, readings_program
 from qkdemo.normalisers import NORMS, divisor
-from qkdemo.notation import plain, written
+from qkdemo.notation import written
 from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.rotary import rotate
 from qkdemo.settings import Choice, Dial, Dials, Value
 from qkdemo.strings import say
 
-ReadingWord: TypeAlias = Literal["without_norm", "naive", "full_keys", "absorbed"]
 LIVE_HEADS: Final = 4  # heads on which the two readings are computed; the costs are for all
 _CONTEXTS: Final = tuple(2**n for n in range(18))  # 1 to 131072
 _ALIKE: Final = 1.05  # within a twentieth, two costs are called alike
 _POWERS: Final = tuple(float(2**n) for n in range(18))
 _RMS: Final = NORMS["rms"]
-_LOOK: Final = {"context": 1, "query": 0, "key": 0, "head": 0}  # dials that change no live number
+_SCALES: Final = (
+    *(float(f"{x}e{power}") for power in (-1, 0, 1) for x in ("1", "1.5", "2", "3", "5", "7")),
+    100.0,
+)
+# Dials that change no number of the two readings.
+_LOOK: Final = {
+    "context": 1,
+    "query": 0,
+    "key": 0,
+    "head": 0,
+    "projections": 1,
+    "clip_threshold": 1,
+    "head_spread": 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +68,9 @@ class Settings(Dials):
     statistic: Annotated[Literal["content", "joint"], Choice()] = "joint"
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
     format: Annotated[FormatWord, Choice()] = "float64"
+    projections: Annotated[float, Dial(0.1, 100, log=True, stops=_SCALES, sign="×")] = 3.0
+    clip_threshold: Annotated[float, Dial(1, 1000, log=True)] = 30.0
+    head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 4.0
     n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32), more=True)] = 16
     query: Annotated[int, Dial(0, 31, more=True)] = 15
     key: Annotated[int, Dial(0, 31, more=True)] = 4
@@ -67,17 +85,6 @@ PRESETS: Final[dict[str, Settings]] = {
     "few_heads": Settings(n_heads=8, latent=256),
     "in_bfloat16": Settings(format="bfloat16"),
 }
-
-
-@dataclass(frozen=True)
-class Cost:
-    """One layer, one decoding step at one length of the context. Cached numbers take two bytes each."""
-
-    reading: ReadingWord
-    context: int
-    cache_bytes: int  # of the whole context
-    flops: int  # from cache and query to logits: a multiplication and an addition count two
-    formed_bytes: int  # keys formed at this step and thrown away
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +121,7 @@ class Result:
     costs: tuple[Cost, ...]  # at the context chosen
     contexts: NDArray[np.int64]
     by_context: dict[ReadingWord, tuple[Cost, ...]]
+    alternatives: Alternatives  # what other ways bound, while the projections grow
 
     @property
     def shown(self) -> tuple[int, int, int]:
@@ -137,6 +145,23 @@ def run(settings: Settings) -> Result:
         costs=tuple(cost(settings, word, settings.context) for word in COSTS),
         contexts=np.array(contexts),
         by_context={word: tuple(cost(settings, word, context) for context in contexts) for word in COSTS},
+        alternatives=compare(_latent_recipe(settings)),
+    )
+
+
+def _latent_recipe(settings: Settings) -> LatentRecipe:
+    return LatentRecipe(
+        n_heads=min(settings.n_heads, LIVE_HEADS),
+        n_keys=settings.n_keys,
+        latent=settings.latent,
+        d_content=settings.d_content,
+        d_rotary=settings.d_rotary,
+        joint=settings.statistic == "joint",
+        gain_spread=settings.gain_spread,
+        head_spread=settings.head_spread,
+        threshold=settings.clip_threshold,
+        scales=tuple(sorted({*_SCALES, settings.projections})),
+        seed=settings.seed,
     )
 
 
@@ -214,47 +239,17 @@ def _logits(settings: Settings, content: Tensor, rotary: Tensor) -> Logits:
 
 def cost(settings: Settings, reading: ReadingWord, context: int) -> Cost:
     """What one decoding step of one layer costs, for all heads."""
-    cached, per_token, once, formed = COSTS[reading](settings)
-    return Cost(
-        reading=reading,
-        context=context,
-        cache_bytes=2 * context * cached,
-        flops=2 * (context * per_token + once),
-        formed_bytes=2 * context * formed,
+    return cost_of(reading, _widths(settings), context)
+
+
+def _widths(settings: Settings) -> Widths:
+    return Widths(
+        n_heads=settings.n_heads,
+        latent=settings.latent,
+        d_content=settings.d_content,
+        d_rotary=settings.d_rotary,
+        joint=settings.statistic == "joint",
     )
-
-
-def _without_norm(s: Settings) -> tuple[int, int, int, int]:
-    """Cached numbers and multiply-adds per token of the context, multiply-adds per step, numbers formed."""
-    return s.latent + s.d_rotary, s.n_heads * (s.latent + s.d_rotary), s.n_heads * s.latent * s.d_content, 0
-
-
-def _naive(s: Settings) -> tuple[int, int, int, int]:
-    forming = s.n_heads * s.d_content * s.latent
-    scoring = s.n_heads * (s.d_content + s.d_rotary)
-    norming = s.n_heads * (2 * s.d_content + s.d_rotary)  # squares and products with 1/rms · γ
-    return s.latent + s.d_rotary, forming + norming + scoring, 0, s.n_heads * s.d_content
-
-
-def _full_keys(s: Settings) -> tuple[int, int, int, int]:
-    """The finished keys of all heads are cached; a new token's are formed once."""
-    width = s.n_heads * (s.d_content + s.d_rotary)
-    return width, width, s.n_heads * s.d_content * s.latent, 0
-
-
-def _absorbed_cost(s: Settings) -> tuple[int, int, int, int]:
-    """As without a norm, and one number per token and head; a new token's keys are formed once, for their size."""
-    cached, per_token, once, _ = _without_norm(s)
-    scalars = s.n_heads + (1 if s.statistic == "content" else 0)
-    return cached + scalars, per_token + 2 * s.n_heads, 2 * once, 0
-
-
-COSTS: Final[dict[ReadingWord, Callable[[Settings], tuple[int, int, int, int]]]] = {
-    "without_norm": _without_norm,
-    "naive": _naive,
-    "full_keys": _full_keys,
-    "absorbed": _absorbed_cost,
-}
 
 
 def findings(result: Result) -> list[str]:
@@ -297,8 +292,44 @@ def explain(result: Result) -> list[str]:
         "d_rotary": settings.d_rotary,
         "copies": settings.n_heads * settings.d_rotary,
     }
-    names = ("agree", "naive", "absorbed", f"rotary_{settings.statistic}", "rotary_gain", "alternatives")
+    names = ("agree", "naive", "absorbed", f"rotary_{settings.statistic}", "rotary_gain")
     return [_finding(costs["naive"], costs["absorbed"]), *(say(f"mla.{name}", **values) for name in names)]
+
+
+def other_ways(result: Result) -> list[str]:
+    """What each scale of the projections says about the other ways, one sentence per scale."""
+    found, settings = result.alternatives, result.settings
+    return [
+        say(
+            "other_ways.finding",
+            scale=written(scale),
+            threshold=written(settings.clip_threshold),
+            bound=written(found.bound, 3),
+            **{word: written(column[at].item(), 3) for word, column in found.largest.items()},
+        )
+        for at, scale in enumerate(found.scales.tolist())
+    ]
+
+
+def explain_other_ways(result: Result) -> list[str]:
+    """What each of the other ways bounds at the chosen scale, and what it does not."""
+    found, settings = result.alternatives, result.settings
+    at = found.scales.tolist().index(settings.projections)
+    clipped = found.factors[at] < 1
+    numbers = {f"moved_{word}": written(column[at].item(), 2) for word, column in found.moved.items()}
+    numbers |= {f"largest_{word}": written(column[at].item(), 3) for word, column in found.largest.items()}
+    values = numbers | {
+        "threshold": written(settings.clip_threshold),
+        "unseen": written(found.unseen["qk_clip"][at].item(), 3),
+        "clipped": int(clipped.sum()),
+        "live": len(clipped),
+        "factor": written(found.factors[at].min().item(), 2),
+        "off": written(100 * found.shared_key[at].item(), 2),
+        "bound": written(found.bound, 3),
+    }
+    names = ["latent_norm", "qk_clip", "clipped" if clipped.any() else "unclipped"]
+    names += ["shared_key"] if clipped.any() and not clipped.all() else []
+    return [say(f"other_ways.{name}", **values) for name in (*names, "rates", "qk_norm")]
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -311,67 +342,52 @@ def context_rows(result: Result) -> list[dict[str, Value | None]]:
     return [vars(item) for found in result.by_context.values() for item in found]
 
 
+def other_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table of the other ways, at the scale of the projections and the context chosen."""
+    found, settings = result.alternatives, result.settings
+    at, widths = found.scales.tolist().index(settings.projections), _widths(settings)
+    return [
+        {
+            "method": word,
+            "max_abs_logit": found.largest[word][at].item(),
+            "max_abs_logit_on_other_tokens": found.unseen[word][at].item(),
+            "moved_by_a_step": found.moved[word][at].item(),
+            **vars(burden(word, widths, settings.context)),
+        }
+        for word in METHODS
+    ]
+
+
+def scale_rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table over the scale of the projections: largest |logit| of every way."""
+    found = result.alternatives
+    return [
+        {"projections": scale, **{word: column[at].item() for word, column in found.largest.items()}}
+        for at, scale in enumerate(found.scales.tolist())
+    ]
+
+
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: how far the readings are apart, and the costs."""
     result = run(settings)
     numbers = ("relative_difference", "without_norm_difference")
-    return {name: getattr(result, name) for name in numbers} | {"rows": rows(result)}
+    return {name: getattr(result, name) for name in numbers} | {"rows": rows(result), "other_ways": other_rows(result)}
 
 
 def snippet(settings: Settings) -> str:
     """A standalone PyTorch program that computes both readings in float64 and prints how far they are apart."""
-    return _PROGRAM.format(
+    return readings_program(
+        joint=settings.statistic == "joint",
+        gain_spread=settings.gain_spread,
         seed=settings.seed,
         heads=min(settings.n_heads, LIVE_HEADS),
         keys=settings.n_keys,
         latent=settings.latent,
         content=settings.d_content,
         rotary=settings.d_rotary,
-        spread=plain(settings.gain_spread),
-        sizes=_SIZES[settings.statistic],
     )
 
 
-_SIZES: Final = {
-    "content": "inverse(K), inverse(k_rotary)[None]",
-    "joint": "(inverse(torch.cat([K, k_rotary.expand(heads, -1, -1)], -1)),) * 2",
-}
-_PROGRAM: Final = '''"""QK norm on latent attention, with keys formed and without. Needs torch and NumPy."""
-import json
-
-import numpy as np
-import torch
-
-rng = np.random.default_rng({seed})
-heads, keys, latent, content, rotary = {heads}, {keys}, {latent}, {content}, {rotary}
-normal = lambda *shape: torch.tensor(rng.standard_normal(shape))
-c, k_rotary = normal(keys, latent), normal(keys, rotary)
-up = normal(heads, content, latent) / latent**0.5
-q_content, q_rotary = normal(heads, keys, content), normal(heads, keys, rotary)
-g_content, g_rotary = (1 + {spread} * torch.tensor(rng.uniform(-1, 1, n)) for n in (content, rotary))
-
-
-def inverse(x):
-    return (x.square().mean(-1) + 1e-6).rsqrt()
-
-
-def rotate(x):
-    angle = torch.arange(keys).double()[:, None] * 10000.0 ** (-torch.arange(rotary // 2).double() / (rotary // 2))
-    a, b = x[..., : rotary // 2], x[..., rotary // 2 :]
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
-
-
-K = c @ up.mT
-r_content, r_rotary = {sizes}  # 1/rms, all that the cache keeps of the norm
-
-K_hat = torch.cat([K * r_content[..., None] * g_content,
-                   rotate(k_rotary * r_rotary[..., None] * g_rotary).expand(heads, -1, -1)], -1)
-explicit = torch.cat([q_content, rotate(q_rotary)], -1) @ K_hat.mT
-
-absorbed = ((q_content * g_content) @ up @ c.mT) * r_content[:, None]
-absorbed = absorbed + rotate(q_rotary) @ rotate(k_rotary * g_rotary).mT * r_rotary[:, None]
-print(json.dumps({{
-    "relative_difference": ((absorbed - explicit).norm() / explicit.norm()).item(),
-    "largest": explicit.abs().max().item() / (content + rotary) ** 0.5,
-}}))
-'''
+def alternatives_snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that computes the other ways at the scale of these settings."""
+    return alternatives_program(_latent_recipe(settings), settings.projections)

@@ -68,6 +68,15 @@ class Settings(Dials):
         Literal["any", "finished", "normalised", "rotated", "latent", "none", "not_read"], Choice(more=True)
     ] = "any"
     capped: Annotated[_YesNo, Choice()] = "any"
+    output_capped: Annotated[_YesNo, Choice(more=True)] = "any"
+    biased: Annotated[Literal["any", "none", "channel", "configurable"], Choice(more=True)] = "any"
+    epsilon_set: Annotated[Literal["any", "1e-5", "1e-6", "1e-12", "0", "elsewhere"], Choice(more=True)] = "any"
+    epsilon_stands: Annotated[Literal["any", "inside", "floor", "absent", "none", "not_read"], Choice(more=True)] = (
+        "any"
+    )
+    cast_back: Annotated[
+        Literal["any", "gain_first", "cast_first", "model_dtype", "none", "not_read"], Choice(more=True)
+    ] = "any"
     on_by_default: Annotated[_YesNo, Choice(more=True)] = "any"
     kind: Annotated[Literal["any", "model", "library", "kernel"], Choice(more=True)] = "any"
     verified: Annotated[Literal["any", "conformance", "source_and_run", "source"], Choice(more=True)] = "any"
@@ -93,9 +102,16 @@ _COLUMNS: Final = {
     "order": "order",
     "scaled": "scale",
     "cached": "cache",
+    "biased": "bias",
+    "epsilon_stands": "rule",
+    "cast_back": "cast",
     "kind": "kind",
     "verified": "verified",
 }
+
+
+_EPSILONS: Final = {"elsewhere": None, "0": 0.0, "1e-12": 1e-12, "1e-6": 1e-6, "1e-5": 1e-5}
+_CAPS: Final = {"capped": "softcap", "output_capped": "output_softcap"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +124,20 @@ class Result:
 
 def run(settings: Settings) -> Result:
     """The rows that pass every filter, in the order of the table."""
-    wanted = {column: getattr(settings, dial) for dial, column in _COLUMNS.items() if getattr(settings, dial) != "any"}
-    found = filtered(MODELS, **wanted)
-    if settings.capped != "any":
-        found = [model for model in found if (model.softcap is not None) == (settings.capped == "yes")]
+    found = filtered(MODELS, **_wanted(settings))
+    for dial, column in _CAPS.items():
+        word = getattr(settings, dial)
+        found = [one for one in found if word in ("any", "no" if getattr(one, column) is None else "yes")]
     if settings.on_by_default != "any":
         found = filtered(found, default_on=settings.on_by_default == "yes")
     return Result(settings, tuple(found))
+
+
+def _wanted(settings: Settings) -> dict[str, Any]:
+    """What a row must hold, by column."""
+    words = {column: getattr(settings, dial) for dial, column in _COLUMNS.items()}
+    wanted = {column: word for column, word in words.items() if word != "any"}
+    return wanted | ({} if settings.epsilon_set == "any" else {"epsilon": _EPSILONS[settings.epsilon_set]})
 
 
 def searched(result: Result, text: str) -> Result:
@@ -220,10 +243,9 @@ def report(settings: Settings) -> dict[str, Any]:
 
 def snippet(settings: Settings) -> str:
     """A standalone program that reads the same table and prints how many rows pass; it needs Python alone."""
-    wanted = {column: getattr(settings, dial) for dial, column in _COLUMNS.items() if getattr(settings, dial) != "any"}
     return _PROGRAM.format(
-        wanted=wanted,
-        capped=settings.capped,
+        wanted=_wanted(settings),
+        caps={column: getattr(settings, dial) for dial, column in _CAPS.items()},
         on={"any": None, "yes": True, "no": False}[settings.on_by_default],
     )
 
@@ -233,12 +255,12 @@ import json
 from pathlib import Path
 
 wanted = {wanted}
-capped, on_by_default = {capped!r}, {on}
+caps, on_by_default = {caps}, {on}
 found = [
     row
     for row in json.loads(Path("qkdemo/facts/models.json").read_text(encoding="utf-8"))
     if all(row[column] == word for column, word in wanted.items())
-    and capped in ("any", "no" if row["softcap"] is None else "yes")
+    and all(word in ("any", "no" if row[column] is None else "yes") for column, word in caps.items())
     and on_by_default in (None, row["default_on"])
 ]
 print(json.dumps({{"found": len(found)}}))

@@ -16,7 +16,7 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -26,7 +26,17 @@ from qkdemo.blocks import Block, GainsWord, Recipe, dividing, draw_block
 from qkdemo.comparisons import Difference, Sweep, difference, differing, sweep
 from qkdemo.facts.models import closest, in_words
 from qkdemo.misfit import Verdict, diagnose
-from qkdemo.mistakes import MISTAKES, ROUNDING, Mistake, known_as, mistakes_over
+from qkdemo.mistakes import (
+    MISTAKES,
+    ROUNDING,
+    Curves,
+    Mistake,
+    headlines,
+    known_as,
+    mistakes_over,
+    vanishing,
+    with_one_more,
+)
 from qkdemo.mistakes import mistakes as known_mistakes
 from qkdemo.normalisers import NormWord
 from qkdemo.notation import written
@@ -55,8 +65,10 @@ from qkdemo.settings import Choice, Dial, Dials, Switch, Value
 from qkdemo.strings import say
 
 _SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
+_NAMED: Final = 3  # differences that a headline names
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
+_OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(Recipe))
 _more: Final = Choice(more=True)
 
 _Place: TypeAlias = Annotated[PlaceWord, Choice()]
@@ -174,9 +186,10 @@ def run(settings: Settings) -> Result:
     """Both pipelines on the block of these settings, in the number format chosen."""
     block = block_of(settings)
     left_words, right_words = _pair(settings)
-    store = _store(settings)
+    store = _store(settings.format)
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
     apart = difference(left, right)
+    observed = right if settings.format == "float64" else trace(right_words, block)
     gap = (right.logits - left.logits).double()
     return Result(
         settings=settings,
@@ -187,27 +200,31 @@ def run(settings: Settings) -> Result:
         largest_weight_difference=apart.weight,
         relative_output_error=apart.output,
         by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
-        verdict=diagnose(left_words, block, trace(right_words, block).logits),
+        verdict=diagnose(left_words, block, observed.logits),
     )
 
 
-def _store(settings: Settings) -> Rounding:
-    return exact if settings.format == "float64" else partial(rounded, format=FORMATS[settings.format])
+@cache
+def _store(format: FormatWord) -> Rounding:
+    """One for all, so that what was computed with it is found again."""
+    return exact if format == "float64" else partial(rounded, format=FORMATS[format])
 
 
 def over_spreads(settings: Settings) -> Sweep:
     """Both pipelines while the spread of the gains grows."""
-    return _swept(settings.but(gain_spread=0, query=0, key=0), _spreads(settings))
+    return _swept(settings, settings.format)
 
 
-@lru_cache(maxsize=64)
-def _swept(settings: Settings, spreads: tuple[float, ...]) -> Sweep:
-    return sweep(_pair(settings), recipe_of(settings), spreads, settings.shown[0], _store(settings))
+def _swept(settings: Settings, format: FormatWord) -> Sweep:
+    recipe = dataclasses.replace(recipe_of(settings), gain_spread=0.0)
+    return sweep(_pair(settings), recipe, _spreads(settings), settings.shown[0], _store(format))
 
 
-def mistakes_over_spreads(settings: Settings) -> dict[str, tuple[Difference, ...]]:
+def mistakes_over_spreads(settings: Settings) -> Curves:
     """Every known mistake on blocks like this one, at the spreads of `over_spreads`."""
-    return mistakes_over(dataclasses.replace(_plain_recipe(settings), gain_spread=0.0), _spreads(settings))
+    recipe = dataclasses.replace(_plain_recipe(settings), gain_spread=0.0)
+    curves = mistakes_over(recipe, _SPREADS)
+    return curves if settings.gain_spread in _SPREADS else with_one_more(curves, recipe, settings.gain_spread)
 
 
 def mistakes(settings: Settings) -> tuple[Mistake, ...]:
@@ -220,8 +237,9 @@ def _spreads(settings: Settings) -> tuple[float, ...]:
 
 
 def _plain_recipe(settings: Settings) -> Recipe:
-    """The block, whatever the two pipelines are."""
-    return dataclasses.replace(recipe_of(settings), offset_stored=False)
+    """The block, whatever the two pipelines are; no known mistake reads the learned scale or a cap."""
+    usual = {name: getattr(Recipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}
+    return dataclasses.replace(recipe_of(settings), **usual)
 
 
 def pipeline_of(settings: Settings, side: str) -> Pipeline:
@@ -235,24 +253,9 @@ def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
 
 def recipe_of(settings: Settings) -> Recipe:
     """What the block depends on. The checkpoint stores what the left pipeline reads."""
-    return Recipe(
-        d_model=settings.d_model,
-        n_heads=settings.n_heads,
-        n_kv_heads=dividing(settings.n_heads, settings.n_kv_heads),
-        d_head=settings.d_head,
-        n_keys=settings.n_keys,
-        gains=settings.gains,
-        gain_spread=settings.gain_spread,
-        offset_stored=settings.left_stored == "one_plus",
-        mean=settings.mean,
-        head_spread=settings.head_spread,
-        token_spread=settings.token_spread,
-        offset=settings.offset,
-        learned_scale=settings.gain,
-        softcap=settings.softcap,
-        causal=settings.causal,
-        seed=settings.seed,
-    )
+    alike = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name in _OF_RECIPE}
+    heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), settings.left_stored == "one_plus"
+    return Recipe(**alike | {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain})
 
 
 def block_of(settings: Settings) -> Block:
@@ -262,16 +265,18 @@ def block_of(settings: Settings) -> Block:
 
 def findings(settings: Settings) -> list[str]:
     """The headline at every spread of the gains."""
+    return list(_findings(settings))
+
+
+@lru_cache(maxsize=64)
+def _findings(settings: Settings) -> list[str]:
     if settings.compare == "all_mistakes":
-        columns = zip(*mistakes_over_spreads(settings).values(), strict=True)
-        return [
-            _of_all([one.logits for one in column], _gains(settings, spread))
-            for spread, column in zip(_spreads(settings), columns, strict=True)
-        ]
-    name, swept = _name(settings), over_spreads(settings)
+        curves = mistakes_over_spreads(settings)
+        return headlines(curves, [_gains(settings, spread) for spread in curves.spreads])
+    name, swept, states = _name(settings), over_spreads(settings), _states(settings)
     return [
         say(
-            f"placement.finding.{_state(settings, at) if name else 'nothing'}",
+            f"placement.finding.{states[at] if name else 'nothing'}",
             name=name,
             gains=_gains(settings, swept.spreads[at]),
             format=settings.format,
@@ -280,14 +285,6 @@ def findings(settings: Settings) -> list[str]:
         )
         for at, apart in enumerate(swept.differences)
     ]
-
-
-def _of_all(errors: list[float], gains: str) -> str:
-    hidden = sum(error < ROUNDING for error in errors)
-    values = {"least": written(100 * min(errors), 2), "most": written(100 * max(errors), 3)}
-    return say(
-        f"placement.finding.{'some' if hidden else 'all'}", hidden=hidden, all=len(errors), gains=gains, **values
-    )
 
 
 def _gains(settings: Settings, spread: float) -> str:
@@ -302,14 +299,17 @@ def _name(settings: Settings) -> str:
     known, names = known_as(*pair), differing(*pair)
     if known:
         return say(f"mistake_name.{known}")
-    if len(names) > 2:
-        return say("placement.several", count=len(names))
-    return ", ".join(say(f"choice_name.{name}") for name in names)
+    words = "; ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
+    return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
 
 
-def _state(settings: Settings, at: int) -> str:
-    """What sets the sides apart at one spread: the function, the format, what comes after the logits, or nothing."""
-    apart, exactly = (over_spreads(state).differences[at] for state in (settings, settings.but(format="float64")))
+def _states(settings: Settings) -> list[str]:
+    """What sets the sides apart at each spread: the function, the format, what comes after the logits, or nothing."""
+    pairs = zip(over_spreads(settings).differences, _swept(settings, "float64").differences, strict=True)
+    return [_state(apart, exactly) for apart, exactly in pairs]
+
+
+def _state(apart: Difference, exactly: Difference) -> str:
     if exactly.logits >= ROUNDING:
         return "apart"
     if apart.logits >= ROUNDING:
@@ -319,23 +319,30 @@ def _state(settings: Settings, at: int) -> str:
 
 def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
+    return list(_sentences(result))
+
+
+@lru_cache(maxsize=64)
+def _sentences(result: Result) -> list[str]:
     settings = result.settings
     if settings.compare == "all_mistakes":
-        return [findings(settings)[_spreads(settings).index(settings.gain_spread)], _vanishing(settings)]
-    apart = difference(result.left, result.right)
+        return [
+            findings(settings)[_spreads(settings).index(settings.gain_spread)],
+            vanishing(mistakes_over_spreads(settings)),
+        ]
     numbers = {
-        "score": written(apart.logits, 3),
-        "raw": written(apart.raw, 3),
-        "weight": written(apart.weight, 3),
-        "output": written(apart.output, 3),
+        "score": written(result.relative_score_error, 3),
+        "raw": written(result.relative_raw_error, 3),
+        "weight": written(result.largest_weight_difference, 3),
+        "output": written(result.relative_output_error, 3),
     }
-    state = _state(settings, _spreads(settings).index(settings.gain_spread))
+    state = _states(settings)[_spreads(settings).index(settings.gain_spread)]
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
     names = differing(*_pair(settings))
     if names:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
-    left, right = (in_words(pipeline) for pipeline in _pair(settings))
-    sentences += [say("placement.who", left=left, right=right)]
+    sides = zip(("left", "right"), _pair(settings), strict=True)
+    sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
     verdict = result.verdict
     if verdict.cause != "same":
         values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
@@ -345,12 +352,6 @@ def explain(result: Result) -> list[str]:
     if state == "apart" and settings.gains == "unit":
         sentences.append(say("placement.unit_gains"))
     return sentences
-
-
-def _vanishing(settings: Settings) -> str:
-    found = mistakes_over_spreads(settings)
-    names = [say(f"mistake_name.{name}") for name, column in found.items() if column[0].logits < ROUNDING]
-    return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(found))
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -375,8 +376,8 @@ def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
     """The table over the spread of the gains: relative error of the logits of every known mistake."""
     found = mistakes_over_spreads(settings)
     return [
-        {"gain_spread": spread, **{name: column[at].logits for name, column in found.items()}}
-        for at, spread in enumerate(_spreads(settings))
+        {"gain_spread": spread, **{name: column[at].item() for name, column in found.logits.items()}}
+        for at, spread in enumerate(found.spreads)
     ]
 
 

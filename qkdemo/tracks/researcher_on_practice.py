@@ -9,7 +9,6 @@ from qkdemo.attention import VariantWord
 from qkdemo.blocks import Recipe, draw_block
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
-from qkdemo.mistakes import mistakes_over
 from qkdemo.notation import written
 from qkdemo.tracks.stop import Evidence, Trained, closest, only
 from qkdemo.training import twins
@@ -128,8 +127,9 @@ def _with_a_wall(good: int, bad: int) -> list[Point]:
 
 def rounding(found: placement.Result) -> Evidence:
     """The error of another order of rounding, between none and that of the known mistakes."""
-    recipe = placement.recipe_of(found.settings)
-    others = [apart[0].logits for apart in mistakes_over(recipe, (recipe.gain_spread,)).values()]
+    spread = found.settings.gain_spread
+    row = next(row for row in placement.mistake_rows(found.settings) if row["gain_spread"] == spread)
+    others = [float(error) for name, error in row.items() if name != "gain_spread" and error is not None]
     choices = {"millionth": 1e-6, "half_percent": 5e-3, "tenth": 0.1}
     wide = placement.run(found.settings.but(format="float32")).relative_score_error
     assert found.relative_score_error < min(others) / 5

@@ -21,7 +21,7 @@ from qkdemo.web.exhibit import Pick
 
 View = dict[str, Any]
 _WAYS: Final[tuple[WayWord, ...]] = get_args(WayWord)
-_ROLES: Final = ("plain", "norm")
+_ROLES: Final = ("left", "right")
 _TILES: Final = {"keys": "key_error", "logits": "logit_error", "weights": "weight_error"}
 _AT_MOST: Final = 8  # ticks along the steps
 
@@ -76,7 +76,7 @@ def _view(result: Result) -> View:
     last = result.settings.n_keys - 1
     x = {"ticks": [[float(at), str(at)] for at in range(0, last + 1, max(1, -(-last // _AT_MOST)))]}
     tiles = [
-        {"label": say(f"cache.tile.{name}"), "lines": [{"role": "norm", "column": f"tile.{name}"}]} for name in _TILES
+        {"label": say(f"cache.tile.{name}"), "lines": [{"role": "right", "column": f"tile.{name}"}]} for name in _TILES
     ]
     return {
         "dial": {
@@ -88,7 +88,7 @@ def _view(result: Result) -> View:
         },
         "finding": "finding",
         "heading": 1,
-        "tiles": [*tiles, {"label": say("cache.tile.verdict"), "lines": [{"role": "norm", "column": "verdict"}]}],
+        "tiles": [*tiles, {"label": say("cache.tile.verdict"), "lines": [{"role": "right", "column": "verdict"}]}],
         "panels": [
             _errors(result, x),
             _ways(result),
@@ -133,7 +133,7 @@ def _errors(result: Result, x: View) -> View:
         "y": _error_axis(_floor(result)),
         "lines": [
             {
-                "role": "norm" if way == chosen else "other",
+                "role": "right" if way == chosen else "other",
                 "column": f"error.{way}",
                 "label": say(f"cache.short.{way}"),
             }

@@ -195,7 +195,7 @@ def _spreads(measured: Measured) -> View:
     for times in measured.times:
         found = spread(times)
         cells = (
-            say(f"choice.timed.{times.way}"),
+            say(f"cost.short.{times.way}"),
             found["median"],
             say("cost.range", low=found["lowest"], high=found["highest"]),
             found["ratio"],

@@ -55,7 +55,7 @@ def picked(pick: Pick) -> dict[str, Value]:
 def _view(result: Result, narrow: Mapping[Any, Result]) -> View:
     settings = result.settings
     shown = _lines(settings.rule)
-    tiles = [role for role in ("norm", "plain") if role in shown]
+    tiles = [role for role in ("right", "left") if role in shown]
     return {
         "dial": {
             "column": "size",
@@ -91,14 +91,14 @@ def _view(result: Result, narrow: Mapping[Any, Result]) -> View:
 
 def _lines(chosen: RuleWord) -> dict[str, RuleWord]:
     """Role → rule: the chosen one, none, and two others. The two floors are one line: their numbers are the same."""
-    shown: dict[str, RuleWord] = {"norm": chosen}
+    shown: dict[str, RuleWord] = {"right": chosen}
     if chosen != "absent":
-        shown["plain"] = "absent"
+        shown["left"] = "absent"
     floors = ("floor", "floored_root")
     others: list[RuleWord] = [
         word for word in RULE_WORDS[:3] if word != chosen and not (word in floors and chosen in floors)
     ]
-    roles = _OTHERS if chosen != "absent" else (*_OTHERS, "plain")
+    roles = _OTHERS if chosen != "absent" else (*_OTHERS, "left")
     return shown | dict(zip(roles, others, strict=True))
 
 
@@ -108,7 +108,7 @@ def _curve(result: Result, name: str, y: View) -> View:
     if result.threshold > result.sizes[0]:
         mark = "mark_l2" if settings.norm == "l2" else "mark"
         label = f"{say(f'epsilon.{mark}.{settings.rule}')} = {written(result.threshold, 3)}"
-        marks.append({"x": result.threshold, "label": label, "role": "norm"})
+        marks.append({"x": result.threshold, "label": label, "role": "right"})
     return {
         "kind": "curves",
         "title": say(f"epsilon.panel.{name}"),
@@ -117,7 +117,7 @@ def _curve(result: Result, name: str, y: View) -> View:
         "x": {"ticks": decades(result.sizes[0], result.sizes[-1])},
         "y": y,
         "lines": [
-            {"role": role, "column": f"{word}.{name}", "label": say(f"choice.rule.{word}")}
+            {"role": role, "column": f"{word}.{name}", "label": say(f"epsilon.line.{word}")}
             for role, word in _lines(settings.rule).items()
         ],
         "marks": marks,

@@ -34,7 +34,9 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
-Roles are plain, norm, bound and other: colours one to three of the theme's categorical palette, and the text colour.
+Roles are plain, norm and bound, which are attention without a norm, with one, and what bounds it: colours one to three
+of the theme's categorical palette; left and right, for two things compared that are neither, the first of which is what
+the second should be: the text colour and colour five; and other, which is grey.
 """
 
 import json

@@ -3,7 +3,7 @@
 * `enter(page)`: called by the shell before a page runs;
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
-* `sought()`, `seek(text)`: what the link searches for, on a page with a search;
+* `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
 * `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
 
@@ -24,16 +24,16 @@ from qkdemo.strings import say
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
-FIND: Final = "find"
+KEPT: Final = ("find", "left", "right")  # on pages that ask for them
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
-_CARRIED: Final = (FIND, TRACK, STOP, SAID, LECTURE)  # beside the dials, as they are
+_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE)  # beside the dials, as they are
 _STATELESS: Final = (SAID, LECTURE)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
-_LONGEST_SEARCH: Final = 100
+_LONGEST: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 _ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
-_HIDDEN, _RETURNING, _BASE = "link.hidden", "link.returning", "link.base"
+_HIDDEN, _RETURNING, _KEPT, _BASE = "link.hidden", "link.returning", "link.kept", "link.base"
 
 
 def enter(page: str) -> None:
@@ -55,6 +55,8 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     entered = st.session_state.get(_ENTERED, True)
     st.session_state[_ENTERED] = False
     if stored is not None and st.session_state.pop(_key(_RETURNING), False):
+        for name, text in st.session_state.get(_key(_KEPT), {}).items():
+            st.query_params[name] = text
         return stored, [], True
     if stored is not None and query == st.session_state.get(_key(_SEEN)) and not entered:
         return stored, [], False
@@ -72,6 +74,7 @@ def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
     query = settings.to_texts(base=_base(type(settings))) | _kept()
     st.session_state[_key(_SETTINGS)] = settings
+    st.session_state[_key(_KEPT)] = {name: query[name] for name in KEPT if name in query}
     st.session_state[_key(_SEEN)] = _state_part(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
@@ -94,17 +97,17 @@ def hidden() -> frozenset[str]:
     return frozenset(name.strip() for name in st.session_state.get(_key(_HIDDEN), "").split(",") if name.strip())
 
 
-def sought() -> str:
-    """What the link searches for."""
-    return st.query_params.get(FIND, "")[:_LONGEST_SEARCH]
+def asked(name: str) -> str:
+    """What the link holds under one of KEPT; empty without it."""
+    return st.query_params.get(name, "")[:_LONGEST]
 
 
-def seek(text: str) -> None:
-    """Search for `text` from the next run on; only in callbacks."""
+def ask(name: str, text: str) -> None:
+    """Let the link hold `text`, or nothing if it is empty, from the next run on; only in callbacks."""
     if text.strip():
-        st.query_params[FIND] = text.strip()[:_LONGEST_SEARCH]
+        st.query_params[name] = text.strip()[:_LONGEST]
     else:
-        st.query_params.pop(FIND, None)
+        st.query_params.pop(name, None)
 
 
 def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:

@@ -1,16 +1,31 @@
 """How a latent-attention result is drawn: the table and the view that the exhibit component takes.
 
 * `mla_exhibit(result)`: dragged along the context;
-* `picked(settings, pick)`: the dials that a click in it sets.
+* `other_ways_exhibit(result)`: what is done instead of QK norm, dragged along the scale of the projections;
+* `picked(settings, pick)`, `picked_scale(pick)`: the dials that a click in it sets.
 """
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.labs.mla import COSTS, Logits, ReadingWord, Result, Settings, cost, explain, findings, run, size_text
+from qkdemo.alternatives import METHODS, MethodWord
+from qkdemo.labs.mla import (
+    Logits,
+    Result,
+    Settings,
+    cost,
+    explain,
+    explain_other_ways,
+    findings,
+    other_rows,
+    other_ways,
+    run,
+    size_text,
+)
+from qkdemo.latent_costs import COSTS, ReadingWord
 from qkdemo.notation import written
 from qkdemo.settings import Value
 from qkdemo.strings import say
@@ -20,10 +35,10 @@ from qkdemo.web.exhibit import Pick
 
 View = dict[str, Any]
 _ROLES: Final[dict[ReadingWord, str]] = {
-    "naive": "plain",
-    "absorbed": "norm",
+    "naive": "left",
+    "absorbed": "right",
     "full_keys": "other",
-    "without_norm": "bound",
+    "without_norm": "plain",
 }
 _SIDES: Final[tuple[ReadingWord, ...]] = ("naive", "absorbed")
 _MIB: Final = 2.0**20
@@ -88,7 +103,7 @@ def _view(result: Result) -> View:
             _curves("memory", result, x),
             *(
                 _heat(name, role, result)
-                for name, role in (("explicit", "plain"), ("absorbed", "norm"), ("without_norm", "other"))
+                for name, role in (("explicit", "left"), ("absorbed", "right"), ("without_norm", "plain"))
             ),
             _logit(result),
             _costs(),
@@ -186,4 +201,106 @@ def _costs() -> View:
             for word in COSTS
         ],
         "strong": list(COSTS).index("absorbed"),
+    }
+
+
+_METHOD_ROLES: Final[dict[MethodWord, str]] = {
+    "nothing": "plain",
+    "latent_norm": "left",
+    "qk_clip": "other",
+    "rates": "right",
+    "qk_norm": "norm",
+}
+_CURVES: Final[dict[str, tuple[MethodWord, ...]]] = {
+    "largest": ("nothing", "latent_norm", "qk_clip", "qk_norm"),  # rates let logits grow as normalised latents do
+    "moved": ("nothing", "latent_norm", "rates", "qk_norm"),
+}
+_COUNTS: Final = {"step": "step_flops", "cached": "cached_numbers", "training": "training_flops"} | {
+    "update": "update_flops"
+}
+
+
+def other_ways_exhibit(result: Result) -> tuple[pa.Table, View]:
+    """Table and view of what is done instead of QK norm."""
+    found = result.alternatives
+    columns: dict[str, Any] = {
+        "scale": found.scales,
+        "scale.text": ["×" + written(scale) for scale in found.scales.tolist()],
+        "finding": other_ways(result),
+    }
+    for name, methods in _CURVES.items():
+        columns |= {f"{name}.{word}": getattr(found, name)[word] for word in methods}
+    return pa.table(columns), {
+        "dial": {
+            "column": "scale",
+            "text": "scale.text",
+            "label": say("dial.projections.label"),
+            "at": result.settings.projections,
+            "log": True,
+        },
+        "finding": "finding",
+        "heading": 2,
+        "tiles": [],
+        "panels": [*(_ways(name, result) for name in _CURVES), _needs(result), _costs_of_ways(result)],
+        "words": words() | {"hint": say("other_ways.hint")},
+        "alt": " ".join(explain_other_ways(result)),
+    }
+
+
+def picked_scale(pick: Pick) -> dict[str, Value]:
+    """The scale of the projections that a pick sets."""
+    return {"projections": pick["dial"]} if "dial" in pick else {}
+
+
+def _ways(name: str, result: Result) -> View:
+    values = np.concatenate([getattr(result.alternatives, name)[word] for word in _CURVES[name]])
+    return {
+        "kind": "curves",
+        "title": say(f"other_ways.panel.{name}"),
+        "subtitle": say(f"other_ways.axis.{name}"),
+        "wide": 6,
+        "x": {"ticks": decades(0.1, 100, "×")},
+        "y": log_axis(values),
+        "lines": [
+            {"role": _METHOD_ROLES[word], "column": f"{name}.{word}", "label": say(f"method.{word}")}
+            for word in _CURVES[name]
+        ],
+        "marks": [],
+    }
+
+
+def _needs(result: Result) -> View:
+    """What each way bounds, and whether it forms keys and stays in the function."""
+    return _ways_table(
+        "needs",
+        [
+            (
+                row["method"],
+                [
+                    say(f"bounds.{row['method']}"),
+                    say(f"keys.{row['keys']}"),
+                    say(f"stays.{'yes' if row['stays'] else 'no'}"),
+                ],
+            )
+            for row in other_rows(result)
+        ],
+        ("bounds", "keys", "stays"),
+    )
+
+
+def _costs_of_ways(result: Result) -> View:
+    rows = other_rows(result)
+    texts = [(row["method"], [written(cast(float, row[column])) for column in _COUNTS.values()]) for row in rows]
+    return _ways_table("costs", texts, tuple(_COUNTS))
+
+
+def _ways_table(name: str, rows: list[tuple[Any, list[str]]], heads: tuple[str, ...]) -> View:
+    return {
+        "kind": "cells",
+        "title": say(f"other_ways.panel.{name}"),
+        "wide": 6,
+        "head": ["", *({"text": say(f"other_ways.head.{head}")} for head in heads)],
+        "roles": [None] * (1 + len(heads)),
+        "rows": [[{"text": say(f"method.{method}")}, *({"text": text} for text in texts)] for method, texts in rows],
+        "strong": METHODS.index("qk_norm"),
     }

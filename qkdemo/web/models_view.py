@@ -1,6 +1,6 @@
 """How the table of models is drawn: in words, with links, searched, and two rows beside each other.
 
-* `search_box()`: what is searched for; the link keeps it;
+* `search_box()`: what is searched for; the link keeps it, as it keeps the pair;
 * `show_rows(result)`, `show_families(result)`: the tables;
 * `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
 """
@@ -13,21 +13,37 @@ from qkdemo.facts.models import MODELS
 from qkdemo.labs.models import SHOWN, Result, beside, family_rows, rows
 from qkdemo.notation import written
 from qkdemo.strings import has, say
-from qkdemo.web.link import seek, sought
+from qkdemo.web.link import ask, asked
 from qkdemo.web.pages import PAGES
 
 _SEARCH: Final = "models:find"
+_SIDES: Final = ("left", "right")
 _FIRST: Final = ("qwen3-dense-transformers", "olmo-2-transformers")  # beside each other at first
 _HEIGHT: Final = 480
-_WIDE: Final = ("note",)
-_EARLY: Final = ("model", "link", "verified")
+# What makes the function comes first and fits a page of 1280 pixels; the rest is further right. Widths in pixels.
+_FIRST_COLUMNS: Final = {
+    "model": 122,
+    "norm": 80,
+    "place": 76,
+    "gain": 148,
+    "order": 114,
+    "scale": 84,
+    "softcap": 62,
+    "verified": 132,
+    "link": 170,
+    "family": 120,
+}
+_NOTE_WIDTH: Final = 600
 
 
 def search_box() -> str:
     """Draw the box and return what it holds, which is what the link says."""
-    st.session_state[_SEARCH] = sought()
+    st.session_state[_SEARCH] = asked("find")
     text: str = st.text_input(
-        say("models.find"), key=_SEARCH, on_change=lambda: seek(st.session_state[_SEARCH]), icon=":material/search:"
+        say("models.find"),
+        key=_SEARCH,
+        on_change=lambda: ask("find", st.session_state[_SEARCH]),
+        icon=":material/search:",
     )
     return text
 
@@ -36,12 +52,18 @@ def show_rows(result: Result) -> None:
     """One row per implementation, every choice in words; a click on a head sorts."""
     if not result.models:
         return
-    order = sorted(rows(result)[0], key=lambda name: _EARLY.index(name) if name in _EARLY else len(_EARLY))
+    order = [*_FIRST_COLUMNS, *(name for name in rows(result)[0] if name not in _FIRST_COLUMNS)]
     table = [{say(f"column.{name}"): _in_words(name, row[name]) for name in order} for row in rows(result)]
-    config: dict[str, Any] = {say("column.link"): st.column_config.LinkColumn(display_text=r"blob/[^/]+/(?:.*/)?(.*)#")}
-    config[say("column.model")] = st.column_config.TextColumn(pinned=True)
-    config |= {say(f"column.{name}"): st.column_config.TextColumn(width="large") for name in _WIDE}
+    widths = _FIRST_COLUMNS | {"note": _NOTE_WIDTH}
+    config: dict[str, Any] = {
+        say(f"column.{name}"): st.column_config.TextColumn(width=width, pinned=name == "model")
+        for name, width in widths.items()
+    }
+    file_name = r"blob/[^/]+/(?:.*/)?(.*)#"
+    config[say("column.link")] = st.column_config.LinkColumn(display_text=file_name, width=widths["link"])
     st.dataframe(table, hide_index=True, height=_HEIGHT, key="models:rows", column_config=config)
+    more = ", ".join(say(f"column.{name}") for name in order[list(order).index("link") :])
+    st.markdown(say("models.sideways", names=more))
 
 
 def show_families(result: Result) -> None:
@@ -66,15 +88,20 @@ def show_pair(result: Result) -> None:
     known = {model.id: model for model in MODELS if model.pipeline is not None}
     passing = [model.id for model in result.models if model.id in known]
     first = [*(name for name in _FIRST if name in passing or not passing), *passing, *_FIRST]
-    chosen = []
-    for side, column in zip(("left", "right"), st.columns(2), strict=True):
-        default = next(name for name in first if name not in chosen)
+    wanted = [asked(side) for side in _SIDES]
+    if any(name and name not in known for name in wanted):
+        st.warning(say("models.unknown"), icon=":material/link_off:")
+    chosen: list[str] = []
+    for side, name, column in zip(_SIDES, wanted, st.columns(2), strict=True):
+        key = f"models:{side}"
+        others = [*wanted, *chosen]
+        st.session_state[key] = name if name in known else next(one for one in first if one not in others)
         place = column.selectbox(
             say(f"models.{side}"),
             list(known),
-            index=list(known).index(default),
             format_func=lambda name: known[name].model,
-            key=f"models:{side}",
+            key=key,
+            on_change=_keep_pair,
         )
         chosen.append(place)
     left, right = (known[name] for name in chosen)
@@ -83,6 +110,12 @@ def show_pair(result: Result) -> None:
         page = PAGES["placement"]
         words = left.choices("left") | right.choices("right")
         st.page_link(page.script, label=say("models.open"), icon=page.icon, query_params=words)
+
+
+def _keep_pair() -> None:
+    """Both, so that the other stays what it was."""
+    for side in _SIDES:
+        ask(side, st.session_state[f"models:{side}"])
 
 
 def _in_words(column: str, value: Any) -> str:
@@ -96,4 +129,11 @@ def _in_words(column: str, value: Any) -> str:
     return next((say(key) for key in keys if has(key)), str(value))
 
 
-_DIALS: Final = {"cache": "cached", "scale": "scaled", "gain": "gain_kind"}
+_DIALS: Final = {
+    "cache": "cached",
+    "scale": "scaled",
+    "gain": "gain_kind",
+    "bias": "biased",
+    "rule": "epsilon_stands",
+    "cast": "cast_back",
+}

@@ -21,7 +21,7 @@ from qkdemo.labs.placement import (
     over_spreads,
     pipeline_of,
 )
-from qkdemo.mistakes import MISTAKES, ROUNDING, known_as
+from qkdemo.mistakes import MISTAKES, ROUNDING, Curves, known_as
 from qkdemo.notation import written
 from qkdemo.pipeline import CHOICES
 from qkdemo.settings import Value
@@ -32,8 +32,8 @@ from qkdemo.web.exhibit import Pick
 
 _LEAST, _MOST = 0.01, 10.0  # errors that an axis of mistakes shows
 _CLOSE: Final = 1.5  # ratio below which two mistakes share a label
-_ROLES: Final = {"raw": "other", "output": "bound", "weight": "plain", "logits": "norm"}
-_SIDES: Final = (("left", "plain"), ("right", "norm"))
+_ROLES: Final = {"raw": "other", "output": "bound", "weight": "left", "logits": "right"}
+_SIDES: Final = ("left", "right")
 
 
 def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
@@ -47,7 +47,7 @@ def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
 @lru_cache(maxsize=64)
 def _table(settings: Settings) -> pa.Table:
     """The table; the spread of the gains is its dial, and adds a row only where it stands between the others."""
-    swept, found = over_spreads(settings), mistakes_over_spreads(settings)
+    swept = over_spreads(settings)
     table: dict[str, Any] = {
         "spread": swept.spreads,
         "spread.text": [written(spread) for spread in swept.spreads.tolist()],
@@ -56,15 +56,22 @@ def _table(settings: Settings) -> pa.Table:
     for name in _ROLES:
         column = [getattr(apart, name) for apart in swept.differences]
         table |= {f"pair.{name}": column, f"pair.{name}.text": [_error(x) for x in column]}
-    errors = np.array([[apart.logits for apart in apart_by] for apart_by in found.values()])
-    errors = np.where(errors < ROUNDING, 0, errors)
-    for (name, apart_by), row in zip(found.items(), errors, strict=True):
-        table |= {f"{name}.error": row, f"{name}.error.text": [_error(x) for x in row.tolist()]}
-        table[f"{name}.weight.text"] = [_error(apart.weight) for apart in apart_by]
-    table["bars"] = vectors(_heights(errors).T.astype(np.float32))
+    table |= _mistake_columns(mistakes_over_spreads(settings))
     if settings.compare == "two":
         table |= _pair_columns(settings)
     return pa.table(table)
+
+
+@lru_cache(maxsize=32)
+def _mistake_columns(curves: Curves) -> dict[str, Any]:
+    """What every known mistake does, whatever the two pipelines are."""
+    columns: dict[str, Any] = {}
+    errors = np.stack([np.where(row < ROUNDING, 0, row) for row in curves.logits.values()])
+    for name, row in zip(curves.logits, errors, strict=True):
+        columns |= {f"{name}.error": row, f"{name}.error.text": [_error(x) for x in row.tolist()]}
+        columns[f"{name}.weight.text"] = [_error(x) for x in curves.weight[name].tolist()]
+    columns["bars"] = vectors(_heights(errors).T.astype(np.float32))
+    return columns
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
@@ -78,7 +85,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
         return {}
     mistake = list(MISTAKES)[min(int(pick["key"]), len(MISTAKES) - 1)]
     chosen = PRESETS[mistake]
-    return {f"{side}_{name}": getattr(chosen, f"{side}_{name}") for side, _ in _SIDES for name in CHOICES} | {
+    return {f"{side}_{name}": getattr(chosen, f"{side}_{name}") for side in _SIDES for name in CHOICES} | {
         "compare": "two"
     }
 
@@ -113,7 +120,7 @@ def _view(result: Result) -> View:
         "tiles": [
             {
                 "label": say(f"placement.tile.{name}"),
-                "lines": [{"role": "norm", "column": "spread.text" if name == "spread" else f"pair.{name}.text"}],
+                "lines": [{"role": "right", "column": "spread.text" if name == "spread" else f"pair.{name}.text"}],
             }
             for name in tiles
         ],
@@ -155,11 +162,11 @@ def _mistakes(settings: Settings) -> View:
     """Every known mistake by its number: the current one, those that vanish with unit gains, and the rest."""
     found, current = mistakes_over_spreads(settings), _current(settings)
     roles = {
-        name: "norm" if name == current else "plain" if column[0].logits < ROUNDING else "other"
-        for name, column in found.items()
+        name: "right" if name == current else "left" if column[0] < ROUNDING else "other"
+        for name, column in found.logits.items()
     }
-    labels = _numbers({name: column[-1].logits for name, column in found.items()}, roles)
-    lines = [{"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in found]
+    labels = _numbers({name: column[-1].item() for name, column in found.logits.items()}, roles)
+    lines = [{"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles]
     return {
         "kind": "curves",
         "title": say("placement.panel.mistakes"),
@@ -167,7 +174,7 @@ def _mistakes(settings: Settings) -> View:
         "wide": 6 if settings.compare == "two" else 12,
         "x": _x(),
         "y": {"log": True, "domain": [_LEAST, _MOST], "ticks": decades(_LEAST, _MOST)},
-        "lines": sorted(lines, key=lambda line: line["role"] != "norm"),
+        "lines": sorted(lines, key=lambda line: line["role"] != "right"),
         "marks": [],
     }
 
@@ -189,7 +196,7 @@ def _heats(settings: Settings) -> list[View]:
     head, query, key = settings.shown
     left, right = over_spreads(settings).weights
     most = written(float(np.abs(right - left).max()), 2)
-    heats = [(side, role, say(f"placement.panel.{side}"), "heat") for side, role in _SIDES]
+    heats = [(side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()]
     return [
         {
             "kind": "heat",
@@ -216,7 +223,7 @@ def _cells(settings: Settings) -> View:
         "title": say("placement.panel.cells", query=query, key=key),
         "wide": 3,
         "head": ["", *(say(f"placement.{side}") for side in sides)],
-        "roles": [None, "plain", "norm", None],
+        "roles": [None, *_roles(settings).values(), None],
         "rows": [
             [{"text": say(f"placement.cell.{name}")}, *(f"{side}.{name}.text" for side in sides)]
             for name in ("raw", "logits", "weights")
@@ -234,7 +241,7 @@ def _bars(settings: Settings) -> View:
         "title": say("placement.panel.bars"),
         "subtitle": say("placement.axis.bars"),
         "wide": 5,
-        "lines": [{"role": "norm", "column": "bars"}],
+        "lines": [{"role": "right", "column": "bars"}],
         "labels": [str(number) for number in range(1, len(names) + 1)],
         "selected": names.index(current) if current else None,
         "key_label": say("placement.mistake"),
@@ -255,6 +262,12 @@ def _names(settings: Settings) -> View:
         ],
         "strong": list(MISTAKES).index(_current(settings)) if _current(settings) else -1,
     }
+
+
+def _roles(settings: Settings) -> dict[str, str]:
+    """The role of each side: its own, or plain where it alone has no norm."""
+    bare = [side for side in _SIDES if pipeline_of(settings, side).norm == "none"]
+    return {side: "plain" if bare == [side] else side for side in _SIDES}
 
 
 def _current(settings: Settings) -> str:

@@ -20,7 +20,7 @@ from qkdemo.web.axes import View, linear_axis
 from qkdemo.web.columns import words
 from qkdemo.web.exhibit import Pick
 
-_ROLES: Final = {"norm": "norm_rotary", "plain": "rotary_norm"}
+_ROLES: Final = {"left": "norm_rotary", "right": "rotary_norm"}
 _TICKS: Final = (0, 1, 10, 100, 1000)
 _SEEN: Final = 1e-6  # relative difference below which two curves lie on each other
 _HEADROOM: Final = 1.25  # over the higher bound, for the words beside it
@@ -51,7 +51,7 @@ def distance_exhibit(result: Result) -> tuple[pa.Table, View]:
     position = result.settings.position
     found = [
         say("rope.finding.distance", distance=at, position=position, norm_rotary=first, rotary_norm=last)
-        for at, first, last in zip(texts, scores["norm"], scores["plain"], strict=True)
+        for at, first, last in zip(texts, scores["left"], scores["right"], strict=True)
     ]
     table: dict[str, Any] = {"distance": result.distances.astype(float), "text": texts, "finding": found}
     table |= {role: side.by_distance for role, side in sides.items()}

@@ -2,8 +2,7 @@
 
 * `prepare()`: loads everything before the health check turns green;
 * `gate`: through which page scripts pass, two at a time: run by hundreds of threads at once all of them would be
-  late, and each would hold its memory while it waits;
-* `arithmetic`: the gate through which pages compute, so that a full hall queues instead of thrashing.
+  late, and each would hold its memory while it waits.
 
 Torch works on one thread: a visitor's arithmetic is small, and parallelism comes from visitors. What was
 loaded at start-up is frozen, so that the garbage collector never walks it again.
@@ -17,7 +16,6 @@ from typing import Final
 import torch
 
 SHELL: Final = Path(__file__).parent / "shell.py"
-arithmetic: Final = threading.Semaphore(2)
 gate: Final = threading.Semaphore(2)
 
 

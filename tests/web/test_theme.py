@@ -90,6 +90,16 @@ def test_plain_normalised_and_bound_differ_for_every_kind_of_colour_vision(mode:
         assert np.linalg.norm(lab(one, vision) - lab(other, vision)) > 20, f"{one} and {other}"
 
 
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("mode", MODES)
+def test_two_sides_that_are_compared_differ_from_each_other_and_from_plain_attention(mode: str, vision: str) -> None:
+    """The left one has the colour of text, the right one the fifth of the palette."""
+    theme = CONFIG["theme"][mode]
+    plain, right = theme["chartCategoricalColors"][0], theme["chartCategoricalColors"][4]
+    for one, other in combinations((theme["textColor"], right, plain), 2):
+        assert np.linalg.norm(lab(one, vision) - lab(other, vision)) > 15, f"{one} and {other}"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_ramps_have_ten_colours_and_the_sequential_one_leaves_the_page_steadily(mode: str) -> None:
     theme = CONFIG["theme"][mode]

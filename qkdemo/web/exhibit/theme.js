@@ -2,9 +2,9 @@
 //
 // A role has one colour on every page and, as the second cue, one dash.
 
-const ROLES = ["plain", "norm", "bound"]; // their order in --st-chart-categorical-colors
+const ROLES = { plain: 0, norm: 1, bound: 2, right: 4 }; // their places in --st-chart-categorical-colors
 
-export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3] };
+export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3], left: [], right: [11, 4] };
 
 const scratch = document.createElement("canvas").getContext("2d");
 
@@ -27,9 +27,9 @@ export function readTheme(root, lecture = false) {
     family: css.fontFamily,
     small,
     zoom: (small / 12) * (lecture ? 1.25 : 1), // lines and dots grow with the text
-    ink: { other: mix(background, text, 0.62) },
+    ink: { other: mix(background, text, 0.62), left: text },
   };
-  ROLES.forEach((role, index) => (theme.ink[role] = rgb(palette[index], text)));
+  for (const [role, place] of Object.entries(ROLES)) theme.ink[role] = rgb(palette[place], text);
   theme.role = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(ink)]));
   theme.soft = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(mix(background, ink, 0.5))]));
   theme.name = JSON.stringify(theme);
