@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from qkdemo.attention import VARIANTS
 from qkdemo.draws import Recipe
+from qkdemo.exact_stages import exactly
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
 from qkdemo.numerics import FORMATS, FormatWord, exact, rounded
 from qkdemo.stages import (
@@ -25,7 +26,6 @@ from qkdemo.stages import (
     StageWord,
     StoredWord,
     drawn,
-    exactly,
     follow,
 )
 from tests.strategies import settings_of

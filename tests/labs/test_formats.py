@@ -14,17 +14,17 @@ from hypothesis import given, settings
 
 from qkdemo.attention import Parameters
 from qkdemo.draws import Recipe
-from qkdemo.fates import Tally, first_exceeding, first_losses, tally
+from qkdemo.exact_stages import exactly
+from qkdemo.fates import Tally, tally
 from qkdemo.format_claims import claims
+from qkdemo.format_words import fate, onset
 from qkdemo.labs.formats import (
     PRESETS,
     Settings,
     choices_of,
     explain,
-    fate,
     first_failures,
     ladder,
-    onset,
     recipe_of,
     report,
     rows,
@@ -33,6 +33,7 @@ from qkdemo.labs.formats import (
 )
 from qkdemo.labs.formats import sweep as over_scales
 from qkdemo.numerics import ALL_FORMATS, FormatWord
+from qkdemo.onsets import first_exceeding, first_losses
 from qkdemo.sides import State, sweep
 from qkdemo.stages import (
     IN_NORM,
@@ -47,7 +48,6 @@ from qkdemo.stages import (
     StageWord,
     StoredWord,
     drawn,
-    exactly,
     follow,
 )
 from tests.strategies import settings_of
@@ -363,7 +363,7 @@ def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
         assert shown.variant == ("l2" if variant == "none" and stage in IN_NORM else variant)
         if stage in OVER_KEYS:
             assert np.isinf(shown.values).sum() == row(state, "float16", shown.variant, stage)["n_inf"]
-        places = ladder(state, shown.value)
+        places = ladder(shown.value, "overflow")
         assert [place.format for place in places] == list(STORED)
         held_in = "float32" if stage in IN_NORM else "float16"
         np.testing.assert_equal(places[STORED.index(held_in)].stored, shown.value)
