@@ -1,6 +1,7 @@
 """What becomes of the entries of each stage: how many are lost, vanish or merge.
 
-* `Tally`, `tally(inputs, scales, choices)`: the counts at some weight scales.
+* `Tally`, `tally(inputs, scales, choices)`: the counts at some weight scales;
+* `counts_of(stage, held, …)`: those of one stage that was computed elsewhere.
 
 They are arrays over [formats, stages, scales], in the order of `STORED` and `STAGES`. Hidden keys are no entries:
 what a mask makes of them is not counted, except as `n_leaked`.
@@ -70,6 +71,14 @@ def tally(inputs: Inputs, scales: Tensor, choices: Choices) -> Tally:
     return Tally(max_rel_error=error, **{name: x.astype(np.int64) for name, x in counts.items()})
 
 
+def counts_of(stage: StageWord, held: Held, inputs: Inputs, scales: Tensor, choices: Choices) -> Counts:
+    """The counts of one stage that something else than the stages' own arithmetic has computed, [formats, scales]."""
+    part = next(part for part in PARTS if stage in part)
+    read = read_by(part, choices, causal=inputs.visible is not None)
+    followed = _followed(inputs, tuple(scales.tolist()), part, read)
+    return _of_stage(stage, held, followed, inputs.visible)
+
+
 @dataclass(frozen=True, eq=False)
 class _Order:
     """Where the entries of each row stand by exact size, and which of them differ from the next one."""
@@ -104,7 +113,9 @@ def _counted(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Cho
     for stage in part:
         if stage in followed.held and stage not in counts:
             same = stage_of.setdefault(id(followed.held[stage]), stage)  # some are the one before them, untouched
-            counts[stage] = counts[same] if same in counts else _of_stage(stage, followed, inputs.visible)
+            counts[stage] = (
+                counts[same] if same in counts else _of_stage(stage, followed.held[stage], followed, inputs.visible)
+            )
     if part[-1] == "weight" and inputs.visible is not None:
         leaks = (followed.held["weight"].values > 0) & ~inputs.visible
         counts["weight"] = counts["weight"] | {"n_leaked": leaks.sum((-2, -1)).numpy()}
@@ -145,9 +156,9 @@ def _order(
             return {"weighted_values": _Order.of(exact["weighted_values"])}
 
 
-def _of_stage(stage: StageWord, followed: _Followed, visible: Tensor | None) -> Counts:
+def _of_stage(stage: StageWord, held: Held, followed: _Followed, visible: Tensor | None) -> Counts:
     """What is counted of one stage, for large ones format by format: that much a processor's cache holds."""
-    held, seen = followed.held[stage], visible.numpy() if visible is not None and stage in OVER_KEYS else None
+    seen = visible.numpy() if visible is not None and stage in OVER_KEYS else None
     truth = _Truth.of(followed.exact[stage].numpy(), seen, positive=stage in _POSITIVE)
     order, values, beyond = followed.order.get(stage), held.values, held.beyond.numpy()
     limits = held.by.limits.numpy()[:, None, None, None]

@@ -4,10 +4,12 @@
 * `leaked(counted, f, at, mask)`: hidden keys that get weight after all;
 * `early(first_loss, counted, scales)`: where entries are lost below the scale from which on they always are;
 * `fates_said(...)`, `beginnings_said(...)`: sentences about one side in one format;
+* `native_said(rows)`: one about a device that multiplies itself;
 * `onset(scale)`, `stage_name(stage)`: how a first failure and a stage are written.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from qkdemo.fates import Tally
 from qkdemo.notation import written
+from qkdemo.settings import Value
 from qkdemo.stages import STAGES, STORED, MaskWord, SideWord, StageWord, StoredWord
 from qkdemo.strings import say
 
@@ -83,6 +86,13 @@ def beginnings_said(
     key = ("beginning" if listed else "never") + ("_early" if before.any() else "")
     first = stage_name(STAGES[int(np.argmax(before))])
     return say(f"formats.{key}", side=say(f"variant.{variant}.name"), format=format, listed=listed, early=first)
+
+
+def native_said(rows: Sequence[Mapping[str, Value | None]]) -> str:
+    """What a device's own float16 matmul loses, given its rows of plain attention and of the twin."""
+    plain, twin = rows
+    values = {"format": plain["format"], "plain": plain["n_lost"], "of": plain["n"], "twin": twin["n_lost"]}
+    return say("formats.native.said", **values, side=say(f"variant.{twin['variant']}.name"))
 
 
 def onset(scale: float) -> str:

@@ -22,10 +22,12 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.bits import Rung, rung
+from qkdemo.devices import DeviceWord, available_devices
 from qkdemo.draws import Recipe
 from qkdemo.exact_stages import exactly
 from qkdemo.fates import Tally, tally
-from qkdemo.format_words import beginnings_said, early, fates_said
+from qkdemo.format_words import beginnings_said, early, fates_said, native_said
+from qkdemo.native import native_counts
 from qkdemo.numerics import ALL_FORMATS
 from qkdemo.onsets import first_exceeding, first_losses
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
@@ -292,14 +294,31 @@ def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
-    """The table: one row per format, variant and stage. No error is known (None) where no entry is left."""
-    return [
+    """The table: one row per format, variant and stage. No error is known (None) where no entry is left.
+
+    With a CUDA device, its own float16 matmul follows as one more format.
+    """
+    emulated = [
         {"format": word, "variant": side.variant, "stage": stage, **_counts(side.tally, f, s)}
         for f, word in enumerate(STORED)
         for side in result.sides
         for s, stage in enumerate(STAGES)
         if side.tally.n[f, s, 0]
     ]
+    return emulated + (native_rows(result.settings, "cuda") if "cuda" in available_devices() else [])
+
+
+def native_rows(settings: Settings, device: DeviceWord) -> list[dict[str, Value | None]]:
+    """The raw products that `device` itself computes in float16: one row per variant, as in `rows`."""
+    inputs, scale = _inputs(recipe_of(settings), settings.causal), torch.tensor([settings.scale], dtype=torch.float64)
+    found = []
+    for variant in _variants(settings):
+        counts = native_counts(inputs, scale, choices_of(settings, variant), device)
+        row = {name: count[0, 0].item() for name, count in counts.items()}
+        error = None if math.isnan(row["max_rel_error"]) else row["max_rel_error"]
+        named = {"format": say(f"formats.native.{device}"), "variant": variant, "stage": "raw_product"}
+        found.append(named | row | {"n_leaked": 0, "max_rel_error": error})
+    return found
 
 
 def _counts(counted: Tally, f: int, s: int, at: int = 0) -> dict[str, Value | None]:
@@ -359,6 +378,8 @@ def explain(result: Result) -> list[str]:
     for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
         before = early(side.first_loss, counted, swept.scales)[chosen]
         sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
+    if "cuda" in available_devices():
+        sentences.append(native_said(native_rows(settings, "cuda")))
     if ALL_FORMATS[settings.storage].is_narrow:
         sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
     return sentences

@@ -25,6 +25,7 @@ from qkdemo.labs.formats import (
     explain,
     first_failures,
     ladder,
+    native_rows,
     recipe_of,
     report,
     rows,
@@ -32,6 +33,7 @@ from qkdemo.labs.formats import (
     snippet,
 )
 from qkdemo.labs.formats import sweep as over_scales
+from qkdemo.native import native_products
 from qkdemo.numerics import ALL_FORMATS, FormatWord
 from qkdemo.onsets import first_exceeding, first_losses
 from qkdemo.sides import State, sweep
@@ -453,6 +455,41 @@ def test_losses_at_small_scales_are_told_beside_those_at_every_larger_one() -> N
 def test_first_failures_beyond_ten_thousand_are_told_to_five_digits() -> None:
     assert [onset(x) for x in (55.6512, 16802.3, 3.5462e18)] == ["55.65", "16\u202f802", "3.546·10¹⁸"]
     assert any("stored q at 16\u202f802" in said for said in explain(run(Settings())))
+
+
+# --- the device's own matmul --------------------------------------------------------------------------------------
+
+
+def test_a_devices_own_float16_matmul_counts_what_the_emulation_counts() -> None:
+    """The path that a GPU takes, on the CPU: at 400 no rounding of the accumulator decides over ∞."""
+    for variant in NORMALISERS:
+        plain, twin = native_rows(Settings(variant=variant), "cpu")
+        emulated = [row(Settings(variant=variant), "float16", name, "raw_product") for name in ("none", variant)]  # type: ignore[arg-type]
+        for found, expected in zip((plain, twin), emulated, strict=True):
+            assert found.keys() == expected.keys()
+            counts = ("n", "n_inf", "n_nan", "n_lost", "n_exceeding", "n_zero")
+            assert [found[name] for name in counts] == [expected[name] for name in counts]
+            assert found["max_rel_error"] == pytest.approx(expected["max_rel_error"], rel=0.5)
+        assert (plain["format"], plain["n_inf"]) == ("float16 on this CPU", 242)
+
+
+def test_a_devices_products_are_those_of_torch_and_not_of_the_emulation() -> None:
+    inputs, scale = drawn(Recipe(n_keys=6, d_head=8)), torch.tensor([30.0], dtype=torch.float64)
+    q, k = ((30 * x).float().half() for x in (inputs.q, inputs.k))
+    assert torch.equal(native_products(inputs, scale, Choices(), "cpu")[0], (q @ k.T).double())
+
+
+def test_without_a_gpu_there_is_no_row_of_one_and_with_one_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Settings(n_keys=4, d_head=8)
+    monkeypatch.setattr("qkdemo.labs.formats.available_devices", lambda: ("cpu",))
+    without = rows(run(state))
+    assert {each["format"] for each in without} == set(STORED)
+    assert not any("this GPU" in said for said in explain(run(state)))
+    on_cpu = native_rows(state, "cpu")
+    monkeypatch.setattr("qkdemo.labs.formats.available_devices", lambda: ("cpu", "cuda"))
+    monkeypatch.setattr("qkdemo.labs.formats.native_rows", lambda settings, device: on_cpu)
+    assert rows(run(state)) == without + on_cpu
+    assert any("the device’s own matmul loses" in said for said in explain(run(state)))
 
 
 # --- sayings ------------------------------------------------------------------------------------------------------
