@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.bits import Rung
 from qkdemo.fates import Tally
 from qkdemo.format_words import fate, leaked, onset
-from qkdemo.labs.formats import Result, Settings, Side, Sweep, ladder, run, sweep
+from qkdemo.labs.formats import Result, Settings, Side, Sweep, run, sweep
 from qkdemo.notation import written
-from qkdemo.stages import STAGES, STORED, CastWord, StageWord
+from qkdemo.stages import STAGES, STORED, StageWord
 from qkdemo.strings import say
 from qkdemo.web.columns import codes, vectors
+from qkdemo.web.ladder import entry_texts, ladder_texts
 
 COUNTED: Final = ("n_inf", "n_nan", "n_overflow", "n_zero", "n_merged")
 TILES: Final[dict[str, tuple[StageWord, ...]]] = {
@@ -34,7 +34,6 @@ TILES: Final[dict[str, tuple[StageWord, ...]]] = {
 _ROLES: Final = ("plain", "norm")
 _FATES: Final = ("none", "all_nan", "n_nan", "n_inf", "n_overflow", "n_zero", "n_merged")  # of a stage's entries
 _TONES: Final = "03333210"  # how loud each of them is, and none of them
-_TOLD_APART: Final = 9  # digits that tell neighbouring float32 numbers apart
 
 
 @lru_cache(maxsize=64)
@@ -175,30 +174,6 @@ def _ladder_columns(result: Result, swept: Sweep) -> dict[str, list[str]]:
     """The shown entry's exact value in each of the formats, at each scale, and what the pipeline holds of it."""
     row, column = result.shown.row, result.shown.column
     exact = swept.exact[:, row, column].tolist()
-    columns: dict[str, list[str]] = {
-        "entry.exact": [written(x, _TOLD_APART) for x in exact],
-        "entry.held": [written(x, _TOLD_APART) for x in swept.values[:, row, column].tolist()],
-    }
-    rungs = [_ladder_texts(x, result.settings.fp8_cast) for x in exact]
-    for f, word in enumerate(STORED):
-        texts = [of_scale[f] for of_scale in rungs]
-        columns |= {f"{name}.{word}": [text[name] for text in texts] for name in texts[0]}
-    return columns
-
-
-@lru_cache(maxsize=10_000)
-def _ladder_texts(value: float, cast: CastWord) -> list[dict[str, str]]:
-    return [_rung_texts(each) for each in ladder(value, cast)]
-
-
-def _rung_texts(rung: Rung) -> dict[str, str]:
-    none = say("formats.cell.none")
-    below, above = written(rung.below, _TOLD_APART), written(rung.above, _TOLD_APART)
-    decimal = rung.decimal if math.isfinite(rung.stored) else written(rung.stored)
-    return {
-        "stored": written(rung.stored, _TOLD_APART),
-        "neighbours": none if math.isnan(rung.below) else say("formats.ladder.pair", below=below, above=above),
-        "spacing": none if math.isnan(rung.spacing) else written(rung.spacing, 6),
-        "bits": f"{rung.sign} {rung.exponent} {rung.mantissa}",
-        "decimal": decimal.replace("-", "−"),
-    }
+    pairs = zip(exact, swept.values[:, row, column].tolist(), strict=True)
+    texts = [entry_texts(x, held) | ladder_texts(x, result.settings.fp8_cast) for x, held in pairs]
+    return {name: [of_scale[name] for of_scale in texts] for name in texts[0]}

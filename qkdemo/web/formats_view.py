@@ -29,19 +29,21 @@ from qkdemo.web.axes import View, decades, share_axis
 from qkdemo.web.columns import words
 from qkdemo.web.exhibit import Pick
 from qkdemo.web.formats_table import COUNTED, TILES, formats_table
+from qkdemo.web.ladder import PARTS, details, title
 
 _ROLES: Final = ("plain", "norm")
 _SIDES: Final = ("plain", "normalised")
 _HIGHEST: Final = 1000.0  # of the dial
+_LADDER: Final = 2  # the panel that says where an entry sits
 
 
-def formats_exhibit(result: Result) -> tuple[pa.Table, View]:
-    """Table and view of the exhibit."""
+def formats_exhibit(result: Result, base: str = "") -> tuple[pa.Table, View]:
+    """Table and view of the exhibit, on a server whose addresses begin with `base`."""
     swept = sweep(result.settings)
     # where the cursor stands changes nothing in the table, unless it stands between the sweep's own positions
-    base = result.settings.but(scale=1)
-    settings = base if len(sweep(base).scales) == len(swept.scales) else result.settings
-    return formats_table(settings), _view(result, swept)
+    at_stop = result.settings.but(scale=1)
+    settings = at_stop if len(sweep(at_stop).scales) == len(swept.scales) else result.settings
+    return formats_table(settings), _view(result, swept, base)
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
@@ -58,7 +60,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {"storage": STORED[row // len(_SIDES)], "side": side, "stage": stage}
 
 
-def _view(result: Result, swept: Sweep) -> View:
+def _view(result: Result, swept: Sweep, base: str) -> View:
     settings = result.settings
     label = say("dial.scale.label")
     return {
@@ -68,7 +70,7 @@ def _view(result: Result, swept: Sweep) -> View:
         "tiles": list(_tiles(settings)),
         "panels": [
             _grid(result),
-            _heat(result),
+            _heat(result, base),
             _ladder(result),
             *(_counts(result, role, side) for role, side in zip(_ROLES, result.sides, strict=True)),
             *(_losses(result, swept, word) for word in STORED),
@@ -116,7 +118,7 @@ def _grid(result: Result) -> View:
     }
 
 
-def _heat(result: Result) -> View:
+def _heat(result: Result, base: str) -> View:
     shown = result.shown
     rows, columns = shown.values.shape
     across = "key" if shown.stage in OVER_KEYS else "channel" if columns > 1 else ""
@@ -134,25 +136,24 @@ def _heat(result: Result) -> View:
         "selected": [shown.row, shown.column],
         "query_label": say(f"formats.place.{down}"),
         "key_label": say(f"formats.place.{across}") if across else "",
+        "details": details(result, _LADDER, base),
     }
 
 
 def _ladder(result: Result) -> View:
     shown = result.shown
-    parts = ("stored", "neighbours", "spacing", "bits", "decimal")
-    values = {"row": shown.row, "column": shown.column, "stage": stage_name(shown.stage)}
     blank = {"text": ""}
-    held = [say("formats.ladder.held"), "entry.held", *[blank] * (len(parts) - 1)]
-    exact = [say("formats.ladder.exact"), "entry.exact", *[blank] * (len(parts) - 1)]
+    held = [say("formats.ladder.held"), "entry.held", *[blank] * (len(PARTS) - 1)]
+    exact = [say("formats.ladder.exact"), "entry.exact", *[blank] * (len(PARTS) - 1)]
     return {
         "kind": "cells",
-        "title": say("formats.panel.ladder", **values),
+        "title": title(shown.stage, shown.row, shown.column),
         "subtitle": say("formats.axis.ladder"),
         "wide": 9,
-        "breaks": [parts.index("bits") + 1, parts.index("decimal") + 1],
-        "head": ["", *(say(f"formats.ladder.{part}") for part in parts)],
-        "roles": [None] * (1 + len(parts)),
-        "rows": [exact, *([word, *(f"{part}.{word}" for part in parts)] for word in STORED), held],
+        "breaks": [PARTS.index("bits") + 1, PARTS.index("decimal") + 1],
+        "head": ["", *(say(f"formats.ladder.{part}") for part in PARTS)],
+        "roles": [None] * (1 + len(PARTS)),
+        "rows": [exact, *([word, *(f"{part}.{word}" for part in PARTS)] for word in STORED), held],
         "strong": 1 + STORED.index(shown.storage),
     }
 
