@@ -69,6 +69,7 @@ def fates_said(variant: SideWord, counted: Tally, f: int, scale: float, mask: Ma
     """What happens to one side in one format at the one scale counted, and whether its mask leaks."""
     key, values = fate(counted, f, 0)
     key = "undefined" if key == "lost" and values["undefined"] else key
+    key = "vanished_alone" if key == "vanished" and not values["merged"] else key
     values |= {"side": say(f"variant.{variant}.name"), "scale": written(scale)}
     leak = leaked(counted, f, 0, mask)
     return [say(f"formats.{key}", **values), *([say("formats.leaked", **values | leak)] if leak else [])]

@@ -365,16 +365,14 @@ def _finite(x: float) -> float | None:
 
 
 def explain(result: Result) -> list[str]:
-    """What the current scale shows: the chosen format, the other ones, then when it begins and by which rule."""
+    """What the current scale shows: the chosen format, when it begins and by which rule, then the other formats."""
     settings = result.settings
     chosen, swept = STORED.index(settings.storage), sweep(settings)
-    places = [(side, chosen) for side in result.sides]
-    places += [(result.plain, at) for at in range(len(STORED)) if at != chosen]
-    sentences = [
-        sentence
-        for side, f in places
-        for sentence in fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
-    ]
+
+    def fates(side: Side, f: int) -> list[str]:
+        return fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
+
+    sentences = [sentence for side in result.sides for sentence in fates(side, chosen)]
     for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
         before = early(side.first_loss, counted, swept.scales)[chosen]
         sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
@@ -382,7 +380,8 @@ def explain(result: Result) -> list[str]:
         sentences.append(native_said(native_rows(settings, "cuda")))
     if ALL_FORMATS[settings.storage].is_narrow:
         sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
-    return sentences
+    others = (f for f in range(len(STORED)) if f != chosen)
+    return sentences + [sentence for f in others for sentence in fates(result.plain, f)]
 
 
 def snippet(settings: Settings, variant: SideWord | None = None) -> str:
