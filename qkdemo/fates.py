@@ -103,7 +103,7 @@ class _Followed:
     order: "dict[StageWord, _Order]"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _counted(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> dict[StageWord, Counts]:
     """The counts of the stages up to that part's last."""
     followed, counts = _followed(inputs, scales, part, choices), dict[StageWord, Counts]()
@@ -122,7 +122,7 @@ def _counted(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Cho
     return counts
 
 
-@lru_cache(maxsize=16)  # of a few megabytes each
+@lru_cache(maxsize=12)  # of a few megabytes each
 def _followed(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> _Followed:
     at = torch.tensor(scales, dtype=torch.float64)
     known = _Followed({}, {}, {})

@@ -7,7 +7,6 @@ Here the lab's counts become texts and colour codes; `formats_view` says where t
 """
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from qkdemo.fates import Tally
 from qkdemo.format_words import fate, leaked, onset
 from qkdemo.labs.formats import Result, Settings, Side, Sweep, run, sweep
 from qkdemo.notation import written
-from qkdemo.stages import STAGES, STORED, StageWord
+from qkdemo.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.strings import say
 from qkdemo.web.columns import codes, vectors
 from qkdemo.web.ladder import entry_texts, ladder_texts
@@ -40,43 +39,53 @@ _TONES: Final = "03333210"  # how loud each of them is, and none of them
 def formats_table(settings: Settings) -> pa.Table:
     """One row per weight scale of the sweep."""
     result, swept = run(settings), sweep(settings)
-    texts = [f"×{written(scale)}" for scale in swept.scales]
+    texts, sides = [f"×{written(scale)}" for scale in swept.scales], (swept.plain, swept.twin)
     return pa.table(
         {
             "scale": np.array(swept.scales),
             "scale.text": texts,
-            "finding": _findings(result, swept),
+            "finding": _findings(result.sides, sides, settings.storage, settings.mask, swept.scales),
             "heat": vectors(_heat_codes(result, swept)),
             **_grid_columns("plain", swept.plain),
             **_grid_columns("norm", swept.twin),
             **_count_columns(swept.plain, swept.twin, settings.stage),
-            **_tile_columns(swept, STORED.index(settings.storage)),
+            **_tile_columns(swept.plain, swept.twin, STORED.index(settings.storage)),
             **_ladder_columns(result, swept),
         }
     )
 
 
-def _findings(result: Result, swept: Sweep) -> list[str]:
+@lru_cache(maxsize=64)
+def _findings(
+    sides: tuple[Side, Side],
+    counted: tuple[Tally, Tally],
+    storage: StoredWord,
+    mask: MaskWord,
+    scales: tuple[float, ...],
+) -> list[str]:
     """Which stage of the chosen format fails first, from where on, and what becomes of the twin, at each scale."""
-    sides = [("plain", result.plain, swept.plain), ("twin", result.twin, swept.twin)]
-    return [
-        " ".join(sentence for each in sides for sentence in _said(result.settings, *each, at, scale))
-        for at, scale in enumerate(swept.scales)
+    f = STORED.index(storage)
+    pairs = [
+        [_said(which, side, fate(of_side, f, at), scale) + _leaks(which, leaked(of_side, f, at, mask))]
+        for at, scale in enumerate(scales)
+        for which, side, of_side in zip(("plain", "twin"), sides, counted, strict=True)
     ]
+    return [" ".join(plain + twin) for plain, twin in zip(pairs[::2], pairs[1::2], strict=True)]
 
 
-def _said(settings: Settings, which: str, side: Side, counted: Tally, at: int, scale: float) -> Iterator[str]:
+def _said(which: str, side: Side, found: tuple[str, dict[str, object]], scale: float) -> str:
     """What the headline says of one side at one scale."""
-    f = STORED.index(settings.storage)
-    key, values = fate(counted, f, at)
+    key, values = found
     values |= {"side": say(f"variant.{side.variant}.short"), "scale": written(scale)}
     if key == "lost":
-        first = float(side.first_loss[f, int(str(values["s"]))])
+        first = float(side.first_loss[STORED.index(values["format"]), int(str(values["s"]))])
         if scale >= first:
             key, values = "lost_since", values | {"since": onset(first)}
-    yield say(f"formats.finding.{which}.{key}", **values)
-    if leak := leaked(counted, f, at, settings.mask):
-        yield say(f"formats.finding.{which}.leaked", **values | leak)
+    return say(f"formats.finding.{which}.{key}", **values)
+
+
+def _leaks(which: str, leak: dict[str, object] | None) -> str:
+    return f" {say(f'formats.finding.{which}.leaked', **leak)}" if leak else ""
 
 
 @lru_cache(maxsize=64)
@@ -126,6 +135,7 @@ def _error(x: float, digits: int) -> str:
     return say("formats.cell.none") if math.isnan(x) else written(x, digits)
 
 
+@lru_cache(maxsize=64)
 def _count_columns(plain: Tally, twin: Tally, stage: StageWord) -> dict[str, Any]:
     """Everything that is counted of one stage, and the share that is lost."""
     s = STAGES.index(stage)
@@ -147,9 +157,10 @@ def _count_columns(plain: Tally, twin: Tally, stage: StageWord) -> dict[str, Any
     return columns
 
 
-def _tile_columns(swept: Sweep, f: int) -> dict[str, list[str]]:
+@lru_cache(maxsize=64)
+def _tile_columns(plain: Tally, twin: Tally, f: int) -> dict[str, list[str]]:
     columns = {}
-    for role, counted in zip(_ROLES, (swept.plain, swept.twin), strict=True):
+    for role, counted in zip(_ROLES, (plain, twin), strict=True):
         for name, stages in TILES.items():
             places = [STAGES.index(stage) for stage in stages]
             lost, of = (x[f, places].sum(0).tolist() for x in (counted.n_lost, counted.n))
