@@ -127,7 +127,7 @@ def _heat(result: Result, base: str) -> View:
     return {
         "kind": "heat",
         "title": say("formats.panel.heat", stage=stage_name(shown.stage), side=name, format=shown.storage),
-        "subtitle": say("formats.axis.heat"),
+        "subtitle": say("formats.axis.heat_hidden" if shown.hidden.any() else "formats.axis.heat"),
         "wide": 3,
         "role": "plain" if shown.variant == "none" else "norm",
         "column": "heat",
