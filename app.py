@@ -7,8 +7,8 @@ server would run the page alone, without the shell.
 
 import streamlit as st
 
-from qkdemo.web.live import routes
+from qkdemo.web import ladder, live
 from qkdemo.web.server import prepare
 
 prepare()
-app = st.App("qkdemo/web/shell.py", routes=routes())
+app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()])

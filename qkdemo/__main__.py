@@ -5,15 +5,17 @@ A wrong word or value ends with exit code 2 and one line on stderr that says wha
 """
 
 import argparse
+import errno
 import io
 import itertools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.notation import plain, written
@@ -35,6 +37,7 @@ LABS: Final[dict[str, ModuleType]] = {
 }
 TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
 _LONGEST_RANGE: Final = 10_000
+_NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
@@ -43,11 +46,14 @@ class _Parser(argparse.ArgumentParser):
         print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)  # one line, whatever was typed
         sys.exit(2)
 
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file or sys.stdout)  # argparse's own is silent where it cannot write
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one lab; returns the exit code."""
     parser = _parser()
-    given = vars(parser.parse_args(arguments))
+    given = vars(parser.parse_args(_joined(sys.argv[1:] if arguments is None else arguments)))
     lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
     file, measured = given.pop("parquet", None), given.pop("measure", False)
     try:
@@ -75,6 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print("\n\n".join(_table(_rows(part)) for part in report.values() if isinstance(part, list | dict)))
     return 0
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """`arguments` with a negative value joined to its flag: argparse would take -1e9 or -inf for a flag."""
+    joined: list[str] = []
+    for argument in arguments:
+        before = joined[-1] if joined else ""
+        if _NEGATIVE.match(argument) and before.startswith("--") and "=" not in before:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _parser() -> _Parser:
@@ -170,14 +188,17 @@ def _renamed(base: Dials, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_if_idle(name: str, states: Sequence[Dials], combinations: Sequence[Mapping[str, Any]]) -> None:
     """Raises SettingsError if a dial was given that changes nothing in any of the states."""
-    dial = next(dial for dial in declarations(type(states[0])) if dial.name == name)
+    dials = {dial.name: dial for dial in declarations(type(states[0]))}
+    dial = dials[name]
     stands_for_another = any(
         getattr(state, name) != wanted[name] for state, wanted in zip(states, combinations, strict=True)
     )
     if dial.kind.only_for and not stands_for_another and not any(dial.acts_for(state) for state in states):
         other, words = dial.kind.only_for
-        known = ", ".join(str(word) for word in words)
-        raise SettingsError(say("error.idle", name=name, other=other, value=getattr(states[0], other), known=known))
+        write = dials[other].write  # as it is typed
+        known = ", ".join(write(word) for word in words)
+        value = write(getattr(states[0], other))
+        raise SettingsError(say("error.idle", name=name, other=other, value=value, known=known))
 
 
 def _finite(value: Any) -> Any:
@@ -210,17 +231,42 @@ def _cell(value: Any) -> str:
 
 
 def _from_a_shell() -> int:
-    """`main`, in a terminal or a pipe of any encoding, whose reader may leave early."""
+    """`main`, in a terminal or a pipe of any encoding, whose reader may leave early, or a file that may not take it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")  # numbers are written with ·, − and ∞
+    if sys.stdout is None:  # closed by the shell
+        return _unwritten(os.strerror(errno.EBADF))
     try:
-        status = main()
+        status = _status()
         sys.stdout.flush()
     except BrokenPipeError:  # … | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
+        _let_go(sys.stdout)
         return 0
+    except OSError as error:  # a full disk
+        if error.filename is not None:  # another file's: whoever opened it answers for it
+            raise
+        _let_go(sys.stdout)
+        return _unwritten(error.strerror or str(error))
     return status
+
+
+def _status() -> int:
+    """The exit code of `main`, also where the parser ends the program: its help is still to be written out."""
+    try:
+        return main()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+
+
+def _unwritten(reason: str) -> int:
+    print(f"qkdemo: {say('command.unwritten', reason=reason)}", file=sys.stderr)
+    return 1
+
+
+def _let_go(stream: TextIO) -> None:
+    """So that nothing is left to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 * `rung(value, format)`: all of that, for the number that `format` stores in place of `value`.
 
-Written with whole numbers and fractions, so that nothing here rounds but the rounding that is shown. The
+Written with whole numbers and powers of two, so that nothing here rounds but the rounding that is shown. The
 bit patterns of positive numbers are in the order of the numbers: a neighbour is the pattern plus or minus one.
 """
 
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from qkdemo.numerics import AnyFormatWord, Format
@@ -83,7 +82,7 @@ def _pattern(size: float, format: Format) -> int:
         return 0
     lowest = 2 - (1 << (format.exponent_bits - 1))  # power of the smallest normal number
     power = max(math.frexp(size)[1] - 1, lowest)
-    steps = round(Fraction(size) / Fraction(2) ** (power - format.mantissa_bits))  # round() takes ties to even
+    steps = round(math.ldexp(size, format.mantissa_bits - power))  # a power of two more; round() takes ties to even
     return ((power - lowest) << format.mantissa_bits) + steps
 
 

@@ -1,40 +1,43 @@
-"""What becomes of the entries of each stage: how many are lost, vanish or merge, and from which weight scale on.
+"""What becomes of the entries of each stage: how many are lost, vanish or merge.
 
 * `Tally`, `tally(inputs, scales, choices)`: the counts at some weight scales;
-* `first_losses(inputs, choices)`: the weight scale from which on a stage loses entries, bisected;
-* `first_exceeding(inputs, choices)`: the one from which the exact values would be too large, whatever came before.
+* `counts_of(stage, held, …)`: those of one stage that was computed elsewhere.
 
-All are arrays over [formats, stages], in the order of `STORED` and `STAGES`. Hidden keys are no entries: what a
-mask makes of them is not counted, except as `n_leaked`.
+They are arrays over [formats, stages, scales], in the order of `STORED` and `STAGES`. Hidden keys are no entries:
+what a mask makes of them is not counted, except as `n_leaked`.
+
+Stages are followed and counted part by part, and what was found is remembered by the choices that a part reads: a
+choice about softmax leaves the products alone, and both sides share what is stored.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.numerics import ALL_FORMATS
-from qkdemo.stages import OVER_KEYS, STAGES, STORED, Choices, Held, Inputs, StageWord, exactly, follow
-
-LOWEST: Final = 0.01  # weight scales between which first losses are sought
-HIGHEST: Final = 1e38
-_STRIDES: Final = 10  # of the first search between them
-_PRECISION: Final = 1e-6  # relative, of a first loss
-_POINTS: Final = 3  # weight scales tried at once within a bracket: each round makes it four times as narrow
-_POSITIVE: Final = ("exp", "sum", "weight")  # exactly above zero, also where float64 itself gives up
-_GROUPS: Final[tuple[tuple[StageWord, ...], ...]] = (  # of stages with the same shape, counted together
+from qkdemo.exact_stages import exact_part
+from qkdemo.stages import (
     OVER_KEYS,
-    ("q_stored", "k_stored", "q_entering", "k_entering", "weighted_values"),
-    ("q_sum_of_squares", "k_sum_of_squares", "q_reciprocal_root", "k_reciprocal_root", "sum"),
+    PARTS,
+    STAGES,
+    STORED,
+    Choices,
+    Held,
+    Inputs,
+    Part,
+    StageWord,
+    held_part,
+    read_by,
 )
-_DEGREE: Final[dict[StageWord, int]] = {  # how an exact value grows with the weight scale before any norm
-    **dict.fromkeys(("q_stored", "k_stored"), 1),
-    **dict.fromkeys(("q_sum_of_squares", "k_sum_of_squares", "raw_product", "scaled"), 2),
-}
+
+Counts: TypeAlias = dict[str, NDArray[Any]]  # of one stage, [formats, scales] each
+
+_POSITIVE: Final = ("exp", "sum", "weight")  # exactly above zero, also where float64 itself gives up
+_CACHED: Final = 1 << 17  # numbers beyond which formats are counted one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,197 +56,204 @@ class Tally:
     max_rel_error: NDArray[np.float64]  # over entries that are finite and did not vanish; NaN if none is left
 
 
-def tally(inputs: Inputs, scales: Tensor, choices: Choices, held: Mapping[StageWord, Held] | None = None) -> Tally:
-    """The counts at each of `scales`; `held` spares following the stages again."""
-    held = held or follow(inputs, scales.expand(len(STORED), -1), choices)
-    counts = {field.name: _blank(scales, np.nan if field.name == "max_rel_error" else 0) for field in fields(Tally)}
-    for view in _views(inputs, scales, choices, held):
-        found = {
-            "n_inf": view.count(view.values.isinf()),
-            "n_nan": view.count(view.values.isnan()),
-            "n_overflow": view.count(view.beyond),
-            "n_lost": view.count(view.lost),
-            "n_exceeding": view.count(view.exceeding),
-            "n_zero": view.count(view.zero),
-            "n_merged": view.merged(),
-            "max_rel_error": view.largest_error(),
-        }
-        for name, value in found.items():
-            counts[name][:, view.places] = value
-        counts["n"][:, view.places] = view.n
-    if inputs.visible is not None:
-        leaks = (held["weight"].values > 0) & ~inputs.visible
-        counts["n_leaked"][:, STAGES.index("weight")] = leaks.sum((-2, -1)).numpy()
+def tally(inputs: Inputs, scales: Tensor, choices: Choices) -> Tally:
+    """The counts at each of `scales`."""
+    shape = (len(STORED), len(STAGES), len(scales))
+    counts: dict[str, NDArray[np.float64]] = {
+        field.name: np.full(shape, np.nan if field.name == "max_rel_error" else 0.0) for field in fields(Tally)
+    }
+    places = tuple(scales.tolist())
+    read = read_by(PARTS[-1], choices, causal=inputs.visible is not None)
+    for stage, found in _counted(inputs, places, PARTS[-1], read).items():
+        for name, of_name in found.items():
+            counts[name][:, STAGES.index(stage)] = of_name
     error = counts.pop("max_rel_error")
     return Tally(max_rel_error=error, **{name: x.astype(np.int64) for name, x in counts.items()})
 
 
-def first_losses(inputs: Inputs, choices: Choices) -> NDArray[np.float64]:
-    """The weight scale from which on a stage loses entries at every larger one, per [format, stage].
-
-    Sought from `LOWEST` (returned if it fails there already) to `HIGHEST` (∞ if it does not fail there), then in
-    ever smaller steps to a relative precision of 1e-6, all stages and formats at once. NaN where plain
-    attention has no such stage.
-    """
-    exceeding = first_exceeding(inputs, choices)
-    digits = [ALL_FORMATS[word].mantissa_bits for word in STORED]
-    edges = np.stack([_first_edges(*of_format) for of_format in zip(exceeding, digits, strict=True)])
-    lost = _loses(inputs, edges, choices)
-    safe = _last_safe(lost)  # [formats, stages]
-    never, always = safe == edges.shape[1] - 1, safe < 0
-    low = np.take_along_axis(edges, np.maximum(safe, 0), 1)
-    high = np.take_along_axis(edges, np.minimum(safe + 1, edges.shape[1] - 1), 1)
-    high = np.where(never | always, low, high)
-    while (high > low * (1 + _PRECISION)).any():
-        low, high = _narrowed(inputs, choices, low, high)
-    found = np.select([always, never], [LOWEST, np.inf], high)
-    return np.where(_exist(choices), found, np.nan)
+def counts_of(stage: StageWord, held: Held, inputs: Inputs, scales: Tensor, choices: Choices) -> Counts:
+    """The counts of one stage that something else than the stages' own arithmetic has computed, [formats, scales]."""
+    part = next(part for part in PARTS if stage in part)
+    read = read_by(part, choices, causal=inputs.visible is not None)
+    followed = _followed(inputs, tuple(scales.tolist()), part, read)
+    return _of_stage(stage, held, followed, inputs.visible)
 
 
-def first_exceeding(inputs: Inputs, choices: Choices) -> NDArray[np.float64]:
-    """The weight scale from which the exact values of a stage exceed the format that holds it, per [format, stage].
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """Where the entries of each row stand by exact size, and which of them differ from the next one."""
 
-    Known in closed form where the exact value grows as a power of the weight scale: q, k and their sums of
-    squares, and without a norm the raw product and the scaled logit. ∞ elsewhere.
-    """
-    one = torch.ones(1, dtype=torch.float64)
-    truth, held = exactly(inputs, one, choices), follow(inputs, one.expand(len(STORED), -1), choices)
-    found = np.full((len(STORED), len(STAGES)), np.inf)
-    for stage, degree in _DEGREE.items():
-        if stage in truth and (choices.variant == "none" or stage not in OVER_KEYS):
-            seen = truth[stage] if inputs.visible is None or stage not in OVER_KEYS else truth[stage][:, inputs.visible]
-            ratio = held[stage].by.limits / seen.abs().max()
-            found[:, STAGES.index(stage)] = ratio.numpy() ** (1 / degree)
-    return found
+    places: Tensor
+    differ: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, x: Tensor) -> "_Order":
+        """That of `x`; −∞ marks a hidden key, which is nobody's neighbour."""
+        ordered, places = x.sort(-1)
+        left = ordered[..., :-1]
+        return cls(places, ((ordered[..., 1:] != left) & ~left.isneginf()).numpy())
 
 
-def _first_edges(exceeding: NDArray[np.float64], mantissa_bits: int) -> NDArray[np.float64]:
-    """Where one format is looked at first: evenly, and on both sides of where the exact values become too large.
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """Stages up to one part's last, as held and exactly, and the order of their entries."""
 
-    Stored q and k are lost there, what is computed from them within some roundings of it.
-    """
-    coarse = np.geomspace(LOWEST, HIGHEST, _STRIDES + 1)
-    near = {stage: exceeding[STAGES.index(stage)] for stage in _DEGREE}
-    width = {stage: _PRECISION / 3 if stage.endswith("stored") else 2.0**-mantissa_bits for stage in near}
-    beside = [near[stage] * (1 + sign * width[stage]) for stage in near for sign in (-1, 1)]
-    return np.sort(np.clip(np.concatenate([coarse, beside]), LOWEST, HIGHEST))
+    held: dict[StageWord, Held]
+    exact: dict[StageWord, Tensor]
+    order: "dict[StageWord, _Order]"
 
 
-def _narrowed(
-    inputs: Inputs, choices: Choices, low: NDArray[np.float64], high: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Narrower brackets, [formats, stages]. Stages of a format that share a bracket share its trial."""
-    wide = high > low * (1 + _PRECISION)
-    brackets = [sorted(set(zip(low[at][row], high[at][row], strict=True))) for at, row in enumerate(wide)]
-    most = max(len(of_format) for of_format in brackets)
-    steps = np.arange(_POINTS + 2) / (_POINTS + 1)
-    edges = np.ones((len(brackets), most, _POINTS + 2))  # [formats, brackets, ends and points between]
-    for at, of_format in enumerate(brackets):
-        for place, (start, end) in enumerate(of_format):
-            edges[at, place] = start * (end / start) ** steps
-            edges[at, place, [0, -1]] = start, end
-    lost = _loses(inputs, edges[:, :, 1:-1].reshape(len(brackets), -1), choices)
-    lost = lost.reshape(*lost.shape[:2], most, _POINTS)
-    low, high = low.copy(), high.copy()
-    for at, stage in np.argwhere(wide):
-        place = brackets[at].index((low[at, stage], high[at, stage]))
-        safe = 1 + _last_safe(lost[at, stage, place])
-        low[at, stage], high[at, stage] = edges[at, place, safe], edges[at, place, safe + 1]
-    return low, high
+@lru_cache(maxsize=64)
+def _counted(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> dict[StageWord, Counts]:
+    """The counts of the stages up to that part's last."""
+    followed, counts = _followed(inputs, scales, part, choices), dict[StageWord, Counts]()
+    if part != PARTS[0]:
+        counts |= _counted(inputs, scales, *_before(inputs, part, choices))
+    stage_of = {id(followed.held[stage]): stage for stage in reversed(counts)}
+    for stage in part:
+        if stage in followed.held and stage not in counts:
+            same = stage_of.setdefault(id(followed.held[stage]), stage)  # some are the one before them, untouched
+            counts[stage] = (
+                counts[same] if same in counts else _of_stage(stage, followed.held[stage], followed, inputs.visible)
+            )
+    if part[-1] == "weight" and inputs.visible is not None:
+        leaks = (followed.held["weight"].values > 0) & ~inputs.visible
+        counts["weight"] = counts["weight"] | {"n_leaked": leaks.sum((-2, -1)).numpy()}
+    return counts
 
 
-def _loses(inputs: Inputs, scales: NDArray[np.float64], choices: Choices) -> NDArray[np.bool_]:
-    """Whether each stage loses an entry at each format's own scales: [formats, stages, scales].
-
-    Values do not grow with the weight scale: a weighted one is lost where a weight of its row is.
-    """
-    held = follow(inputs, torch.from_numpy(scales), choices, until="weight")
-    loses = np.zeros((len(STORED), len(STAGES), scales.shape[1]), dtype=bool)
-    for stage, of_stage in held.items():
-        lost = of_stage.lost
-        if stage in OVER_KEYS and inputs.visible is not None:
-            lost = lost & inputs.visible
-        loses[:, STAGES.index(stage)] = lost.flatten(2).any(-1).numpy()
-    loses[:, STAGES.index("weighted_values")] = loses[:, STAGES.index("weight")]
-    return loses
+@lru_cache(maxsize=12)  # of a few megabytes each
+def _followed(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> _Followed:
+    at = torch.tensor(scales, dtype=torch.float64)
+    known = _Followed({}, {}, {})
+    if part != PARTS[0]:
+        known = _followed(inputs, scales, *_before(inputs, part, choices))
+    held = held_part(part, known.held, inputs, at.expand(len(STORED), -1), choices)
+    exact = exact_part(part, known.exact, inputs, at, choices)
+    return _Followed(known.held | held, known.exact | exact, known.order | _order(part, inputs, exact, known.order))
 
 
-def _last_safe(lost: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The index of the last scale without a loss, −1 if there is none."""
-    last: NDArray[np.int64] = np.where(lost, -1, np.arange(lost.shape[-1])).max(-1)
-    return last
+def _before(inputs: Inputs, part: Part, choices: Choices) -> tuple[Part, Choices]:
+    """The part before that one, and what it reads of the choices."""
+    earlier = PARTS[PARTS.index(part) - 1]
+    return earlier, read_by(earlier, choices, causal=inputs.visible is not None)
 
 
-def _exist(choices: Choices) -> NDArray[np.bool_]:
-    """Which stages there are."""
-    return np.array([choices.variant != "none" or not stage.endswith(("squares", "root")) for stage in STAGES])
+def _order(
+    part: Part, inputs: Inputs, exact: dict[StageWord, Tensor], known: dict[StageWord, _Order]
+) -> dict[StageWord, _Order]:
+    """The order in every stage of the part that has one."""
+    match PARTS.index(part):
+        case 0:
+            return {"q_stored": _Order.of(inputs.q[None]), "k_stored": _Order.of(inputs.k[None])}
+        case 1:  # no norm changes the order within a vector
+            return {"q_entering": known["q_stored"], "k_entering": known["k_stored"]}
+        case 2:  # all stages over keys are in the order of their logits
+            return dict.fromkeys(OVER_KEYS, _Order.of(exact["masked"]))
+        case 3:
+            return {}
+        case _:
+            return {"weighted_values": _Order.of(exact["weighted_values"])}
 
 
-def _blank(scales: Tensor, fill: float) -> NDArray[np.float64]:
-    return np.full((len(STORED), len(STAGES), len(scales)), fill)
+def _of_stage(stage: StageWord, held: Held, followed: _Followed, visible: Tensor | None) -> Counts:
+    """What is counted of one stage, for large ones format by format: that much a processor's cache holds."""
+    seen = visible.numpy() if visible is not None and stage in OVER_KEYS else None
+    truth = _Truth.of(followed.exact[stage].numpy(), seen, positive=stage in _POSITIVE)
+    order, values, beyond = followed.order.get(stage), held.values, held.beyond.numpy()
+    limits = held.by.limits.numpy()[:, None, None, None]
+    if values.numel() < _CACHED:
+        return _counts(values, beyond, limits, truth, order)
+    formats = [slice(f, f + 1) for f in range(len(values))]
+    each = [_counts(values[f], beyond[f], limits[f], truth, order) for f in formats]
+    return {name: np.concatenate([counts[name] for counts in each]) for name in each[0]}
 
 
-def _views(inputs: Inputs, scales: Tensor, choices: Choices, held: Mapping[StageWord, Held]) -> Iterator["_View"]:
-    """Stages of the same shape together, beside the exact ones."""
-    truth = exactly(inputs, scales, choices)
-    for group in _GROUPS:
-        stages = [stage for stage in group if stage in held]
-        yield _View(stages, held, truth, inputs.visible if group is OVER_KEYS else None)
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """A stage's exact entries, [scales, a, b], and what is asked of them for every format."""
+
+    values: NDArray[np.float64]
+    size: NDArray[np.float64]
+    largest: float
+    above_zero: NDArray[np.bool_] | None  # None: all of them
+    known: NDArray[np.bool_]  # finite, not zero, seen
+    seen: NDArray[np.bool_] | None  # None: all of them
+    n: int  # seen at one scale
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], seen: NDArray[np.bool_] | None, *, positive: bool) -> "_Truth":
+        """What is known of `values`; `positive`: exactly none of them is zero."""
+        size = np.abs(values)
+        above_zero = None if positive or bool((values != 0).all()) else values != 0
+        known = np.isfinite(values) & (values != 0)
+        if seen is not None:
+            known &= seen
+        n = values[0].size if seen is None else int(seen.sum())
+        return cls(values, size, float(np.fmax.reduce(size, axis=None)), above_zero, known, seen, n)
+
+    def count(self, which: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many seen entries, [formats, scales]."""
+        if not which.any():
+            return np.zeros(which.shape[:2], dtype=np.int64)
+        which = which if self.seen is None else which & self.seen
+        return _number(which)
 
 
-class _View:
-    """Some stages of one shape, [stages, formats, scales, a, b], beside the exact ones: which entry had which fate."""
-
-    def __init__(
-        self,
-        stages: Sequence[StageWord],
-        held: Mapping[StageWord, Held],
-        truth: Mapping[StageWord, Tensor],
-        visible: Tensor | None,
-    ) -> None:
-        self.places = [STAGES.index(stage) for stage in stages]
-        self.values = torch.stack([held[stage].values for stage in stages])
-        self.beyond = torch.stack([held[stage].beyond for stage in stages])
-        self.finite = self.values.isfinite()
-        self.lost = self.beyond | ~self.finite
-        self.truth = torch.stack([truth[stage] for stage in stages]).unsqueeze(1)
-        limits = torch.stack([held[stage].by.limits for stage in stages])[..., None, None, None]
-        self.exceeding = self.truth.abs() >= limits
-        positive = torch.tensor([stage in _POSITIVE for stage in stages])[:, None, None, None, None]
-        self.zero = (self.values == 0) & ((self.truth != 0) | positive)
-        self.visible, self.over_keys = visible, set(stages) <= set(OVER_KEYS)
-        self.n = int(np.prod(self.values.shape[-2:])) if visible is None else int(visible.sum())
-        # all stages over keys are in the order of their logits; −∞ marks a hidden one, which is nobody's neighbour
-        self._order = truth["masked"] if self.over_keys else self.truth.squeeze(1)
-
-    def count(self, which: Tensor) -> NDArray[np.float64]:
-        """How many entries, [formats, stages, scales]."""
-        seen = which if self.visible is None else which & self.visible
-        return _formats_first(seen.sum((-2, -1)))
-
-    def merged(self) -> NDArray[np.float64]:
-        """How many entries became equal to their neighbour in size; what vanished is not counted again."""
-        ordered, places = self._order.sort(-1)
-        differ = (ordered[..., 1:] != ordered[..., :-1]) & ordered[..., :-1].isfinite()
-        places = places if self._order.dim() == 3 else places.unsqueeze(1)
-        differ = differ if self._order.dim() == 3 else differ.unsqueeze(1)
-        values = self.values.gather(-1, places.expand(self.values.shape))
-        left, right = values[..., :-1], values[..., 1:]
-        same = (left == right) & differ & (left != 0) & ~left.isinf()  # NaN equals nothing
-        merged = torch.zeros_like(self.zero)
-        merged[..., 1:] = same
-        merged[..., :-1] |= same
-        return _formats_first(merged.sum((-2, -1)))
-
-    def largest_error(self) -> NDArray[np.float64]:
-        """The largest |value − exact| / |exact| of what is finite and did not vanish; NaN if nothing is left."""
-        kept = self.finite & self.truth.isfinite() & ~self.zero & (self.truth != 0)
-        if self.visible is not None:
-            kept &= self.visible
-        error = (self.values - self.truth).abs_().div_(self.truth.abs()).masked_fill_(~kept, -1)
-        largest = error.amax((-2, -1))
-        return _formats_first(largest.masked_fill(largest < 0, torch.nan))
+def _counts(
+    values: Tensor, beyond: NDArray[np.bool_], limits: NDArray[np.float64], truth: _Truth, order: _Order | None
+) -> Counts:
+    """All that is counted of one stage's entries, [formats, scales, a, b]."""
+    held, none = values.numpy(), np.zeros(values.shape[:2], dtype=np.int64)
+    finite, zero = np.isfinite(held), held == 0
+    whole = bool(finite.all())
+    infinite = None if whole else np.isinf(held)
+    if truth.above_zero is not None:
+        zero &= truth.above_zero
+    kept = truth.known if whole and not zero.any() else truth.known & finite & ~zero
+    overflow = truth.count(beyond)
+    return {
+        "n": none + truth.n,
+        "n_inf": none if infinite is None else truth.count(infinite),
+        "n_nan": none if infinite is None else truth.count(~(finite | infinite)),
+        "n_overflow": overflow,
+        "n_lost": overflow if whole else truth.count(beyond | ~finite),
+        "n_exceeding": truth.count(truth.size >= limits) if truth.largest >= limits.min() else none,
+        "n_zero": truth.count(zero),
+        "n_merged": none if order is None else _merged(values, order),
+        "max_rel_error": _largest_error(held, truth.values, kept),
+    }
 
 
-def _formats_first(x: Tensor) -> NDArray[np.float64]:
-    return x.transpose(0, 1).double().numpy()
+def _merged(values: Tensor, order: _Order) -> NDArray[np.int64]:
+    """How many entries became equal to their neighbour in size; what vanished is not counted again."""
+    sorted_values = values.gather(-1, order.places.expand_as(values)).numpy()
+    left, right = sorted_values[..., :-1], sorted_values[..., 1:]
+    same = left == right  # NaN equals nothing
+    same &= order.differ
+    same &= left != 0
+    if not same.any():
+        return np.zeros(same.shape[:2], dtype=np.int64)
+    same &= ~np.isinf(left)
+    begins = same.copy()  # as many entries as pairs, and one for each run of pairs
+    begins[..., 1:] &= ~same[..., :-1]
+    return _number(same) + _number(begins)
+
+
+def _number(which: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many, [formats, scales]."""
+    return np.asarray(np.count_nonzero(which.reshape(*which.shape[:2], -1), axis=-1))
+
+
+def _largest_error(
+    held: NDArray[np.float64], truth: NDArray[np.float64], kept: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """The largest |value − exact| / |exact| of what is kept: finite, and not vanished; NaN if that is nothing."""
+    with np.errstate(all="ignore"):
+        error = held - truth
+        error /= truth
+    np.abs(error, out=error)
+    if not kept.all():
+        np.copyto(error, -1, where=~kept)
+    largest: NDArray[np.float64] = error.max((-2, -1))
+    return np.where(largest < 0, np.nan, largest)

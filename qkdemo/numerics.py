@@ -19,10 +19,12 @@ for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 FormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16"]
@@ -31,6 +33,9 @@ Rounding: TypeAlias = Callable[[Tensor], Tensor]
 
 _CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 _EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
+_SIGN: Final = -0x8000_0000_0000_0000
+_FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
+_SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
 
 
 @dataclass(frozen=True)
@@ -135,26 +140,35 @@ class Stack:
         self.formats = tuple(formats)
         self.shared = formats[0].word if len(set(formats)) == 1 else None  # by all of them
         self.limits = _column([each.limit for each in formats])
-        self._over = _column([_over(each, saturate=saturate) for each in formats])
-        self._smallest_normal = _column([each.smallest_normal for each in formats])
-        self._lift = _column([2.0 ** (52 - each.mantissa_bits) for each in formats])
+        ends = [at for at in range(1, len(formats)) if formats[at] != formats[at - 1]]
+        self._runs = list(zip([0, *ends], [*ends, len(formats)], strict=True))  # of equal formats
+        self._alone = [_Rounding(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
+        self._together = _Rounding(formats, saturate=saturate)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:  # shapes unchecked: it is called for every addition
         """`x`, [formats, …], as stored, and where its nearest number would lie beyond the largest one.
 
         The second is what went wrong *before* the cast, so that saturation cannot hide it; ∞ counts.
-        **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64.
+        A first axis of length 1 is the same for all formats.
         """
+        given = x.numpy()
         if self.shared == "float32":
-            stored = x.to(torch.float32).double()
-            return stored, stored.isinf()
-        shape = (-1, *[1] * (x.dim() - 1))
-        size = x.abs()
-        beyond = size >= self.limits.view(shape)
-        power = (size.view(torch.int64) & _EXPONENT).view(torch.float64)  # the power of two below |x|
-        lift = torch.maximum(power, self._smallest_normal.view(shape)).mul_(self._lift.view(shape))  # ∞ for ∞
-        size.add_(lift).sub_(lift)
-        return torch.where(beyond, self._over.view(shape), size).copysign_(x), beyond
+            with np.errstate(over="ignore"):
+                stored = given.astype(np.float32).astype(np.float64)
+            beyond = np.isinf(stored)
+            if len(given) < len(self.formats):
+                stored, beyond = (np.repeat(each, len(self.formats), axis=0) for each in (stored, beyond))
+            return torch.from_numpy(stored), torch.from_numpy(beyond)
+        shape = (len(self.formats), *given.shape[1:])
+        stored, beyond = np.empty(shape), np.empty(shape, dtype=bool)
+        with np.errstate(all="ignore"):
+            if stored.size < _SMALL * len(self._runs):
+                self._together(given, stored, beyond)
+            else:  # run by run, each of which a processor's cache holds
+                for alone, (start, end) in zip(self._alone, self._runs, strict=True):
+                    own = given if len(given) < len(self.formats) else given[start:end]
+                    alone(own, stored[start:end], beyond[start:end])
+        return torch.from_numpy(stored), torch.from_numpy(beyond)
 
     def constant(self, value: float | Tensor, dims: int = 4) -> Tensor:
         """`value` as each of the formats stores it, shaped to broadcast against a tensor of `dims` axes."""
@@ -163,13 +177,18 @@ class Stack:
 
 
 def dot_products(
-    a: Float[Tensor, "formats scales rows width"], b: Float[Tensor, "formats scales columns width"], stack: Stack
+    a: Float[Tensor, "formats scales rows width"], b: Float[Tensor, "formats #scales columns width"], stack: Stack
 ) -> tuple[Float[Tensor, "formats scales rows columns"], Bool[Tensor, "formats scales rows columns"]]:
     """a·b for all pairs of rows and columns, accumulated in the formats of `stack`; and where that overflowed.
 
     **Order**: from channel 0 upwards. **Rounding**: a product is formed in float32, which is exact for factors
     of 16 bits and fewer; so is its sum with the accumulator, which is then rounded to the accumulator's format.
     """
+    if stack.shared == "float32" and len(a) * a.shape[1] * a.shape[2] * b.shape[2] < _FEW:
+        with np.errstate(all="ignore"):
+            products = a.numpy().astype(np.float32)[..., :, None, :] * b.numpy().astype(np.float32)[..., None, :, :]
+            small = np.add.accumulate(products, axis=-1)[..., -1].astype(np.float64)  # a sum in order
+        return torch.from_numpy(small), torch.from_numpy(np.isinf(small))
     a = a.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-1).contiguous()
     b = b.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-2).contiguous()
     sums, product, beyond = torch.zeros_like(a[0] * b[0]), torch.empty_like(a[0] * b[0]), None
@@ -197,6 +216,43 @@ def first_failure(fails: Callable[[float], bool], low: float, high: float, relat
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fails(middle) else (middle, high)
     return high
+
+
+class _Rounding:
+    """What rounding to a format takes: numbers, or columns of them for several formats side by side.
+
+    **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64.
+    """
+
+    def __init__(self, formats: Sequence[Format], *, saturate: bool) -> None:
+        self._numbers = [
+            [each.limit for each in formats],
+            [_over(each, saturate=saturate) for each in formats],
+            [each.smallest_normal for each in formats],
+            [2.0 ** (52 - each.mantissa_bits) for each in formats],
+        ]
+        self._columns: dict[int, list[Any]] = {}  # by the number of axes
+
+    def __call__(self, x: NDArray[np.float64], stored: NDArray[np.float64], beyond: NDArray[np.bool_]) -> None:
+        """Writes `x` as stored, and where it is too large, into the arrays given."""
+        limit, over, smallest, lifted = self._shaped(x.ndim)
+        np.abs(x, out=stored)
+        np.greater_equal(stored, limit, out=beyond)
+        lift = (stored.view(np.int64) & _EXPONENT).view(np.float64)  # the power of two below |x|; ∞ for ∞
+        np.maximum(lift, smallest, out=lift)
+        lift *= lifted
+        stored += lift
+        stored -= lift
+        np.copyto(stored, over, where=beyond)
+        bits = stored.view(np.int64)
+        bits |= x.view(np.int64) & _SIGN
+
+    def _shaped(self, dims: int) -> list[Any]:
+        if dims not in self._columns:
+            numbers = self._numbers
+            alone = len(numbers[0]) == 1
+            self._columns[dims] = [n[0] if alone else np.reshape(n, (-1, *[1] * (dims - 1))) for n in numbers]
+        return self._columns[dims]
 
 
 def _over(format: Format, *, saturate: bool) -> float:

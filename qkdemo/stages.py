@@ -3,7 +3,7 @@
 * `STAGES`: the stages, in order, from the stored q to the weighted values;
 * `Choices`: what a kernel decides: which format holds what, where the scale is applied, how the mask is written;
 * `follow(inputs, scales, choices)`: every stage as the formats hold it, and what left their range on the way;
-* `exactly(inputs, scales, choices)`: the same stages in float64, where nothing is lost.
+* `PARTS`, `held_part`, `read_by`: the same in five parts, each of which reads some choices alone.
 
 **Layout.** A stage is a tensor [formats, scales, a, b], the formats in the order of `STORED`; a × b is queries ×
 channels, queries × 1 or queries × keys. Plain attention, variant none, has no stages inside a norm.
@@ -14,8 +14,9 @@ Constants (mask, √d, floor, epsilon) are stored in the format in which they ar
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -23,9 +24,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from qkdemo.attention import L2_FLOOR, RMS_EPSILON, VARIANTS, causal_mask
+from qkdemo.attention import L2_FLOOR, RMS_EPSILON, causal_mask
 from qkdemo.draws import Recipe, draw
-from qkdemo.numerics import ALL_FORMATS, AnyFormatWord, Stack, dot_products, exact
+from qkdemo.numerics import ALL_FORMATS, AnyFormatWord, Stack, dot_products
 
 StoredWord: TypeAlias = Literal["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"]
 NormaliserWord: TypeAlias = Literal["l2", "rms", "layernorm"]
@@ -58,7 +59,9 @@ STAGES: Final[tuple[StageWord, ...]] = get_args(StageWord)
 STORED: Final[tuple[StoredWord, ...]] = get_args(StoredWord)
 OVER_KEYS: Final[tuple[StageWord, ...]] = ("raw_product", "scaled", "masked", "max_subtracted", "exp", "weight")
 IN_NORM: Final = STAGES[2:6]
-_STAGE_OF: Final = {(stage[0], stage[2:]): stage for stage in STAGES[:8]}
+Part: TypeAlias = tuple[StageWord, ...]
+PARTS: Final[tuple[Part, ...]] = (STAGES[:2], STAGES[2:8], STAGES[8:11], STAGES[11:15], STAGES[15:])
+STAGE_OF: Final = {(stage[0], stage[2:]): stage for stage in STAGES[:8]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,54 +119,71 @@ def drawn(recipe: Recipe, *, causal: bool = False) -> Inputs:
 
 
 def follow(
-    inputs: Inputs, scales: Float[Tensor, "formats scales"], choices: Choices, *, until: StageWord = STAGES[-1]
+    inputs: Inputs,
+    scales: Float[Tensor, "formats scales"],
+    choices: Choices,
+    words: Sequence[StoredWord] = STORED,
+    *,
+    until: StageWord = STAGES[-1],
 ) -> dict[StageWord, Held]:
-    """Every stage at each format's own weight scales; `until` weight spares the product with v."""
-    formats = _Formats(choices)
+    """Every stage at each format's own weight scales, at least up to `until`; `words` are the storage formats."""
     stages: dict[StageWord, Held] = {}
-    for name, base in (("q", inputs.q), ("k", inputs.k)):
-        held = _to_8_bits(_float32(scales[:, :, None, None] * base), formats.wide, choices)
-        stages[_STAGE_OF[name, "stored"]] = held
-        if choices.variant != "none":
-            inside, held = _normalise(held, formats, choices)
-            stages |= {_STAGE_OF[name, part]: of_part for part, of_part in inside.items()}
-        stages[_STAGE_OF[name, "entering"]] = _placed(held, name, formats, choices)
-    stages |= _scores(stages["q_entering"].values, stages["k_entering"].values, inputs.visible, formats, choices)
-    stages |= _softmax(stages["masked"].values, formats.softmax, choices)
-    if until == "weighted_values":
-        stages[until] = _weighted(stages["weight"].values, inputs.v, formats, choices)
+    for part in PARTS:
+        stages |= held_part(part, stages, inputs, scales, choices, words)
+        if until in part:
+            break
     return stages
 
 
-def exactly(inputs: Inputs, scales: Float[Tensor, "scales"], choices: Choices) -> dict[StageWord, Tensor]:
-    """Every stage in float64, [scales, a, b]; a hidden key's logit is −∞ whatever the mask is.
+def held_part(
+    part: Part,
+    before: Mapping[StageWord, Held],
+    inputs: Inputs,
+    scales: Float[Tensor, "formats scales"],
+    choices: Choices,
+    words: Sequence[StoredWord] = STORED,
+) -> dict[StageWord, Held]:
+    """The stages of one part, given those `before` it."""
+    formats = _formats(choices, tuple(words))
+    match PARTS.index(part):
+        case 0:
+            if scales.stride(0) == 0:  # the same for all formats
+                scales = scales[:1]
+            bases = {"q": inputs.q, "k": inputs.k}
+            return {
+                STAGE_OF[name, "stored"]: _to_8_bits(_float32(scales[:, :, None, None] * base), formats.wide, choices)
+                for name, base in bases.items()
+            }
+        case 1:
+            stages: dict[StageWord, Held] = {}
+            for name in ("q", "k"):
+                held = before[STAGE_OF[name, "stored"]]
+                if choices.variant != "none":
+                    inside, held = _normalise(held, formats, choices)
+                    stages |= {STAGE_OF[name, part]: of_part for part, of_part in inside.items()}
+                stages[STAGE_OF[name, "entering"]] = _placed(held, name, formats, choices)
+            return stages
+        case 2:
+            q, k = before["q_entering"].values, before["k_entering"].values
+            return _scores(q, k, inputs.visible, formats, choices)
+        case 3:
+            return _softmax(before["masked"].values, formats.softmax, choices)
+        case _:
+            return {"weighted_values": _weighted(before["weight"].values, inputs.v, formats, choices)}
 
-    Weights are formed with the row maximum subtracted, also where exp and sum are not.
-    """
-    stages: dict[StageWord, Tensor] = {}
-    multiplier, divisor = factors(choices, inputs.q.shape[-1])
-    factor = multiplier / divisor
-    for name, base in (("q", inputs.q), ("k", inputs.k)):
-        x = stages[_STAGE_OF[name, "stored"]] = scales[:, None, None] * base
-        if choices.variant != "none":
-            stages |= {_STAGE_OF[name, part]: value for part, value in _exact_norm(x, choices).items()}
-            x = VARIANTS[choices.variant].normalise(x, choices.gamma, exact)
-        stages[_STAGE_OF[name, "entering"]] = x * factor ** _power_on(name, choices)
-    raw = stages["q_entering"] @ stages["k_entering"].mT
-    logits = raw if choices.placement in ("on_q", "split") else raw * factor
-    masked = logits if inputs.visible is None else logits.masked_fill(~inputs.visible, -torch.inf)
-    shown = masked - masked.amax(-1, keepdim=True) if choices.max_subtraction else masked
-    weight = torch.softmax(masked, -1)
-    return stages | {
-        "raw_product": raw,
-        "scaled": logits,
-        "masked": masked,
-        "max_subtracted": shown,
-        "exp": shown.exp(),
-        "sum": shown.exp().sum(-1, keepdim=True),
-        "weight": weight,
-        "weighted_values": weight @ inputs.v,
-    }
+
+def read_by(part: Part, choices: Choices, *, causal: bool) -> Choices:
+    """`choices` with all that neither this part nor one before it reads at its default: what to remember it by."""
+    names = ["fp8_cast", "fp8_scale", "fp8_cache"]
+    early = choices.placement in ("on_q", "split")  # the scale stands on q and k themselves
+    last = PARTS.index(part)
+    if last >= 1:
+        names += ["variant", "gamma", "norm_in_format", *(("placement", "gain") if early else ())]
+    if last >= 2:
+        names += ["gain", "accumulator", "product_format", "placement", *(("mask",) if causal else ())]
+    if last >= 3:
+        names += ["softmax_format", "max_subtraction"]
+    return Choices(**{name: getattr(choices, name) for name in names})
 
 
 def factors(choices: Choices, d_head: int) -> tuple[float, float]:
@@ -171,27 +191,49 @@ def factors(choices: Choices, d_head: int) -> tuple[float, float]:
     return (choices.gain, 1.0) if choices.variant == "l2" else (1.0, math.sqrt(d_head))
 
 
-class _Formats:
-    """Who holds what, for each of `STORED`."""
+def power_on(name: str, choices: Choices) -> float:
+    """The power of the factor that stands on q, or on k, itself."""
+    if choices.placement == "split":
+        return 0.5
+    return 1.0 if choices.placement == "on_q" and name == "q" else 0.0
 
-    def __init__(self, choices: Choices) -> None:
-        words: list[AnyFormatWord] = list(STORED)
+
+def holder(stage: StageWord, choices: Choices) -> Stack:
+    """The formats that hold one of the stages up to the scaled logit."""
+    formats = _formats(choices, STORED)
+    if stage in IN_NORM:
+        return formats.norm
+    if stage == "raw_product" and choices.placement == "in_accumulator":
+        return formats.accumulator
+    return formats.product if stage in ("raw_product", "scaled") else formats.wide
+
+
+class _Formats:
+    """Who holds what, for each of the storage formats."""
+
+    def __init__(self, choices: Choices, stored: tuple[StoredWord, ...]) -> None:
+        words: list[AnyFormatWord] = list(stored)
         if choices.fp8_cache:
-            words = ["bfloat16" if ALL_FORMATS[word].is_narrow else word for word in STORED]
+            words = ["bfloat16" if ALL_FORMATS[word].is_narrow else word for word in stored]
         saturate = choices.fp8_cast == "saturate"
 
         def role(word: RoleWord) -> Stack:
             return _stack(tuple(words) if word == "stored" else (word,) * len(words), saturate)
 
         self.wide = role("stored")  # what projections, q, weights and the output are stored in
-        self.kept = _stack(STORED, saturate)  # what k and v enter their products in
+        self.kept = _stack(stored, saturate)  # what k and v enter their products in
         self.norm = role("stored" if choices.norm_in_format else "float32")
         self.accumulator = role(choices.accumulator)
         self.product = role(choices.product_format)
         self.softmax = role(choices.softmax_format)
 
 
-@cache
+@lru_cache(maxsize=64)
+def _formats(choices: Choices, words: tuple[StoredWord, ...]) -> _Formats:
+    return _Formats(choices, words)
+
+
+@lru_cache(maxsize=256)
 def _stack(words: tuple[AnyFormatWord, ...], saturate: bool) -> Stack:  # noqa: FBT001
     return Stack([ALL_FORMATS[word] for word in words], saturate=saturate)
 
@@ -221,18 +263,9 @@ def _normalise(stored: Held, formats: _Formats, choices: Choices) -> tuple[dict[
     return inside, Held(again.values, again.beyond | unit_beyond, formats.wide)
 
 
-def _exact_norm(x: Tensor, choices: Choices) -> dict[str, Tensor]:
-    centred = x - x.mean(-1, keepdim=True) if choices.variant == "layernorm" else x
-    squares = (centred * centred).sum(-1, keepdim=True)
-    length = squares.sqrt().clamp_min(L2_FLOOR)
-    if choices.variant != "l2":
-        length = (squares / x.shape[-1] + RMS_EPSILON).sqrt()
-    return {"sum_of_squares": squares, "reciprocal_root": 1 / length}
-
-
 def _placed(x: Held, name: str, formats: _Formats, choices: Choices) -> Held:
     """q or k as it enters the product: with its part of the scale, k in the format of the cache."""
-    power = _power_on(name, choices)
+    power = power_on(name, choices)
     if power:
         x = _to_8_bits(_rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices)
     if name == "k" and choices.fp8_cache:
@@ -272,9 +305,8 @@ def _softmax(masked: Tensor, r: Stack, choices: Choices) -> dict[StageWord, Held
 
 def _weighted(weight: Tensor, v: Tensor, formats: _Formats, choices: Choices) -> Held:
     """Σ weight · v, the weights stored like q, the values like k."""
-    kept = _to_8_bits(_float32(v).expand(len(weight), 1, -1, -1), formats.kept, choices).values
-    columns = kept.mT.expand(-1, weight.shape[1], -1, -1)
-    mixed, overflowed = dot_products(formats.wide(weight)[0], columns, formats.accumulator)
+    kept = _to_8_bits(_float32(v)[None, None], formats.kept, choices).values
+    mixed, overflowed = dot_products(formats.wide(weight)[0], kept.mT, formats.accumulator)
     values, beyond = formats.wide(mixed)
     return Held(values, beyond | overflowed, formats.wide)
 
@@ -311,13 +343,6 @@ def _rescaled(x: Tensor, power: float, r: Stack, choices: Choices, d_head: int) 
     """`x` times the variant's factor to that power, the constant as `r` stores it; the result is not rounded."""
     multiplier, divisor = factors(choices, d_head)
     return x * r.constant(multiplier**power) if choices.variant == "l2" else x / r.constant(divisor**power)
-
-
-def _power_on(name: str, choices: Choices) -> float:
-    """The power of the factor that stands on q or on k."""
-    if choices.placement == "split":
-        return 0.5
-    return 1.0 if choices.placement == "on_q" and name == "q" else 0.0
 
 
 def _float32(x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,28 @@ def test_a_shell_gets_the_exit_code_and_the_line() -> None:
     done = shell("drift", "--scale", "0")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "qkdemo: scale must be between 0.01 and 1000, but is 0.\n"
+
+
+@pytest.mark.parametrize("mask", ["-inf", "-1e4", "-1e9", "finfo.min"])
+def test_a_negative_value_needs_no_equals_sign(capsys: Capture, mask: str) -> None:
+    small = ("--causal", "--n-keys", "2", "--d-head", "4")
+    assert printed(capsys, "formats", "--mask", mask, *small) == printed(capsys, "formats", f"--mask={mask}", *small)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("command", [["drift"], ["drift", "--json"], ["--help"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_answered_in_one_line_and_with_code_one(command: list[str]) -> None:
+    for target in (">/dev/full", ">&-"):
+        line = f"{shlex.join([sys.executable, '-m', 'qkdemo', *command])} {target}"
+        done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+        reason = "No space left on device" if target == ">/dev/full" else "Bad file descriptor"
+        assert (done.returncode, done.stderr) == (1, f"qkdemo: The output cannot be written: {reason}.\n")
+
+
+def test_a_reader_who_leaves_early_is_no_error() -> None:
+    line = f"{shlex.quote(sys.executable)} -m qkdemo models | head -n 1"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_json_has_the_documented_keys_and_settings_that_repeat_the_command(capsys: Capture) -> None:
@@ -261,6 +284,9 @@ def test_help_names_every_dial_with_its_range_and_default(capsys: Capture, lab: 
             ["drift", "--softcap", "7"],
             "qkdemo: softcap does nothing when variant is l2; it acts for softcap, rms_softcap.",
         ),
+        (["formats", "--mask", "-1e9"], "qkdemo: mask does nothing when causal is 0; it acts for 1."),
+        (["drift", "--scale", "-1e9"], "qkdemo: scale must be between 0.01 and 1000, but is -1000000000."),
+        (["drift", "--seed", "-.5,3"], "qkdemo: seed must be between 0 and 9999, but is -0.5."),
         (["drift", "--variant", "rms", "--gamma", "2", "--gain", "3"], ""),
         (["drift", "--variant", "rms", "--gain", "50"], "qkdemo: gamma must be between 0.1 and 10, but is 50."),
         (["drift", "--preset", "nonsense"], ""),

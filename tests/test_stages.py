@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from qkdemo.attention import VARIANTS
 from qkdemo.draws import Recipe
+from qkdemo.exact_stages import exact_part, exactly
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
 from qkdemo.numerics import FORMATS, FormatWord, exact, rounded
 from qkdemo.stages import (
+    PARTS,
     STORED,
     Choices,
     Held,
@@ -25,23 +27,12 @@ from qkdemo.stages import (
     StageWord,
     StoredWord,
     drawn,
-    exactly,
     follow,
+    held_part,
+    read_by,
 )
+from tests.following import NORMALISERS, SMALL, at, held_by
 from tests.strategies import settings_of
-
-NORMALISERS: list[NormaliserWord] = ["l2", "rms", "layernorm"]
-SMALL = {"n_keys": 6, "d_head": 8}
-
-
-def at(scale: float) -> torch.Tensor:
-    return torch.full((len(STORED), 1), scale, dtype=torch.float64)
-
-
-def held_by(stages: dict[StageWord, Held], stage: StageWord, format: StoredWord) -> list[list[float]]:
-    values: list[list[float]] = stages[stage].values[STORED.index(format), 0].tolist()
-    return values
-
 
 # --- the stages, against independent formulas ---------------------------------------------------------------------
 
@@ -100,6 +91,36 @@ def test_values_are_the_third_draw_of_the_generator_and_do_not_grow() -> None:
     inputs = drawn(Recipe(n_keys=4, d_head=8, seed=7))
     for got, expected in ((inputs.q, q), (inputs.k, k), (inputs.v, v)):
         np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@settings(max_examples=20)
+@given(settings_of(Settings, at_most=SMALL))
+def test_a_part_reads_no_choice_but_those_it_is_remembered_by(state: Settings) -> None:
+    inputs, choices = drawn(recipe_of(state), causal=state.causal), choices_of(state, state.variant)
+    held, truth = follow(inputs, at(state.scale), choices), exactly(inputs, at(state.scale)[0], choices)
+    known: dict[StageWord, Held] = {}
+    exact_known: dict[StageWord, torch.Tensor] = {}
+    for part in PARTS:
+        read = read_by(part, choices, causal=state.causal)
+        known |= held_part(part, known, inputs, at(state.scale), read)
+        exact_known |= exact_part(part, exact_known, inputs, at(state.scale)[0], read)
+        for stage in set(part) & set(held):
+            np.testing.assert_array_equal(known[stage].values.numpy(), held[stage].values.numpy(), stage)
+            np.testing.assert_array_equal(known[stage].beyond.numpy(), held[stage].beyond.numpy(), stage)
+            np.testing.assert_array_equal(exact_known[stage].numpy(), truth[stage].numpy(), stage)
+
+
+@settings(max_examples=20)
+@given(settings_of(Settings, at_most=SMALL))
+def test_formats_followed_alone_and_at_scales_of_their_own_are_those_followed_together(state: Settings) -> None:
+    inputs, choices = drawn(recipe_of(state), causal=state.causal), choices_of(state, state.variant)
+    words: list[StoredWord] = ["float8_e5m2", "float16", "float16", state.storage]
+    scales = torch.tensor([3.0, 400.0, state.scale, state.scale], dtype=torch.float64)
+    pairs = follow(inputs, scales[:, None], choices, words)
+    for place, (word, scale) in enumerate(zip(words, scales.tolist(), strict=True)):
+        together = follow(inputs, at(scale), choices)
+        for stage, held in pairs.items():
+            np.testing.assert_array_equal(held.values[place, 0].tolist(), held_by(together, stage, word), stage)
 
 
 # --- cases from the field -----------------------------------------------------------------------------------------
@@ -197,6 +218,16 @@ def test_a_row_without_a_permitted_key_is_undefined_or_uniform_by_the_mask() -> 
     assert held_by(stages, "weight", "float32") == [[0.25] * 4]
 
 
+def test_zero_in_place_of_an_infinite_logit_lets_a_query_see_what_the_mask_hid() -> None:
+    """The mask, added to a negative logit, is −∞ in float16; a repair of infinite logits then undoes it."""
+    (masked,) = held_by(with_logits([-40.0, -40.0], [True, False], mask="finfo.min"), "masked", "float16")
+    assert masked == [-40.0, -math.inf]
+    repaired = with_logits([0.0 if math.isinf(logit) else logit for logit in masked])
+    assert held_by(repaired, "weight", "float32")[0] == pytest.approx([4.248354e-18, 1.0], rel=1e-6)
+    (weak,) = held_by(with_logits([-10.0, -10.0], [True, False], mask="finfo.min"), "masked", "float16")
+    assert weak == [-10.0, -65504.0]  # nothing to repair
+
+
 def norm_of(x: list[float], **choices: Any) -> dict[StageWord, Held]:
     inputs = Inputs(*(torch.tensor([x], dtype=torch.float64) for _ in range(3)))
     return follow(inputs, at(1), Choices(**choices))
@@ -209,6 +240,15 @@ def test_an_rms_norm_inside_float16_overflows_and_silently_returns_zeros() -> No
     assert held_by(inside, "q_entering", "float16") == [[0.0] * 64]
     outside = norm_of([300.0] * 64, variant="rms")
     assert held_by(outside, "q_entering", "float16") == [[1.0] * 64]
+
+
+@pytest.mark.parametrize(("entry", "kept"), [(255.0, 1.0), (256.0, 0.0)])
+def test_it_does_so_from_entries_of_256_on(entry: float, kept: float) -> None:
+    """256² is the first square beyond 65504; 64 of 255² would be too, were the sum itself stored before its mean."""
+    inside = norm_of([entry] + [0.0] * 63, variant="rms", norm_in_format=True)
+    assert (held_by(inside, "q_entering", "float16")[0][0] > 0) == bool(kept)
+    outside = norm_of([300.0] + [0.0] * 63, variant="rms")
+    assert held_by(outside, "q_entering", "float16")[0][:2] == [8.0, 0.0]
 
 
 def test_a_norm_inside_saturating_8_bits_counts_what_its_squares_and_its_gain_lost() -> None:
@@ -236,6 +276,11 @@ def test_keys_above_448_in_an_8_bit_cache_saturate_or_become_nan_and_an_own_scal
     assert key(fp8_cast="saturate") == [448.0, 3.0]
     assert key() == pytest.approx([math.nan, 3.0], nan_ok=True)
     assert key(fp8_scale="amax") == pytest.approx([600.0, 3.013393], rel=1e-6)
+    stored = norm_of([600.0, 3.0], fp8_cache=True, fp8_cast="saturate")
+    (kept,) = held_by(stored, "k_entering", "float8_e4m3fn")
+    assert 1 - kept[0] / 600 == pytest.approx(0.2533333, rel=1e-6)
+    spike = norm_of([600.0] + [0.0] * 127, fp8_cache=True, variant="rms")
+    assert held_by(spike, "k_entering", "float8_e4m3fn")[0][0] == 11  # √128 = 11.3, the most there can be
     stages = norm_of([600.0, 3.0], fp8_cache=True, variant="rms")
     assert max(held_by(stages, "k_entering", "float8_e4m3fn")[0]) == 1.375  # √2, the nearest of 3 mantissa bits
 

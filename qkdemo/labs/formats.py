@@ -8,7 +8,7 @@ let the kernel scale earlier, keep its product in float32, or store in bfloat16:
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: what became of the entries of every stage, and from which weight scale on they are lost;
 * `sweep(settings)`: what becomes of them, and the entries of the shown stage, at every position of the weight scale;
-* `ladder(settings, value)`: where one value sits in each of the formats;
+* `ladder(value, cast)`: where one value sits in each of the formats;
 * `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
 """
 
@@ -22,10 +22,14 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.bits import Rung, rung
+from qkdemo.devices import DeviceWord, available_devices
 from qkdemo.draws import Recipe
-from qkdemo.fates import Tally, first_exceeding, first_losses, tally
-from qkdemo.notation import written
+from qkdemo.exact_stages import exactly
+from qkdemo.fates import Tally, tally
+from qkdemo.format_words import beginnings_said, early, fates_said, native_said
+from qkdemo.native import native_counts
 from qkdemo.numerics import ALL_FORMATS
+from qkdemo.onsets import first_exceeding, first_losses
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.stage_program import stage_program
 from qkdemo.stages import (
@@ -45,7 +49,6 @@ from qkdemo.stages import (
     StageWord,
     StoredWord,
     drawn,
-    exactly,
     follow,
 )
 from qkdemo.strings import say
@@ -56,8 +59,6 @@ SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for 
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
 _STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of the dial and of a sweep
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
-_ENTERING: Final = STAGES.index("q_entering")
-_LARGE_ERROR: Final = 0.1  # relative, of a weight: beyond it attention is not carried whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,14 +202,18 @@ def _variants(settings: Settings) -> tuple[SideWord, SideWord]:
 
 @lru_cache(maxsize=256)
 def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:  # noqa: FBT001
-    counted = tally(_inputs(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
-    return Side(choices.variant, counted, *_beginnings(recipe, causal, choices))
+    if scale in _STOPS:
+        counted, here = _at_stops(recipe, causal, choices), _STOPS.index(scale)
+        one = Tally(**{field.name: getattr(counted, field.name)[..., here : here + 1] for field in fields(Tally)})
+    else:
+        one = tally(_inputs(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
+    return Side(choices.variant, one, *_beginnings(recipe, causal, choices))
 
 
 @lru_cache(maxsize=256)
 def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray[np.float64], ...]:  # noqa: FBT001
-    inputs = _inputs(recipe, causal)
-    return first_losses(inputs, choices), first_exceeding(inputs, choices)
+    inputs, counted = _inputs(recipe, causal), _at_stops(recipe, causal, choices)
+    return first_losses(inputs, choices, _STOPS, counted), first_exceeding(inputs, choices)
 
 
 def _tallies(settings: Settings, choices: Choices) -> Tally:
@@ -239,7 +244,7 @@ def _entries(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Entries of one stage as held, and exactly, [scales, ≤32, ≤32]."""
     inputs, at = _inputs(recipe, causal), torch.tensor(scales, dtype=torch.float64)
-    held = follow(inputs, at.expand(len(STORED), -1), choices)[stage].values[STORED.index(storage)]
+    held = follow(inputs, at[None], choices, [storage], until=stage)[stage].values[0]
     exact = exactly(inputs, at, choices)[stage]
     return held[:, :SHOWN, :SHOWN].numpy().copy(), exact[:, :SHOWN, :SHOWN].numpy().copy()
 
@@ -277,9 +282,9 @@ def _shown(settings: Settings) -> Shown:
     )
 
 
-def ladder(settings: Settings, value: float) -> list[Rung]:
-    """Where `value` sits in each of the formats, under the cast rule of the state."""
-    return [rung(value, ALL_FORMATS[word], saturate=settings.fp8_cast == "saturate") for word in STORED]
+def ladder(value: float, cast: CastWord) -> list[Rung]:
+    """Where `value` sits in each of the formats, under that rule for casts to 8 bits."""
+    return [rung(value, ALL_FORMATS[word], saturate=cast == "saturate") for word in STORED]
 
 
 def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
@@ -289,14 +294,31 @@ def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
-    """The table: one row per format, variant and stage. No error is known (None) where no entry is left."""
-    return [
+    """The table: one row per format, variant and stage. No error is known (None) where no entry is left.
+
+    With a CUDA device, its own float16 matmul follows as one more format.
+    """
+    emulated = [
         {"format": word, "variant": side.variant, "stage": stage, **_counts(side.tally, f, s)}
         for f, word in enumerate(STORED)
         for side in result.sides
         for s, stage in enumerate(STAGES)
         if side.tally.n[f, s, 0]
     ]
+    return emulated + (native_rows(result.settings, "cuda") if "cuda" in available_devices() else [])
+
+
+def native_rows(settings: Settings, device: DeviceWord) -> list[dict[str, Value | None]]:
+    """The raw products that `device` itself computes in float16: one row per variant, as in `rows`."""
+    inputs, scale = _inputs(recipe_of(settings), settings.causal), torch.tensor([settings.scale], dtype=torch.float64)
+    found = []
+    for variant in _variants(settings):
+        counts = native_counts(inputs, scale, choices_of(settings, variant), device)
+        row = {name: count[0, 0].item() for name, count in counts.items()}
+        error = None if math.isnan(row["max_rel_error"]) else row["max_rel_error"]
+        named = {"format": say(f"formats.native.{device}"), "variant": variant, "stage": "raw_product"}
+        found.append(named | row | {"n_leaked": 0, "max_rel_error": error})
+    return found
 
 
 def _counts(counted: Tally, f: int, s: int, at: int = 0) -> dict[str, Value | None]:
@@ -335,7 +357,7 @@ def sweep_rows(settings: Settings) -> list[dict[str, Value | None]]:
 
 def ladder_rows(result: Result) -> list[dict[str, Value]]:
     """The table of the shown entry's exact value: one row per format."""
-    return [asdict(each) for each in ladder(result.settings, result.shown.exact_value)]
+    return [asdict(each) for each in ladder(result.shown.exact_value, result.settings.fp8_cast)]
 
 
 def _finite(x: float) -> float | None:
@@ -343,90 +365,23 @@ def _finite(x: float) -> float | None:
 
 
 def explain(result: Result) -> list[str]:
-    """What the current scale shows: the chosen format, the other ones, then when it begins and by which rule."""
+    """What the current scale shows: the chosen format, when it begins and by which rule, then the other formats."""
     settings = result.settings
     chosen, swept = STORED.index(settings.storage), sweep(settings)
-    places = [(side, chosen) for side in result.sides]
-    places += [(result.plain, at) for at in range(len(STORED)) if at != chosen]
-    sentences = [sentence for side, f in places for sentence in _fates(side, f, settings)]
+
+    def fates(side: Side, f: int) -> list[str]:
+        return fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
+
+    sentences = [sentence for side in result.sides for sentence in fates(side, chosen)]
     for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
-        sentences.append(_beginning(side, chosen, early(side, counted, swept.scales)[chosen]))
+        before = early(side.first_loss, counted, swept.scales)[chosen]
+        sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
+    if "cuda" in available_devices():
+        sentences.append(native_said(native_rows(settings, "cuda")))
     if ALL_FORMATS[settings.storage].is_narrow:
         sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
-    return sentences
-
-
-def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
-    """The word for what happens to one side in one format, the worst first, and the numbers of its sentence."""
-    weight, logit, total = (STAGES.index(stage) for stage in ("weight", "scaled", "sum"))
-    values: dict[str, object] = {"format": STORED[f], "error": written(100 * counted.max_rel_error[f, weight, at], 2)}
-    values |= {"weights": counted.n[f, weight, at], "logits": counted.n[f, logit, at], "rows": counted.n[f, total, at]}
-    values |= {"vanished": counted.n_zero[f, weight, at], "merged": counted.n_merged[f, logit, at]}
-    values |= {"undefined": counted.n_nan[f, total, at]}
-    for key, counts, stages in (
-        ("lost", counted.n_lost, slice(None)),
-        ("vanished", counted.n_zero, slice(weight, weight + 1)),
-        ("flushed", counted.n_zero, slice(_ENTERING, None)),
-        ("merged", counted.n_merged, slice(logit, logit + 1)),
-        ("blurred", counted.n_merged, slice(_ENTERING, None)),
-    ):
-        shares = counts[f, stages, at] / np.maximum(counted.n[f, stages, at], 1)
-        if shares.any():  # a loss is told where it comes first, what is only worn where it is worst
-            s = range(len(STAGES))[stages][int(np.argmax(shares > 0 if key == "lost" else shares))]
-            return key, values | {
-                "s": s,
-                "stage": stage_name(STAGES[s]),
-                "part": counts[f, s, at],
-                "of": counted.n[f, s, at],
-            }
-    if counted.max_rel_error[f, weight, at] > _LARGE_ERROR:
-        return "off", values
-    return "visible" if counted.n_leaked[f, weight, at] else "safe", values
-
-
-def leaked(counted: Tally, f: int, at: int, settings: Settings) -> dict[str, object] | None:
-    """How many hidden keys get a weight above zero, and the mask that is outweighed; None if none does."""
-    found = counted.n_leaked[f, STAGES.index("weight"), at]
-    return {"leaked": found, "mask": settings.mask.replace("-", "−")} if found else None
-
-
-def early(side: Side, counted: Tally, scales: tuple[float, ...]) -> NDArray[np.bool_]:
-    """Whether a stage loses entries at a swept scale below the one from which it loses them on, [formats, stages]."""
-    below: NDArray[np.bool_] = np.array(scales) < side.first_loss[..., None]
-    return np.asarray((below & (counted.n_lost > 0)).any(-1))
-
-
-def _fates(side: Side, f: int, settings: Settings) -> list[str]:
-    """What happens to one side in one format, and whether its mask leaks."""
-    key, values = fate(side.tally, f, 0)
-    key = "undefined" if key == "lost" and values["undefined"] else key
-    values |= {"side": say(f"variant.{side.variant}.name"), "scale": written(settings.scale)}
-    leak = leaked(side.tally, f, 0, settings)
-    return [say(f"formats.{key}", **values), *([say("formats.leaked", **values | leak)] if leak else [])]
-
-
-def _beginning(side: Side, f: int, early: NDArray[np.bool_]) -> str:
-    """From which weight scales on stages lose entries, each with the first that it fells; and the first lost before."""
-    found: dict[str, str] = {}
-    for s, stage in enumerate(STAGES):
-        if math.isfinite(side.first_loss[f, s]):
-            found.setdefault(onset(side.first_loss[f, s]), stage_name(stage))
-    listed = "; ".join(say("formats.begin", stage=name, scale=scale) for scale, name in found.items())
-    key = ("beginning" if listed else "never") + ("_early" if early.any() else "")
-    before = stage_name(STAGES[int(np.argmax(early))])
-    return say(
-        f"formats.{key}", side=say(f"variant.{side.variant}.name"), format=STORED[f], listed=listed, early=before
-    )
-
-
-def onset(scale: float) -> str:
-    """How a first failure is written: 55.65, but 16 802, which four digits would move below what is safe."""
-    return written(scale, 5 if 1e4 <= scale < 1e5 else 4)
-
-
-def stage_name(stage: StageWord) -> str:
-    """What the page calls a stage."""
-    return say(f"stage.{stage}.name")
+    others = (f for f in range(len(STORED)) if f != chosen)
+    return sentences + [sentence for f in others for sentence in fates(result.plain, f)]
 
 
 def snippet(settings: Settings, variant: SideWord | None = None) -> str:

@@ -208,7 +208,11 @@ def _curve(name: str, result: Result, x: View, *, bound: bool = False, **values:
 def _lost(result: Result, x: View) -> View:
     """The share of raw products that the format loses, and of logits where that is another share."""
     panel = _curve("raw_lost", result, x, format=result.settings.format) | {"wide": 4}
-    for role, side in zip(_ROLES, (result.plain, result.twin), strict=True):
+    sides = (result.plain, result.twin)
+    if not any(share.any() for side in sides for share in (side.raw_lost, side.logit_lost)):
+        highest = written(float(result.scales[-1]))
+        panel["title"] = say("drift.panel.nothing_lost", format=result.settings.format, scale=highest)
+    for role, side in zip(_ROLES, sides, strict=True):
         if not np.array_equal(side.raw_lost, side.logit_lost):
             panel["lines"].append({"role": "other", "column": f"{role}.logit_lost", "label": say("drift.logits")})
         if math.isfinite(side.first_raw_loss):

@@ -20,6 +20,8 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}],
               labels? ("apart": inside, where a line is far from the others; for lines that end together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
+              details? {url, numbers: {name: [texts, one for each entry]}, panel}: what the pointer stands on is asked
+              for at url&row=&column=&name=; the answer, {title, texts by column}, stands in that panel meanwhile
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
       bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}
       cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),

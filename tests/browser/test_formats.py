@@ -29,3 +29,29 @@ def test_the_grid_follows_a_drag_over_a_curve(server: str, page: Page) -> None:
     expect(chosen).not_to_have_text("242 ∞")
     page.mouse.move(2, 2)
     expect(chosen).to_have_text("242 ∞")
+
+
+def test_the_ladder_follows_a_pointer_over_the_entries_and_the_arrow_keys(server: str, page: Page) -> None:
+    page.goto(f"{server}/formats")
+    title = page.locator("figure.cells .title").first
+    expect(title).to_contain_text("entry 5, 9", timeout=20_000)
+    settled(page)
+    held = page.locator("figure.cells").first.get_by_role("row").last
+    before = held.text_content()
+    area = page.locator("figure.heat [role=application]")
+    area.scroll_into_view_if_needed()
+    canvas = page.locator("figure.heat canvas")
+    box = canvas.bounding_box()
+    assert box
+    canvas.hover(position={"x": box["width"] * 0.4, "y": box["height"] * 0.3})
+    expect(title).not_to_contain_text("entry 5, 9")
+    expect(held).not_to_have_text(str(before))
+    page.mouse.move(2, 2)
+    expect(title).to_contain_text("entry 5, 9")
+    expect(held).to_have_text(str(before))
+    area.focus()
+    page.keyboard.press("ArrowRight")
+    expect(title).to_contain_text("entry 5, 10")
+    page.keyboard.press("Escape")
+    expect(title).to_contain_text("entry 5, 9")
+    expect(page).to_have_url(re.compile("/formats$"))

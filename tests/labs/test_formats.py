@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import math
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -14,25 +13,25 @@ from hypothesis import given, settings
 
 from qkdemo.attention import Parameters
 from qkdemo.draws import Recipe
-from qkdemo.fates import Tally, first_exceeding, first_losses, tally
-from qkdemo.format_claims import claims
+from qkdemo.exact_stages import exactly
+from qkdemo.fates import Tally, tally
+from qkdemo.format_words import fate, onset
 from qkdemo.labs.formats import (
     PRESETS,
     Settings,
     choices_of,
     explain,
-    fate,
     first_failures,
     ladder,
-    onset,
-    recipe_of,
+    native_rows,
     report,
     rows,
     run,
     snippet,
 )
 from qkdemo.labs.formats import sweep as over_scales
-from qkdemo.numerics import ALL_FORMATS, FormatWord
+from qkdemo.numerics import FormatWord
+from qkdemo.onsets import first_losses
 from qkdemo.sides import State, sweep
 from qkdemo.stages import (
     IN_NORM,
@@ -40,30 +39,18 @@ from qkdemo.stages import (
     STAGES,
     STORED,
     Choices,
-    Held,
     NormaliserWord,
     PlacementWord,
     SideWord,
     StageWord,
     StoredWord,
     drawn,
-    exactly,
     follow,
 )
+from tests.following import NORMALISERS, SMALL, at, row
 from tests.strategies import settings_of
 
-NORMALISERS: list[NormaliserWord] = ["l2", "rms", "layernorm"]
 FLOATS: list[Literal["float32", "bfloat16", "float16"]] = ["float32", "bfloat16", "float16"]
-SMALL = {"n_keys": 6, "d_head": 8}
-
-
-def row(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
-    (found,) = [
-        each
-        for each in rows(run(state))
-        if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
-    ]
-    return found
 
 
 def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
@@ -73,15 +60,6 @@ def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: Sta
         if (each["format"], each["variant"], each["stage"]) == (format, variant, stage)
     ]
     return found
-
-
-def at(scale: float) -> torch.Tensor:
-    return torch.full((len(STORED), 1), scale, dtype=torch.float64)
-
-
-def held_by(stages: dict[StageWord, Held], stage: StageWord, format: StoredWord) -> list[list[float]]:
-    values: list[list[float]] = stages[stage].values[STORED.index(format), 0].tolist()
-    return values
 
 
 # --- weight scale 400, the default draw ---------------------------------------------------------------------------
@@ -167,32 +145,6 @@ def test_a_kernel_that_scales_before_it_stores_loses_its_first_logit_at_157() ->
     assert beginning(fused, "float16", "none", "raw_product")["scale"] > 16000
 
 
-@settings(max_examples=15)
-@given(settings_of(Settings, at_most=SMALL))
-def test_a_stage_loses_an_entry_at_its_first_loss_and_none_just_below(state: Settings) -> None:
-    inputs = drawn(recipe_of(state), causal=state.causal)
-    choices = choices_of(state, state.variant)
-    found = first_losses(inputs, choices)
-    scales = np.unique(found[np.isfinite(found) & (found > 0.01)])
-    at_and_below = np.concatenate([scales, scales * (1 - 2e-6)])
-    counted = tally(inputs, torch.from_numpy(at_and_below), choices)
-    lost = (counted.n_inf + counted.n_nan > 0) | (counted.n_overflow > 0)
-    for place, scale in enumerate(scales):
-        for f, s in np.argwhere(found == scale):
-            assert lost[f, s, [place, place + len(scales)]].tolist() == [True, False], (STORED[f], STAGES[s])
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_exact_values_exceed_a_format_from_the_scale_that_is_said(causal: bool) -> None:
-    inputs = drawn(Recipe(n_keys=6, d_head=8), causal=causal)
-    for variant in ("none", "rms"):
-        choices = Choices(variant=variant)  # type: ignore[arg-type]
-        found = first_exceeding(inputs, choices)
-        for f, s in np.argwhere(np.isfinite(found)):
-            scales = torch.tensor([found[f, s] * (1 - 1e-9), found[f, s] * (1 + 1e-9)], dtype=torch.float64)
-            assert (tally(inputs, scales, choices).n_exceeding[f, s] > 0).tolist() == [False, True]
-
-
 @pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
 def test_the_drift_lab_counts_the_same_losses_with_torchs_own_casts(format: FormatWord) -> None:
     scales = (1.0, 50.0, 60.0, 120.0, 400.0)
@@ -214,81 +166,6 @@ def test_the_drift_lab_counts_the_same_losses_with_torchs_own_casts(format: Form
     if format == "float16":
         first = first_losses(drawn(Recipe()), Choices())[f, STAGES.index("raw_product")]
         assert side.first_raw_loss == pytest.approx(first, rel=1e-5)
-
-
-# --- what becomes of entries --------------------------------------------------------------------------------------
-
-
-def counted_by_hand(state: Settings, variant: SideWord) -> dict[str, dict[str, int]]:
-    """n_inf, n_nan, n_zero, n_merged and n_leaked of the chosen format's stages, entry by entry."""
-    inputs = drawn(recipe_of(state), causal=state.causal)
-    choices = choices_of(state, variant)
-    held, truth = follow(inputs, at(state.scale), choices), exactly(inputs, at(state.scale)[0], choices)
-    counts: dict[str, dict[str, int]] = {}
-    for stage in held:
-        values, exact_values = held_by(held, stage, state.storage), truth[stage][0].tolist()
-        order = truth["masked"][0].tolist() if stage in OVER_KEYS else exact_values
-        found = dict.fromkeys(("n", "n_inf", "n_nan", "n_zero", "n_merged", "n_leaked"), 0)
-        for i, of_row in enumerate(values):
-            seen = [j for j in range(len(of_row)) if not (stage in OVER_KEYS and state.causal and j > i)]
-            by_size = sorted(seen, key=lambda j: order[i][j])
-            found["n"] += len(seen)
-            found["n_inf"] += sum(math.isinf(of_row[j]) for j in seen)
-            found["n_nan"] += sum(math.isnan(of_row[j]) for j in seen)
-            positive = stage in ("exp", "sum", "weight")
-            found["n_zero"] += sum(of_row[j] == 0 and (positive or exact_values[i][j] != 0) for j in seen)
-            if stage == "weight":
-                found["n_leaked"] += sum(of_row[j] > 0 for j in range(len(of_row)) if j not in seen)
-            for place, j in enumerate(by_size):
-                beside = by_size[max(place - 1, 0) : place] + by_size[place + 1 : place + 2]
-                found["n_merged"] += of_row[j] not in (0, math.inf, -math.inf) and any(
-                    of_row[j] == of_row[m] and order[i][j] != order[i][m] for m in beside
-                )
-        counts[stage] = found
-    return counts
-
-
-@settings(max_examples=15)
-@given(settings_of(Settings, at_most=SMALL))
-def test_counts_are_those_of_counting_by_hand(state: Settings) -> None:
-    table = [each for each in rows(run(state)) if each["format"] == state.storage]
-    for variant in ("none", state.variant):
-        by_hand = counted_by_hand(state, variant)
-        of_variant = {each["stage"]: each for each in table if each["variant"] == variant}
-        assert of_variant.keys() == by_hand.keys()
-        for stage, counts in by_hand.items():
-            assert {name: of_variant[stage][name] for name in counts} == counts, (stage, variant)
-
-
-@settings(max_examples=10)
-@given(settings_of(Settings, at_most=SMALL))
-def test_no_count_exceeds_the_entries_and_each_entry_has_one_fate(state: Settings) -> None:
-    for each in rows(run(state)):
-        n = each["n"]
-        assert isinstance(n, int)
-        fates = [each[name] for name in ("n_inf", "n_nan", "n_zero", "n_merged")]
-        assert 0 <= sum(fates) <= n, each  # type: ignore[arg-type]
-        assert each["max_rel_error"] is None or each["max_rel_error"] >= 0  # type: ignore[operator]
-
-
-def test_the_relative_error_of_a_stored_number_is_half_a_step_at_most() -> None:
-    for word in FLOATS:  # in 8 bits some entries of the draw are subnormal
-        half_step = 2.0 ** -(ALL_FORMATS[word].mantissa_bits + 1)
-        assert half_step / 2 < row(Settings(scale=1), word, "none", "q_stored")["max_rel_error"] <= half_step
-
-
-def test_plain_attention_has_no_stages_inside_a_norm() -> None:
-    stages = {each["stage"] for each in rows(run(Settings())) if each["variant"] == "none"}
-    assert stages == set(STAGES) - set(IN_NORM)
-    assert {each["stage"] for each in rows(run(Settings())) if each["variant"] == "l2"} == set(STAGES)
-
-
-def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round() -> None:
-    """Range trouble and step trouble, beside each other."""
-    state = PRESETS["bf16_training"]
-    assert row(state, "bfloat16", "none", "scaled")["n_merged"] > 0
-    assert row(state, "float16", "none", "scaled")["n_merged"] < row(state, "bfloat16", "none", "scaled")["n_merged"]
-    assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0
 
 
 # --- healthy looks, hidden losses -------------------------------------------------------------------------------------
@@ -363,7 +240,7 @@ def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
         assert shown.variant == ("l2" if variant == "none" and stage in IN_NORM else variant)
         if stage in OVER_KEYS:
             assert np.isinf(shown.values).sum() == row(state, "float16", shown.variant, stage)["n_inf"]
-        places = ladder(state, shown.value)
+        places = ladder(shown.value, "overflow")
         assert [place.format for place in places] == list(STORED)
         held_in = "float32" if stage in IN_NORM else "float16"
         np.testing.assert_equal(places[STORED.index(held_in)].stored, shown.value)
@@ -455,30 +332,17 @@ def test_first_failures_beyond_ten_thousand_are_told_to_five_digits() -> None:
     assert any("stored q at 16\u202f802" in said for said in explain(run(Settings())))
 
 
-# --- sayings ------------------------------------------------------------------------------------------------------
+# --- the device's own matmul --------------------------------------------------------------------------------------
 
 
-def test_sayings_are_decided_by_numbers() -> None:
-    exp, max_subtraction, scaled = claims()
-    assert [f"{exp.numbers[f'largest_{word}']:.2f}" for word in ("float16", "bfloat16", "float32")] == [
-        "11.09",
-        "88.72",
-        "88.72",
-    ]
-    assert [exp.numbers[f"step_at_{x}"] for x in (50, 64, 127)] == [0.25, 0.5, 0.5]
-    assert max_subtraction.numbers["slope_at_100"] == 0
-    assert max_subtraction.numbers["slope_at_16"] == pytest.approx(2.25e-7, rel=0.1)  # 2·e⁻¹⁶, in float32 steps
-    assert math.isnan(max_subtraction.numbers["of_infinity"])
-    assert max_subtraction.numbers["stored_512"] == max_subtraction.numbers["stored_513"]
-    expected = {"n": 256, "raw": 242, "still": 242, "exact": 169, "on_q": 169, "one_hot": 240}
-    assert scaled.numbers == expected
-    for claim in (exp, max_subtraction, scaled):
-        assert claim.said.endswith(".")
-        assert claim.answer.startswith("No: ")
-        assert "{" not in claim.answer
-
-
-def test_the_answers_say_these_numbers() -> None:
-    exp, _, scaled = claims()
-    assert all(text in exp.answer for text in ("88.72", "11.09", "0.25 at 50"))
-    assert all(text in scaled.answer for text in ("242 of 256", "169"))
+def test_without_a_gpu_there_is_no_row_of_one_and_with_one_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Settings(n_keys=4, d_head=8)
+    monkeypatch.setattr("qkdemo.labs.formats.available_devices", lambda: ("cpu",))
+    without = rows(run(state))
+    assert {each["format"] for each in without} == set(STORED)
+    assert not any("this GPU" in said for said in explain(run(state)))
+    on_cpu = native_rows(state, "cpu")
+    monkeypatch.setattr("qkdemo.labs.formats.available_devices", lambda: ("cpu", "cuda"))
+    monkeypatch.setattr("qkdemo.labs.formats.native_rows", lambda settings, device: on_cpu)
+    assert rows(run(state)) == without + on_cpu
+    assert any("the device’s own matmul loses" in said for said in explain(run(state)))

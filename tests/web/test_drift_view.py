@@ -38,3 +38,16 @@ def test_a_pick_of_another_exhibit_is_dropped(pick: dict[str, int]) -> None:
 
 def test_a_cell_of_a_pooled_heat_map_stands_for_its_first_key() -> None:
     assert picked(Settings(n_keys=256), {"query": 19, "key": 31}) == {"query": 152, "key": 248}
+
+
+@pytest.mark.parametrize(
+    ("format", "title"),
+    [
+        ("float64", "float64 loses nothing up to ×1\u202f000"),
+        ("bfloat16", "bfloat16 loses"),
+        ("float16", "Lost to float16"),
+    ],
+)
+def test_a_format_that_loses_nothing_is_said_to_lose_nothing(format: str, title: str) -> None:
+    view = drift_exhibit(run(Settings(format=format)))[1]  # type: ignore[arg-type]
+    assert view["panels"][-1]["title"].startswith(title)

@@ -74,12 +74,14 @@ class Steady {
   // `words`: the name of a string column, {text: constant}, or a constant that names no column.
   follow(words, sweep) {
     const constant = words?.text ?? (sweep.has(words) ? null : words);
+    this.column = constant === null ? words : null;
     this.texts = constant === null ? sweep.texts(words) : [constant];
     this.steady.dataset.longest = this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
   }
 
-  show(row) {
-    const text = this.texts[Math.min(row, this.texts.length - 1)] ?? "";
+  // `instead`: texts by column that stand there for a while.
+  show(row, instead) {
+    const text = instead?.[this.column] ?? this.texts[Math.min(row, this.texts.length - 1)] ?? "";
     if (text === this.shown.nodeValue) return;
     this.shown.nodeValue = text;
     if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text; // texts may still arrive

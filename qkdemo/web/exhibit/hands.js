@@ -56,13 +56,16 @@ export function holdCurves(canvas, rowAt, guessAt, stage) {
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-// A matrix or a row of bars: a click picks, arrow keys move the choice, Enter or Space picks it.
+// A matrix or a row of bars: a click picks, arrow keys move the choice, Enter or Space picks it; `point`, where a grid
+// has it, is told what a hovering pointer stands on.
 // `grid`: under(x, y) gives [query, key] or null, now() the present choice, size the numbers of queries and keys.
 export function holdGrid(area, canvas, grid, stage) {
   canvas.onclick = (event) => {
     const cell = grid.under(event.offsetX, event.offsetY);
     if (cell) stage.pickCell(grid, cell);
   };
+  canvas.onpointermove = (event) => event.pointerType === "mouse" && grid.point?.(grid.under(event.offsetX, event.offsetY));
+  canvas.onpointerleave = () => grid.point?.(null);
   area.onkeydown = (event) => {
     if (event.key === "Enter" || event.key === " ") stage.pickCell(grid, grid.now());
     else if (event.key in STEPS) stage.choose(grid, moved(grid, STEPS[event.key]));

@@ -7,6 +7,7 @@
 
 import { cellUnder } from "./heat.js";
 import { guessUnder, gutters, rowUnder } from "./curves.js";
+import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
@@ -24,6 +25,7 @@ export class Stage {
     this.previewed = this.awaited = this.committed = null;
     this.press = null; // the pointer that is down on a curve
     this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
+    this.details = new Details(() => this.ask(true));
     this.send = () => {};
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
@@ -48,6 +50,7 @@ export class Stage {
     if (structure !== this.structure) this.rebuild(structure);
     this.refill();
     this.chosen = null;
+    this.details.forget();
     this.arrive(view.dial.at);
     this.refresh();
     if (before !== null && !view.veil) this.run(before);
@@ -125,6 +128,7 @@ export class Stage {
     const stage = this;
     return {
       under: (x, y) => cellUnder(x, y, plot.box, stage.scene(i)),
+      point: (cell) => stage.view.panels[i].details && stage.details.point(stage.view.panels[i], cell),
       now: () => stage.selected(stage.view.panels[i]),
       get size() {
         return [stage.view.panels[i].rows, stage.view.panels[i].columns];
@@ -203,12 +207,14 @@ export class Stage {
     this.press = null;
     this.previewed = null;
     this.chosen = null;
+    this.details.point(null, null);
     this.ask(true);
   }
 
   choose(grid, cell) {
     this.chosen = grid.choice(cell);
     this.speak(grid.name(cell));
+    grid.point?.(cell);
     this.ask(true);
   }
 
@@ -233,8 +239,15 @@ export class Stage {
     const inGrid = this.chosen?.from === "grid";
     if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
     const chosen = inGrid ? null : this.chosen;
+    const looked = this.detailed()?.cell;
+    if (kind === "heat" && looked && !chosen) return looked;
     if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
     return chosen?.from === "bars" ? chosen.key : (selected ?? null);
+  }
+
+  // What is known of the entry that is stood on: it is one at the committed value.
+  detailed() {
+    return this.row() === this.sweep.rowOf(this.committed) ? this.details.answer : null;
   }
 
   scene(i) {
@@ -305,7 +318,12 @@ export class Stage {
     this.drawn = row;
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
-    for (const part of this.steady) part.show(row);
+    const detailed = this.detailed();
+    for (const part of this.steady) part.show(row, detailed?.texts);
+    if (all) this.parts.panels.forEach(({ title }, i) => {
+      const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
+      if (title.textContent !== words) title.textContent = words;
+    });
     this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.view.panels[i]) ?? []));
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
@@ -316,6 +334,7 @@ export class Stage {
 
   close() {
     this.sizes.disconnect();
+    this.details.forget();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);
     this.playing = null;
