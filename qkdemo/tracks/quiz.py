@@ -7,8 +7,8 @@
 
 A question is a function that draws its parameters and runs a lab: the right answer, the wrong ones and every number
 come from there (`qkdemo.tracks.asked`). Its sentences stand in the string table under `quiz.<track>.<name>`: `ask`,
-`explain`, `choice.<word>`; a number without a sentence of its own is written by `choice.any`. What stands under
-`quiz.<track>.any` serves all questions of the track.
+`explain`, `choice.<word>`, and `about`, a few words for tables. A number without a sentence of its own is written by
+`choice.any`; what stands under `quiz.<track>.any` serves all questions of the track.
 """
 
 import itertools
