@@ -8,7 +8,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from qkdemo.web.pages import PAGES
 
-CARRIES = ".exhibit, [data-testid=stDataFrame], [data-testid=stForm]"  # an exhibit, a table, a form
+# What carries a page: an exhibit, a table, doors to other pages, or a question.
+CARRIES = ".exhibit, [data-testid=stDataFrame], [data-testid=stMain] [data-testid=stPageLink], [data-testid=stRadio]"
 LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
 # A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
 MARK = """() => { const find = (root) => { for (const node of root.querySelectorAll('*')) {
