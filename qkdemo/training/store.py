@@ -1,7 +1,6 @@
 """Runs, recorded as they go, so that a crash, a kill or a full disk loses nothing that was shown.
 
-* `Store(url)`: SQLite through SQLAlchemy; the URL of a PostgreSQL database can take its place;
-* `default_url()`: that of the environment variable QKDEMO_STORE, else a file in the user's cache folder;
+* `Store(url)`: where they are kept, see `qkdemo.training.database`;
 * `Record`: what is stored of a plan.
 
 One transaction per chunk, in write-ahead mode: whoever dies in mid-write leaves the chunks before it whole. Writing a
@@ -9,17 +8,13 @@ chunk again replaces it by the same numbers, since a plan determines them. What 
 `MOST_RUNS` or `MOST_BYTES` the runs that were written to longest ago are dropped, never one that goes on.
 """
 
-import os
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import sqlalchemy as sql
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from qkdemo.strings import say
+from qkdemo.training.database import VARIABLE, Database, StoreError, TakenError, default_url, told
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import (
     Chunk,
@@ -35,12 +30,11 @@ from qkdemo.training.trainer import State
 
 Ending: TypeAlias = Literal["going", "stopped", "finished"]
 
-VARIABLE: Final = "QKDEMO_STORE"
+__all__ = ["MOST_BYTES", "MOST_RUNS", "VARIABLE", "Ending", "Record", "Store", "StoreError", "default_url"]
+
 MOST_RUNS: Final = 300
 MOST_BYTES: Final = 1 << 30
-_LAYOUT: Final = 1  # of the tables; another layout gets another file
 _FORGOTTEN_S: Final = 86400  # a run that goes on and was not written to for so long has lost its server
-_PATIENCE_S: Final = 5  # for another process that writes
 _TABLES: Final = sql.MetaData()
 _RUNS: Final = sql.Table(
     "runs",
@@ -71,14 +65,6 @@ _STATES: Final = sql.Table(
 )
 
 
-class StoreError(Exception):
-    """A store that cannot be opened, read or written, in a sentence."""
-
-
-class _TakenError(StoreError):
-    """What was to be inserted is there."""
-
-
 @dataclass(frozen=True, eq=False)
 class Record:
     """What is stored of a plan: the steps from 1 on without a gap, and when it was last written to."""
@@ -95,39 +81,20 @@ class Record:
         return self.chunk.last >= self.plan.steps
 
 
-def default_url() -> str:
-    """Where runs are kept."""
-    told = os.environ.get(VARIABLE)
-    return told or f"sqlite:///{_cache_folder() / f'runs-{_LAYOUT}.sqlite'}"
-
-
-class Store:
+class Store(Database):
     """Safe to use from several threads, and on one database from several processes. Every method raises StoreError."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        with _told("store.error.open", url=_safe(url)):
-            address = sql.make_url(url)
-            if address.get_backend_name() == "sqlite" and address.database:
-                Path(address.database).parent.mkdir(parents=True, exist_ok=True)
-            self.engine = sql.create_engine(address)
-            if address.get_backend_name() == "sqlite":
-                sql.event.listen(self.engine, "connect", _set_up)
-            _TABLES.create_all(self.engine)
-
-    def close(self) -> None:
-        """Let go of the database."""
-        self.engine.dispose()
+    tables = _TABLES
 
     def begin(self, plan: Plan) -> None:
         """Make room for `plan`; what is already recorded stays. A fork gets the steps of its trunk."""
         try:
             self._begin(plan)
-        except _TakenError:  # somebody else began it at the same time
+        except TakenError:  # somebody else began it at the same time
             self._begin(plan)
 
     def _begin(self, plan: Plan) -> None:
-        with _told("store.error.write"), self.engine.begin() as db:
+        with told("store.error.write"), self.engine.begin() as db:
             now = time.time()
             if db.scalar(sql.select(_RUNS.c.name).where(_RUNS.c.name == plan.name)) is None:
                 values = {"plan": plan.to_json(), "engine": ENGINE, "ending": "going", "begun": now}
@@ -139,25 +106,25 @@ class Store:
 
     def append(self, plan: Plan, chunk: Chunk, state: State | bytes | None = None) -> None:
         """Record steps, and perhaps a state to go on from, in one transaction."""
-        with _told("store.error.write"), self.engine.begin() as db:
+        with told("store.error.write"), self.engine.begin() as db:
             self._put_chunk(db, plan.name, chunk)
             if state is not None:
                 self._put(db, _STATES, {"name": plan.name, "step": chunk.last}, {"state": state})
 
     def keep_state(self, plan: Plan, step: int, state: bytes) -> None:
         """Record a state after `step`."""
-        with _told("store.error.write"), self.engine.begin() as db:
+        with told("store.error.write"), self.engine.begin() as db:
             self._put(db, _STATES, {"name": plan.name, "step": step}, {"state": state})
 
     def end(self, plan: Plan, ending: Ending) -> None:
         """Say how a run came to rest, and drop what is beyond the bounds."""
-        with _told("store.error.write"), self.engine.begin() as db:
+        with told("store.error.write"), self.engine.begin() as db:
             db.execute(_RUNS.update().where(_RUNS.c.name == plan.name).values(ending=ending, touched=time.time()))
         self.trim()
 
     def read(self, plan: Plan) -> Record | None:
         """What is recorded of `plan`; None if nothing is, or if it cannot be understood."""
-        with _told("store.error.read"), self.engine.connect() as db:
+        with told("store.error.read"), self.engine.connect() as db:
             run = db.execute(sql.select(_RUNS).where(_RUNS.c.name == plan.name)).one_or_none()
             if run is None:
                 return None
@@ -167,7 +134,7 @@ class Store:
 
     def plan(self, name: str) -> Plan | None:
         """The plan of that name."""
-        with _told("store.error.read"), self.engine.connect() as db:
+        with told("store.error.read"), self.engine.connect() as db:
             text = db.scalar(sql.select(_RUNS.c.plan).where(_RUNS.c.name == name))
         try:
             return None if text is None else Plan.from_json(text)
@@ -176,7 +143,7 @@ class Store:
 
     def state(self, plan: Plan, at_most: int) -> State | None:
         """The latest state of `plan` after at most `at_most` steps; one of its trunk's if that is all there is."""
-        with _told("store.error.read"), self.engine.connect() as db:
+        with told("store.error.read"), self.engine.connect() as db:
             own = sql.select(_STATES.c.state).where(_STATES.c.name == plan.name, _STATES.c.step <= at_most)
             data = db.scalar(own.order_by(_STATES.c.step.desc()).limit(1))
         if data is not None:
@@ -188,7 +155,7 @@ class Store:
 
     def trim(self, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> int:
         """Drop the runs that were written to longest ago until the rest is within bounds; returns how many."""
-        with _told("store.error.write"), self.engine.begin() as db:
+        with told("store.error.write"), self.engine.begin() as db:
             forgotten = time.time() - _FORGOTTEN_S
             chosen = sql.select(_RUNS.c.name, _RUNS.c.size, _RUNS.c.ending, _RUNS.c.touched).order_by(
                 _RUNS.c.touched.desc()
@@ -249,42 +216,3 @@ def _without_gap(plan: Plan, rows: Any) -> list[Chunk]:
         chunks.append(chunk)
         step = chunk.last
     return chunks
-
-
-class _told:  # noqa: N801  used like a function
-    """Turns what a database says into a sentence, with the cause after it."""
-
-    def __init__(self, key: str, **values: str) -> None:
-        self.key, self.values = key, values
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, SQLAlchemyError | OSError | ImportError):
-            cause = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
-            kind = _TakenError if isinstance(error, IntegrityError) else StoreError
-            raise kind(say(self.key, cause=cause, **self.values)) from error
-
-
-def _set_up(connection: Any, _: Any) -> None:
-    for order in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={1000 * _PATIENCE_S}"):
-        connection.execute(f"PRAGMA {order}")
-
-
-def _safe(url: str) -> str:
-    """The URL without its password."""
-    try:
-        return sql.make_url(url).render_as_string(hide_password=True)
-    except SQLAlchemyError:
-        return "…"
-
-
-def _cache_folder() -> Path:
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "qkdemo"

@@ -79,11 +79,11 @@ def page_of(stop: Stop) -> Entry:
     return next(entry for entry in PAGES.values() if entry.lab is stop.lab)
 
 
-def now() -> tuple[Lesson | None, str]:
-    """The lesson that the link asks for, and a sentence if it asks for one that there is not."""
+def now(page: str) -> tuple[Lesson | None, str]:
+    """The lesson that the link asks for on a page, and a sentence if it asks for one that there is not."""
     query = st.query_params
     track, name = query.get(TRACK), query.get(STOP)
-    if track is None:
+    if track is None or (page in PAGES and PAGES[page].names_track):
         st.session_state[_NOW] = None
         return None, ""
     if track not in TRACKS:

@@ -26,8 +26,16 @@ HIDE: Final = "hide"
 PRESET: Final = "preset"
 KEPT: Final = ("find", "left", "right")  # on pages that ask for them
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
-_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE)  # beside the dials, as they are
-_STATELESS: Final = (SAID, LECTURE)  # no dial depends on them
+CLASS: Final = "class"  # see qkdemo.web.quiz_page
+_CARRIED: Final = (
+    *KEPT,
+    TRACK,
+    STOP,
+    SAID,
+    LECTURE,
+    CLASS,
+)  # beside the dials, as they are, where no dial has the name
+_STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST: Final = 100
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
@@ -63,7 +71,7 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     if stored is not None and entered and not query:
         st.session_state[_key(_RETURNING)] = True
         st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
-    asked = {name: text for name, text in query.items() if name not in _RESERVED}
+    asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}
     st.session_state[_key(_HIDDEN)] = query.get(HIDE, "")
     settings, notes = _read(cls, presets, asked, query.get(PRESET))
     more = len(notes) - _MOST_NOTES
@@ -72,7 +80,7 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
 
 def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
-    query = settings.to_texts(base=_base(type(settings))) | _kept()
+    query = settings.to_texts(base=_base(type(settings))) | _kept(settings)
     st.session_state[_key(_SETTINGS)] = settings
     st.session_state[_key(_KEPT)] = {name: query[name] for name in KEPT if name in query}
     st.session_state[_key(_SEEN)] = _state_part(query)
@@ -110,9 +118,12 @@ def ask(name: str, text: str) -> None:
         st.query_params.pop(name, None)
 
 
-def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:
-    """The whole link: every dial, also those at their default, so that it outlives a change of defaults."""
-    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | _carried()
+def address(
+    settings: Dials, hide: frozenset[str] | set[str] = frozenset(), more: Mapping[str, str] | None = None
+) -> str:
+    """The whole link: every dial, also those at their default, so that it outlives a change of defaults; and `more`."""
+    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | _carried(settings)
+    query |= more or {}
     here = urlsplit(st.context.url or "")
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
@@ -125,13 +136,18 @@ def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], pres
     return presets.get(preset or "", _base(cls)).but(**named), notes
 
 
-def _kept() -> dict[str, str]:
+def _kept(settings: Dials) -> dict[str, str]:
     hide = st.session_state.get(_key(_HIDDEN), "")
-    return ({HIDE: hide} if hide else {}) | _carried()
+    return ({HIDE: hide} if hide else {}) | _carried(settings)
 
 
-def _carried() -> dict[str, str]:
-    return {name: st.query_params[name] for name in _CARRIED if name in st.query_params}
+def _carried(settings: Dials) -> dict[str, str]:
+    taken = _names(type(settings))
+    return {name: st.query_params[name] for name in _CARRIED if name in st.query_params and name not in taken}
+
+
+def _names(cls: type[Dials]) -> frozenset[str]:
+    return frozenset(dial.name for dial in declarations(cls))
 
 
 def _state_part(query: Mapping[str, str]) -> dict[str, str]:

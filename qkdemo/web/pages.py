@@ -17,12 +17,16 @@ FOLDER: Final = Path(__file__).parents[2] / "pages"
 
 @dataclass(frozen=True)
 class Entry:
-    """One page: its name in the URL and of its script, its icon, the lab behind it, and its menu, if in one."""
+    """One page: its name in the URL and of its script, its icon, the lab behind it, and its menu, if in one.
+
+    `names_track`: its own dial says `track` in the link, so that no track stands beside it.
+    """
 
     name: str
     icon: str
     lab: ModuleType | None = None
     menu: str = ""
+    names_track: bool = False
 
     @property
     def script(self) -> Path:
@@ -46,5 +50,6 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("mla", ":material/compress:", mla, "contract"),
         Entry("cost", ":material/timer:", cost, "contract"),
         Entry("models", ":material/table_view:", models, "contract"),
+        Entry("quiz", ":material/quiz:", names_track=True),
     )
 }

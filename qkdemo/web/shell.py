@@ -19,13 +19,8 @@ HOME = "home"
 WIDTHS = (3, 7)  # of the lesson and of its page
 LECTURE_WIDTHS = (4, 7)
 
-taught, complaint = lesson.now()
-st.set_page_config(
-    page_title=say("app.title"),
-    page_icon=STATIC / "icon.svg",
-    layout="wide",
-    initial_sidebar_state="collapsed" if taught or lecture.on() else "auto",
-)
+# Before the navigation, which would fetch the page's own icon from elsewhere for the browser's tab.
+st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")
 menus: dict[str, list[st.Page]] = {}
 for entry in PAGES.values():
@@ -33,6 +28,8 @@ for entry in PAGES.values():
     page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
     menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
 page = st.navigation(menus, position="hidden" if lecture.on() else "top")
+taught, complaint = lesson.now(page.url_path)
+st.set_page_config(initial_sidebar_state="collapsed" if taught or lecture.on() else "auto")
 going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:
     there, query = going

@@ -1,0 +1,17 @@
+"""The quiz: eight questions before a track and eight after it, whose numbers the labs compute from a seed."""
+
+import streamlit as st
+
+from qkdemo.strings import say
+from qkdemo.tracks import quiz
+from qkdemo.web.controls import dials
+from qkdemo.web.quiz_class import for_a_class, joined
+from qkdemo.web.quiz_page import sheet
+
+settings = dials(quiz.Settings, quiz.PRESETS, "quiz")
+questions = quiz.quiz(settings)
+st.title(say(f"quiz.page.title.{settings.track}"))
+st.markdown(say(f"quiz.page.{settings.when}"))
+code = joined()
+sheet(settings, questions, code)
+for_a_class(settings, code)

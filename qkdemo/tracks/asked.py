@@ -1,0 +1,60 @@
+"""What a quiz question is made of, and how wrong answers are kept apart from the right one.
+
+* `Asked`: choices as words, the right one, and the numbers of its sentences;
+* `Maker`: a function that draws parameters, runs a lab and returns one;
+* `numeric(right, others, ...)`: choices that are numbers: the right one, and those that common mistakes lead to.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from qkdemo.notation import written
+
+RIGHT: Final = "right"
+MOST: Final = 4  # numbers to choose from
+_APART: Final = 1.25  # numbers whose ratio is smaller are no two choices
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question before its choices are put in order."""
+
+    choices: tuple[str, ...]
+    answer: str
+    numbers: Mapping[str, str]
+
+
+Maker: TypeAlias = Callable[[random.Random], Asked]
+
+
+def numeric(
+    right: float,
+    others: Mapping[str, float],
+    numbers: Mapping[str, str],
+    write: Callable[[float], str] = written,
+) -> Asked:
+    """A question whose choices are numbers: `right`, and of `others` the first that are apart from all before them.
+
+    `others` maps the word of a common mistake to the number that it leads to. Raises ValueError if fewer than three
+    choices are left, or if the right one is NaN.
+    """
+    if math.isnan(right):
+        raise ValueError("the right answer is undefined")
+    kept = {RIGHT: right}
+    for word, value in others.items():
+        if len(kept) < MOST and all(_differ(value, other, write) for other in kept.values()):
+            kept[word] = value
+    if len(kept) < 3:
+        raise ValueError(f"only {len(kept)} choices are apart: {kept}")
+    return Asked(tuple(kept), RIGHT, {**numbers, **{word: write(value) for word, value in kept.items()}})
+
+
+def _differ(one: float, other: float, write: Callable[[float], str]) -> bool:
+    """Whether two numbers are different answers, as written and to whoever rounds on the way."""
+    if write(one) == write(other) or math.isnan(one) or math.isnan(other):
+        return False
+    small, large = sorted((abs(one), abs(other)))
+    return small == 0 or math.isinf(large) or large / small >= _APART

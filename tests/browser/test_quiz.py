@@ -1,0 +1,55 @@
+"""A quiz in a real browser: answered by keyboard alone, locked, and clean before and after."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from qkdemo.tracks.quiz import Settings, quiz
+from tests.browser.test_accessibility import SEVERE
+from tests.browser.test_pages import settled
+
+LINK = "quiz?track=developer&when=post&seed=3&class=physics-1&hide=track,when,seed"
+
+
+def sent(page: Page, server: str) -> None:
+    """The sheet, sent with the second choice of each question but the last, which stays open."""
+    page.goto(f"{server}/{LINK}")
+    groups = page.get_by_role("radiogroup")
+    expect(groups).to_have_count(8)
+    settled(page)
+    for at in range(7):
+        groups.nth(at).locator("input").first.focus()
+        page.keyboard.press("ArrowDown")
+    page.get_by_role("button", name="Send my answers").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=2).first).to_contain_text("of 8 right · 1 left open")
+
+
+def test_a_quiz_is_answered_by_keyboard_and_locked(server: str, page: Page) -> None:
+    sent(page, server)
+    questions = quiz(Settings(track="developer", when="post", seed=3))
+    right = sum(question.choices[1] == question.answer for question in questions[:7])
+    expect(page.get_by_role("heading", level=2).first).to_have_text(f"{right} of 8 right · 1 left open")
+    expect(page.get_by_role("radiogroup")).to_have_count(0)
+    expect(page.get_by_text("were kept for the class physics-1")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_locked_sheet_with_a_classs_results_is_accessible_and_fits_a_phone(
+    server: str, browser: Browser, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    sent(page, server)
+    page.locator("summary", has_text="Results of the class").click()
+    expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
+    settled(page)
+    found = Axe().run(page).response["violations"]
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(500)
+    widest = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    context.close()
+    assert {
+        (rule["id"], node["html"][:120]) for rule in found if rule["impact"] in SEVERE for node in rule["nodes"]
+    } == set()
+    assert widest == 390

@@ -1,0 +1,240 @@
+"""The quizzes: one right answer among distinct ones, all computed; other numbers from every seed; whole sentences."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from qkdemo.notation import written
+from qkdemo.strings import LANGUAGES
+from qkdemo.tracks.asked import numeric
+from qkdemo.tracks.quiz import QUIZZES, Question, Settings, marked, quiz, rows, text
+from tests.strategies import settings_of
+from tests.tracks.test_tracks import NAMES
+
+FEW = settings(max_examples=12)  # each runs eight labs or more
+STATES = settings_of(Settings)
+
+
+def question(state: Settings, name: str) -> Question:
+    return next(question for question in quiz(state) if question.name == name)
+
+
+def number(text: str) -> float:
+    """What `written` wrote, to its digits."""
+    superscripts = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    return float(text.replace("\u202f", "").replace("−", "-").replace("·10", "e").translate(superscripts))
+
+
+def close(one: float, other: float) -> bool:
+    """To the three digits that most are written with."""
+    return math.isclose(one, other, rel_tol=0.01)
+
+
+@FEW
+@given(STATES)
+def test_a_quiz_has_eight_questions_with_one_right_answer_among_distinct_ones(state: Settings) -> None:
+    questions = quiz(state)
+    assert len(questions) == 8
+    for each in questions:
+        assert each.choices.count(each.answer) == 1
+        assert 3 <= len(each.choices) <= 4
+        as_written = [text(state.track, each, f"choice.{word}") for word in each.choices]
+        assert len(set(as_written)) == len(as_written), as_written
+
+
+@FEW
+@given(STATES)
+def test_every_sentence_is_filled_in(state: Settings) -> None:
+    for each in quiz(state):
+        for part in ("ask", "explain", *(f"choice.{word}" for word in each.choices)):
+            filled = text(state.track, each, part)
+            assert filled == filled.strip()
+            assert not re.search(r"[{}]|\bnan\b|NaN|\bNone\b|  ", filled), filled
+
+
+@FEW
+@given(STATES)
+def test_the_same_settings_ask_the_same_and_another_seed_asks_otherwise(state: Settings) -> None:
+    quiz.cache_clear()
+    first = quiz(state)
+    quiz.cache_clear()
+    assert quiz(state) == first
+    other = quiz(state.but(seed=(state.seed + 1) % 10_000))
+    assert sum(one.numbers != two.numbers for one, two in zip(first, other, strict=True)) >= 5
+
+
+@FEW
+@given(STATES)
+def test_before_and_after_ask_the_same_questions_with_other_numbers(state: Settings) -> None:
+    before, after = quiz(state.but(when="pre")), quiz(state.but(when="post"))
+    assert [each.name for each in before] == [each.name for each in after]
+    assert all(one.numbers != two.numbers for one, two in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("track", QUIZZES)
+def test_no_sentence_holds_a_number_that_was_not_computed(track: str) -> None:
+    sentences = {key: sentence for key, sentence in LANGUAGES["en"].items() if key.startswith(f"quiz.{track}.")}
+    assert len(sentences) >= 3 * 8
+    for key, sentence in sentences.items():
+        literal = NAMES.sub("", re.sub(r"\{[^}]*\}", "", sentence)).replace("γ − 1", "")  # what a checkpoint stores
+        assert not re.search(r"\d", literal), key
+
+
+@pytest.mark.parametrize("track", QUIZZES)
+def test_right_answers_do_not_stand_in_the_same_place_throughout(track: str) -> None:
+    places = [each.choices.index(each.answer) for seed in range(6) for each in quiz(Settings(track=track, seed=seed))]
+    assert max(places.count(place) for place in places) < 0.5 * len(places)
+
+
+# ---- the answers, by another way
+
+
+SEEDS = range(5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plain_logits_grow_with_the_square_and_normalised_ones_do_not(seed: int) -> None:
+    state = Settings(seed=seed)
+    growth, twin = question(state, "growth"), question(state, "twin")
+    assert close(number(growth.numbers["right"]), number(growth.numbers["k"]) ** 2)
+    assert twin.numbers["right"] == twin.numbers["before"]
+    assert close(number(twin.numbers["plain"]), number(twin.numbers["k"]) ** 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_key_that_wins_is_the_one_with_the_larger_length_times_cosine(seed: int) -> None:
+    asked = question(Settings(seed=seed), "arrows")
+    at = {key: (number(asked.numbers[f"length_{key}"]), number(asked.numbers[f"angle_{key}"])) for key in "ab"}
+    plain = max(at, key=lambda key: at[key][0] * math.cos(math.radians(at[key][1])))
+    assert asked.answer == f"{plain}_{min(at, key=lambda key: at[key][1])}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_float16_overflows_at_the_root_of_what_is_left_of_its_range(seed: int) -> None:
+    asked = question(Settings(seed=seed), "overflow")
+    assert close(number(asked.numbers["right"]), math.sqrt(65504 / number(asked.numbers["raw"])))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_the_beginner_is_told_of_the_norm_holds_in_every_draw(seed: int) -> None:
+    state = Settings(seed=seed)
+    stuck, ceiling, sure = (question(state, name) for name in ("stuck", "ceiling", "confidence"))
+    assert stuck.answer == "weaker"
+    assert number(stuck.numbers["ratio"]) > 2
+    assert stuck.numbers["twin"] == "1"
+    assert number(ceiling.numbers["largest"]) <= number(ceiling.numbers["g"]) == number(ceiling.numbers["right"])
+    assert sure.answer == "plain"
+    assert sure.numbers["normed_before"] == sure.numbers["normed_after"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_dividing_after_the_product_gives_nothing_back(seed: int) -> None:
+    asked = question(Settings(track="developer", seed=seed), "half")
+    assert asked.numbers["right"] == asked.numbers["raw"]
+    assert 0 < number(asked.numbers["too_large"]) < number(asked.numbers["raw"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_and_lengths_follow_their_formulas(seed: int) -> None:
+    state = Settings(track="developer", seed=seed)
+    kept, small, length = (question(state, name).numbers for name in ("kept_scale", "small_g", "length_on"))
+    assert close(number(kept["right"]), number(kept["g"]) / math.sqrt(number(kept["d"])))
+    g, n = number(small["g"]), number(small["n"])
+    assert close(number(small["right"]), 100 * math.exp(g) / (math.exp(g) + (n - 1) * math.exp(-g)))
+    assert close(number(length["right"]), math.sqrt(number(length["d"])))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_cost_of_two_norms_is_counted_anew(seed: int) -> None:
+    asked = question(Settings(track="developer", seed=seed), "cost").numbers
+    n, heads, d, width = (number(asked[name]) for name in ("n", "heads", "d", "width"))
+    layer = 8 * n * width * heads * d + 4 * heads * d * n * (n + 1) / 2
+    assert math.isclose(
+        number(asked["right"]), 100 * 8 * n * heads * d / layer, rel_tol=0.06
+    )  # written with two digits
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_mistake_that_fresh_weights_hide_shows_with_trained_ones(seed: int) -> None:
+    hidden = question(Settings(track="developer", seed=seed), "hidden_port")
+    worst = question(Settings(track="developer", seed=seed), "worst_port")
+    assert hidden.answer in ("rotary_first", "q_gain_on_k", "gain_not_permuted")
+    assert number(hidden.numbers["trained"]) > 1
+    assert number(worst.numbers["worst"]) > 1.25 * number(worst.numbers["next"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_researchers_numbers_follow_from_what_is_asked(seed: int) -> None:
+    state = Settings(track="researcher", seed=seed)
+    named = {each.name: each.numbers for each in quiz(state)}
+    slope = named["jacobian"]
+    top, rest = number(slope["top"]), number(slope["rest"])
+    assert close(number(slope["right"]), top * rest)
+    rotary = named["rotary_bound"]
+    size, d = number(rotary["size"]), number(rotary["d"])
+    assert close(number(rotary["right"]), math.sqrt(d) * size**2)
+    assert close(number(rotary["naive"]), math.sqrt(d) * size)
+    assert number(rotary["reached"]) > 1.5 * number(rotary["naive"])
+    full = named["full_width"]
+    assert close(number(full["right"]), number(full["heads"]) * math.sqrt(number(full["d"])))
+    spectral = named["spectral"]
+    assert close(number(spectral["right"]), number(spectral["a"]) * number(spectral["b"]))
+    cap = named["softcap_slope"]
+    step = 1e-4 * number(cap["logit"])
+    at, beyond = (
+        number(cap["cap"]) * math.tanh((number(cap["logit"]) + x) / number(cap["cap"])) for x in (-step, step)
+    )
+    assert close(number(cap["right"]), (beyond - at) / (2 * step))
+    bits = named["bfloat_step"]
+    assert number(bits["right"]) == 2.0 ** (math.floor(math.log2(number(bits["logit"]))) - 7)  # seven bits of mantissa
+    latent = named["latent"]
+    assert number(latent["right"]) == number(latent["heads"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_row_under_the_bound_has_less_entropy_than_the_answer(seed: int) -> None:
+    asked = question(Settings(track="researcher", seed=seed), "entropy_floor").numbers
+    n, bound = round(number(asked["n"])), math.sqrt(number(asked["d"]))
+
+    def entropy(high: int) -> float:
+        """Of a row with so many keys at the bound and the rest at minus the bound: the vertices of the box."""
+        p = np.concatenate([np.full(high, 1.0), np.full(n - high, math.exp(-2 * bound))])
+        p /= p.sum()
+        return float(-(p * np.log(p)).sum())
+
+    assert close(number(asked["right"]), min(entropy(high) for high in {1, 2, 3, n // 2, n - 1, n}))
+
+
+# ---- marking
+
+
+def test_marking_counts_what_is_right_and_takes_a_strange_word_for_no_answer() -> None:
+    state = Settings()
+    answers: list[str | None] = [each.answer for each in quiz(state)]
+    assert marked(state, answers).score == 8
+    wrong = next(word for word in quiz(state)[0].choices if word != quiz(state)[0].answer)
+    result = marked(state, [wrong, None, "<script>", *answers[3:]])
+    assert result.answers[:3] == (wrong, None, None)
+    assert result.right == (False, False, False, True, True, True, True, True)
+
+
+def test_what_is_taken_along_says_every_answer_in_words() -> None:
+    state = Settings(track="developer", when="post", seed=7)
+    taken = rows(marked(state, [None, *(each.answer for each in quiz(state)[1:])]))
+    assert [row["right"] for row in taken] == [False, *[True] * 7]
+    assert taken[0]["answered"] == ""
+    assert all(row["answered"] == row["answer"] for row in taken[1:])
+    assert {(row["track"], row["when"], row["seed"]) for row in taken} == {("developer", "post", 7)}
+
+
+def test_wrong_numbers_that_are_close_to_a_better_choice_are_left_out() -> None:
+    asked = numeric(10, {"near": 11, "far": 20, "same_again": 20.0001, "farther": 40}, {})
+    assert asked.choices == ("right", "far", "farther")
+    assert asked.numbers["right"] == written(10)
+    with pytest.raises(ValueError, match="only 2"):
+        numeric(10, {"near": 11, "far": 20}, {})
+    with pytest.raises(ValueError, match="undefined"):
+        numeric(math.nan, {"near": 11, "far": 20}, {})
