@@ -12,7 +12,7 @@ from qkdemo.web.exhibit import exhibit
 from qkdemo.web.runs import PREFIX, attend
 from qkdemo.web.seeds import seeds_tab
 from qkdemo.web.takeaway import Takeaway, take_away
-from qkdemo.web.training_controls import beside, forks
+from qkdemo.web.training_controls import among_rates, beside, forks
 from qkdemo.web.training_view import NO_ROWS, live_view, table_rows
 
 settings = dials(twins.Settings, twins.PRESETS, PREFIX)
@@ -29,6 +29,7 @@ exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
 forks(shown)
 st.markdown(" ".join([*words[1:-1], twins.definitions(shown.plan)]))
 acts = f"variant.{shown.settings.variant}.acts"
+among_rates(shown)
 st.markdown(" ".join([*([say(acts)] if has(acts) else []), say("training.untuned")]))
 take_away(
     Takeaway(

@@ -4,12 +4,14 @@
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
 * `sought()`, `seek(text)`: what the link searches for, on a page with a search;
+* `marked()`: the run that the link marks, on a page that marks one;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
@@ -24,8 +26,10 @@ D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
 FIND: Final = "find"
-_RESERVED: Final = (HIDE, PRESET, FIND)
+RUN: Final = "run"
+_RESERVED: Final = (HIDE, PRESET, FIND, RUN)
 _LONGEST_SEARCH: Final = 100
+_RUN: Final = re.compile(r"[0-9a-f]{24}")
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 _ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
@@ -91,10 +95,16 @@ def seek(text: str) -> None:
         st.query_params.pop(FIND, None)
 
 
+def marked() -> str:
+    """The name of the run that the link marks, or nothing."""
+    name = st.query_params.get(RUN, "")
+    return name if _RUN.fullmatch(name) else ""
+
+
 def address(settings: Dials, hide: frozenset[str] | set[str] = frozenset()) -> str:
     """The whole link: every dial, also those at their default, so that it outlives a change of defaults."""
-    search = {FIND: sought()} if sought() else {}
-    query = settings.to_texts(defaults=True) | ({HIDE: ",".join(sorted(hide))} if hide else {}) | search
+    kept = {HIDE: ",".join(sorted(hide)), FIND: sought(), RUN: marked()}
+    query = settings.to_texts(defaults=True) | {name: text for name, text in kept.items() if text}
     here = urlsplit(st.context.url or "")
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
@@ -111,7 +121,8 @@ def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], pres
 
 def _kept() -> dict[str, str]:
     hide = st.session_state.get(_key(_HIDDEN), "")
-    return ({HIDE: hide} if hide else {}) | ({FIND: st.query_params[FIND]} if FIND in st.query_params else {})
+    kept = {FIND: st.query_params.get(FIND, ""), RUN: marked()}
+    return ({HIDE: hide} if hide else {}) | {name: text for name, text in kept.items() if text}
 
 
 def _key(name: str) -> str:

@@ -56,7 +56,7 @@ class Shown:
             self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
         )
         pace = min(pace_of(self.settings), 200.0)
-        return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace}
+        return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace, "resting": self.resting}
 
 
 def attend(settings: Settings) -> Shown | str:
@@ -89,6 +89,12 @@ def visitor() -> str:
     known = st.context.cookies.get(COOKIE, "")
     name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
     return name
+
+
+def shown_run() -> str:
+    """The name of the run that this visitor last saw on the training page, or nothing."""
+    held: Settings | None = st.session_state.get(_SHOWN)
+    return plan_of(held).name if held is not None else ""
 
 
 def on_pick(pick: Pick) -> None:

@@ -1,6 +1,7 @@
 """What stands around the exhibit of twins: whether the dials describe it, and the forks.
 
-* `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step.
+* `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step;
+* `among_rates(shown)`: the door to the page of learning rates.
 """
 
 from typing import Final
@@ -10,7 +11,11 @@ import streamlit as st
 from qkdemo.notation import written
 from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
+from qkdemo.training import rates
+from qkdemo.training.twins import run_of
 from qkdemo.web import runs
+from qkdemo.web.link import RUN
+from qkdemo.web.pages import PAGES
 from qkdemo.web.runs import Shown
 
 _RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
@@ -54,6 +59,17 @@ def forks(shown: Shown) -> None:
             width=360,
         )
         _fork(shown, "rate", fork="rate", fork_rate=rate)
+
+
+def among_rates(shown: Shown) -> None:
+    """A door to the curves over learning rates, in which a run that is finished is marked."""
+    if shown.live.state == "finished" and shown.settings.fork == "none":
+        st.page_link(
+            PAGES["sensitivity"].script,
+            label=say("training.among_rates"),
+            icon=PAGES["sensitivity"].icon,
+            query_params=rates.around(run_of(shown.settings)).to_texts() | {RUN: shown.plan.name},
+        )
 
 
 def _fork(shown: Shown, word: str, **changes: str | float | int) -> None:

@@ -14,7 +14,7 @@ export function structureOf(view) {
     view.heading ?? 2,
     Boolean(view.live),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
-    view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
+    view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
@@ -50,6 +50,7 @@ export function fill(parts, view, sweep) {
     steady.push(part);
   };
   follow(parts.finding, view.finding);
+  parts.finding.keep(view.room ?? "");
   parts.alt.textContent = view.alt ?? "";
   view.tiles.forEach((tile, i) => {
     parts.tiles[i].label.textContent = tile.label;
@@ -76,11 +77,16 @@ class Steady {
     this.steady.dataset.longest = this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
   }
 
+  // Keeps room for this text too: another one may come later.
+  keep(text) {
+    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text;
+  }
+
   show(row) {
     const text = this.texts[Math.min(row, this.texts.length - 1)] ?? "";
     if (text === this.shown.nodeValue) return;
     this.shown.nodeValue = text;
-    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text; // texts may still arrive
+    this.keep(text); // texts may still arrive
   }
 }
 
@@ -125,7 +131,7 @@ function buildPanel(panel, tag) {
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
   const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
-  const node = element("figure", `panel ${panel.kind}`, caption, ...body.nodes);
+  const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }
