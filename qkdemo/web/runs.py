@@ -56,7 +56,13 @@ class Shown:
             self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
         )
         pace = min(pace_of(self.settings), 200.0)
-        return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace, "resting": self.resting}
+        return {
+            "url": url,
+            "source": f"{url}#{self.live.generation}",
+            "own": self.own,
+            "pace": pace,
+            "resting": self.resting,
+        }
 
 
 def attend(settings: Settings) -> Shown | str:
