@@ -6,6 +6,7 @@ import streamlit as st
 
 from qkdemo.strings import has, say
 from qkdemo.training import twins
+from qkdemo.training.program import program_of
 from qkdemo.web import runs
 from qkdemo.web.controls import dials
 from qkdemo.web.exhibit import exhibit
@@ -36,7 +37,7 @@ take_away(
         lab="training",
         settings=shown.settings,
         tables={say("training.table"): partial(table_rows, shown.plan, curves)},
-        programs={},
+        programs={say("training.program"): partial(program_of, shown.plan)},
     ),
     {say("training.seeds.tab"): partial(seeds_tab, shown.settings)},
 )

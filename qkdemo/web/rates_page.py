@@ -10,6 +10,7 @@ import streamlit as st
 
 from qkdemo.strings import say
 from qkdemo.training import rates
+from qkdemo.training.program import sweep_program
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick, exhibit
 from qkdemo.web.rates_runs import PREFIX, Sweep, look, own_run, start, stop
@@ -77,7 +78,7 @@ def offer(sweep: Sweep) -> None:
                 say("rates.table.points"): lambda: rates.point_rows(sweep.result),
                 say("rates.table.runs"): lambda: rates.run_rows(sweep.result),
             },
-            programs={},
+            programs={say("training.program"): partial(sweep_program, sweep.plans)},
         )
     )
 

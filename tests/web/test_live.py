@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 import json
 import math
 from collections.abc import Coroutine, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import csv, parquet
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -24,6 +26,7 @@ from qkdemo.training.twins import PRESETS, Settings, counted, course, explain, f
 from qkdemo.web import live as live_module
 from qkdemo.web.exhibit import read_pick
 from qkdemo.web.live import routes, rows_between
+from qkdemo.web.takeaway import csv_of, parquet_of
 from qkdemo.web.training_view import (
     live_view,
     pace_of,
@@ -338,3 +341,15 @@ def test_a_command_is_believed(word: str) -> None:
 )
 def test_a_crafted_command_is_dropped(message: Any) -> None:
     assert read_pick(message) is None
+
+
+def test_csv_and_parquet_hold_the_recorded_numbers() -> None:
+    rows = table_rows(PLAN, whole(PLAN).curves)
+    read = parquet.read_table(io.BytesIO(parquet_of(rows)))
+    assert read.to_pylist() == rows
+    again = csv.read_csv(io.BytesIO(csv_of(rows)))
+    assert again.column_names == read.column_names
+    for at, name in enumerate(CURVES):
+        recorded = whole(PLAN).curves[:, :, at].ravel()
+        for table in (read, again):
+            assert np.array_equal(table[name].to_numpy().astype(np.float32), recorded)
