@@ -28,6 +28,7 @@ beside(shown)
 view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
 exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
 forks(shown)
+st.markdown(" ".join(shown.lessons))
 st.markdown(" ".join([*words[1:-1], twins.definitions(shown.plan)]))
 acts = f"variant.{shown.settings.variant}.acts"
 among_rates(shown)

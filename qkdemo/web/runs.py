@@ -16,6 +16,7 @@ import streamlit as st
 
 from qkdemo.settings import Value
 from qkdemo.strings import say
+from qkdemo.training.lessons import lessons
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
 from qkdemo.training.pool import Pool, PoolError
@@ -49,6 +50,11 @@ class Shown:
     def words(self) -> list[str]:
         """What its numbers say, once it rests."""
         return _explained(self.live, self.live.steps) if self.resting else []
+
+    @property
+    def lessons(self) -> list[str]:
+        """What it teaches beyond which twin won, once it is finished."""
+        return _taught(self.live, self.live.steps) if self.resting else []
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
@@ -156,6 +162,11 @@ def put_back(shown: Shown) -> None:
 @lru_cache(maxsize=32)
 def _explained(live: Live, steps: int) -> list[str]:
     return explain(live.plan, live.chunk.curves[:steps])
+
+
+@lru_cache(maxsize=32)
+def _taught(live: Live, steps: int) -> list[str]:
+    return lessons(live.plan, live.chunk.curves[:steps])
 
 
 def _same_run(settings: Settings, held: Settings | None) -> bool:
