@@ -14,13 +14,12 @@ from typing import Final
 
 import streamlit as st
 
-from qkdemo.settings import Value
 from qkdemo.strings import say
 from qkdemo.training.lessons import lessons
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
 from qkdemo.training.pool import Pool, PoolError
-from qkdemo.training.twins import FORK, Settings, explain, plan_of
+from qkdemo.training.twins import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
 from qkdemo.web.live import COOKIE, WHO, address_of, pool
@@ -146,11 +145,13 @@ def again() -> None:
     st.session_state[_GO] = st.session_state[_AGAIN] = True
 
 
-def fork(shown: Shown, **changes: Value) -> None:
-    """Go on from the step that is looked at, with these dials of a fork."""
-    at = min(shown.at or max(shown.live.steps, 1), shown.settings.steps)
-    back = {name: getattr(Settings(), name) for name in FORK}
-    turn(Settings, PREFIX, shown.settings.as_dict() | back | {"fork_at": at} | changes)
+def fork(shown: Shown, word: ForkWord, rate: float, steps: int) -> None:
+    """Go on from the step that is looked at: with this fork, or with `none` without any."""
+    at = min(shown.at or max(shown.live.steps, 1), shown.plan.steps)
+    settings = (
+        with_forks(shown.settings, ()) if word == "none" else forked_from(shown.settings, Fork(word, at, rate, steps))
+    )
+    turn(Settings, PREFIX, settings.as_dict())
     st.session_state[_GO] = True
 
 

@@ -12,7 +12,8 @@ from qkdemo.notation import written
 from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
 from qkdemo.training import rates
-from qkdemo.training.twins import run_of
+from qkdemo.training.plan import MOST_STEPS
+from qkdemo.training.twins import MOST_FORKS, ForkWord, run_of
 from qkdemo.web import runs
 from qkdemo.web.link import RUN
 from qkdemo.web.pages import PAGES
@@ -37,16 +38,17 @@ def beside(shown: Shown) -> None:
 def forks(shown: Shown) -> None:
     """Buttons that go on from the step that is looked at with something changed."""
     at = shown.at or (shown.live.steps if shown.resting else None)
-    at = min(at, shown.settings.steps) if at else None
+    at = min(at, shown.plan.steps) if at else None
     lead = say("training.fork.lead_at", step=at) if at else say("training.fork.lead")
-    st.markdown(lead + (" " + say("training.fork.of_trunk") if shown.settings.fork != "none" else ""))
+    chain = say("training.fork.chain", most=MOST_FORKS, steps=MOST_STEPS)
+    st.markdown(f"{lead} {chain}" if shown.settings.fork != "none" else lead)
     with st.container(horizontal=True):
         if shown.settings.variant != "none":
-            _fork(shown, "norm_on", fork="norm_on")
-        _fork(shown, "qk_rate", fork="qk_rate")
-        _fork(shown, "way_back", fork="rate", fork_rate=0.003, fork_steps=600)
+            _fork(shown, "norm_on", "norm_on")
+        _fork(shown, "qk_rate", "qk_rate")
+        _fork(shown, "way_back", "rate", 0.003, 600)
         if shown.settings.fork != "none":
-            _fork(shown, "none")
+            _fork(shown, "none", "none")
         if shown.live.state == "finished":
             st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -58,7 +60,7 @@ def forks(shown: Shown) -> None:
             key="training:new_rate",
             width=360,
         )
-        _fork(shown, "rate", fork="rate", fork_rate=rate)
+        _fork(shown, "rate", "rate", rate)
 
 
 def among_rates(shown: Shown) -> None:
@@ -72,12 +74,11 @@ def among_rates(shown: Shown) -> None:
         )
 
 
-def _fork(shown: Shown, word: str, **changes: str | float | int) -> None:
+def _fork(shown: Shown, name: str, word: ForkWord, rate: float = 0.003, steps: int = 0) -> None:
     st.button(
-        say(f"training.fork.{word}"),
-        help=say(f"training.fork.{word}_help"),
+        say(f"training.fork.{name}"),
+        help=say(f"training.fork.{name}_help"),
         on_click=runs.fork,
-        args=(shown,),
-        kwargs=changes,
-        key=f"training.fork.{word}",
+        args=(shown, word, rate, steps),
+        key=f"training.fork.{name}",
     )
