@@ -18,7 +18,8 @@ from qkdemo.training.live import Live
 from qkdemo.training.plan import Plan, twins
 from qkdemo.training.pool import Pool, PoolError
 from qkdemo.training.store import Store
-from qkdemo.training.worker import read_frame
+from qkdemo.training.trainer import Trainer
+from qkdemo.training.worker import Hand, Job, read_frame, train
 from tests.training.test_store import FORK, PLAN, SMALL, same, whole
 
 PATIENCE_S = 120.0  # a busy machine starts a worker slowly
@@ -223,6 +224,22 @@ def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
     server.kill()
     said, _ = server.communicate(timeout=PATIENCE_S)  # ends when the last process that writes to it does
     assert b'"ready"' in said
+
+
+def test_a_stop_is_heeded_after_the_step_that_is_under_way(monkeypatch: pytest.MonkeyPatch, fresh: Any) -> None:
+    monkeypatch.setattr("qkdemo.training.worker.FRAME_S", 1e9)  # a frame in which everything fits
+    hand, taken = Hand(), list[int]()
+    step = Trainer._one_step
+
+    def counted(trainer: Trainer) -> Any:
+        taken.append(1)
+        if len(taken) == 3:
+            hand.stop()
+        return step(trainer)
+
+    monkeypatch.setattr(Trainer, "_one_step", counted)
+    train(Job(fresh(), until=30, after=0), None, hand, lambda kind, told, data: None)
+    assert len(taken) == 3
 
 
 # ---- runs one after another
