@@ -24,12 +24,11 @@ if isinstance(shown, str):
     st.stop()
 curves = shown.live.chunk.curves
 words = shown.words
-beside(shown)
 view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
 exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
+beside(shown)
 forks(shown)
-st.markdown(" ".join(shown.lessons))
-st.markdown(" ".join([*words[1:-1], twins.definitions(shown.plan)]))
+st.markdown("\n\n".join([*shown.lessons, " ".join([*words[1:-1], twins.definitions(shown.plan)])]))
 acts = f"variant.{shown.settings.variant}.acts"
 among_rates(shown)
 st.markdown(" ".join([*([say(acts)] if has(acts) else []), say("training.untuned")]))

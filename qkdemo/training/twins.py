@@ -208,6 +208,17 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
     return sentences
 
 
+def longest_finding(plan: Plan) -> str:
+    """A finding as long as they come, so that a page can keep room for it."""
+    run, steps = plan.legs[0].runs[1], plan.steps
+    if TASKS[run.task].floor is None:
+        loss = _nats(1.111)
+        return say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+    lost = say("twins.is.lost_warned", since=steps, earlier=steps)
+    forked = _fork_words(plan) if len(plan.legs) > 1 else ""
+    return forked + say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
+
+
 def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
     variant = _name(run)
     if run.variant == "none":

@@ -24,15 +24,17 @@ _RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
 
 def beside(shown: Shown) -> None:
     """Says so if the dials describe another run than the one on screen, before anything is reset."""
-    if not shown.other:
-        if not shown.own and not shown.resting:
-            st.info(say("training.watching"), icon=":material/visibility:")
+    going = not shown.resting
+    if not shown.other and (shown.own or not going):
         return
-    key = "training.other_going" if not shown.resting else "training.other"
-    st.info(say(key), icon=":material/tune:")
-    with st.container(horizontal=True):
-        st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
-        st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
+    with st.container(key="notice"):  # at the foot of the window: the exhibit stays where it is
+        if not shown.other:
+            st.info(say("training.watching"), icon=":material/visibility:")
+            return
+        st.info(say("training.other_going" if going else "training.other"), icon=":material/tune:")
+        with st.container(horizontal=True):
+            st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
+            st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
 
 
 def forks(shown: Shown) -> None:

@@ -25,7 +25,7 @@ from qkdemo.training.plan import Plan
 from qkdemo.training.record import mapped_steps
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
-from qkdemo.training.twins import AS_FAST_AS_IT_GOES, Settings, counted, findings, outcomes
+from qkdemo.training.twins import AS_FAST_AS_IT_GOES, Settings, counted, findings, longest_finding, outcomes
 
 View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
@@ -137,6 +137,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": 1.0, "log": False},
         "live": live | {"columns": scalar_names(plan), "steps": plan.steps, "stride": plan.map_stride},
         "finding": "finding",
+        "room": longest_finding(plan),
         "heading": 1,
         "tiles": [
             {"label": say("training.tile.rate"), "lines": [{"role": "other", "column": "rate.text"}]},
