@@ -6,13 +6,14 @@ import streamlit as st
 
 from qkdemo.strings import has, say
 from qkdemo.training import twins
+from qkdemo.training.program import program_of
 from qkdemo.web import runs
 from qkdemo.web.controls import dials
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.runs import PREFIX, attend
 from qkdemo.web.seeds import seeds_tab
 from qkdemo.web.takeaway import Takeaway, take_away
-from qkdemo.web.training_controls import beside, forks
+from qkdemo.web.training_controls import among_rates, beside, forks
 from qkdemo.web.training_view import NO_ROWS, live_view, table_rows
 
 settings = dials(twins.Settings, twins.PRESETS, PREFIX)
@@ -23,19 +24,20 @@ if isinstance(shown, str):
     st.stop()
 curves = shown.live.chunk.curves
 words = shown.words
-beside(shown)
 view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
 exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
+beside(shown)
 forks(shown)
-st.markdown(" ".join([*words[1:-1], twins.definitions(shown.plan)]))
+st.markdown("\n\n".join([*shown.lessons, " ".join([*words[1:-1], twins.definitions(shown.plan)])]))
 acts = f"variant.{shown.settings.variant}.acts"
+among_rates(shown)
 st.markdown(" ".join([*([say(acts)] if has(acts) else []), say("training.untuned")]))
 take_away(
     Takeaway(
         lab="training",
         settings=shown.settings,
         tables={say("training.table"): partial(table_rows, shown.plan, curves)},
-        programs={},
+        programs={say("training.program"): partial(program_of, shown.plan)},
     ),
     {say("training.seeds.tab"): partial(seeds_tab, shown.settings)},
 )

@@ -1,7 +1,8 @@
 """Steps of the forward pass with their derivatives written out, because that is faster for small models.
 
 * `layer_norm(x)`: LayerNorm without gain; torch's own takes three times as long on rows of 32;
-* `rms_norm(x)`: RMSNorm without gain, of q and k;
+* `entering(x, gain, matrix)`, `leaving(mixed, matrix, x)`, `mlp(...)`: the halves of a block, each as one operation;
+* `rms_norm(x)`: RMSNorm without gain, of q and k; `heads(made, ...)`: q, k and v of every head, with it for some runs;
 * `causal_attention(q, k, v, ...)`: attention with the softcap in it, in half as many operations.
 """
 
@@ -32,6 +33,33 @@ def layer_norm(x: Tensor) -> Tensor:
     return normalised
 
 
+def entering(x: Tensor, gain: Tensor, matrix: Tensor) -> Tensor:
+    """LayerNorm(x) times the matrix of its own that every run has, with the gain folded into the matrix."""
+    made: Tensor = _Entering.apply(x, gain, matrix)  # type: ignore[no-untyped-call]
+    return made
+
+
+def leaving(mixed: Tensor, matrix: Tensor, x: Tensor) -> Tensor:
+    """x + the heads side by side times the matrix; `mixed` is [runs, batch, heads, positions, d_head]."""
+    left: Tensor = _Leaving.apply(mixed, matrix, x)  # type: ignore[no-untyped-call]
+    return left
+
+
+def mlp(x: Tensor, gain: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """x + relu(LayerNorm(x) up) down."""
+    left: Tensor = _Mlp.apply(x, gain, up, down)  # type: ignore[no-untyped-call]
+    return left
+
+
+def heads(made: Tensor, d_head: int, gains: Tensor | None, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k and v, [runs, batch, heads, positions, d_head] each, of `made`, [runs, batch, positions, 3 d_model].
+
+    With `gains`, [2, runs of `rows`, 1, 1, 1, d_head], q and k of those runs, the last ones, get RMSNorm times them.
+    """
+    q, k, v = _Heads.apply(made, d_head, gains, rows)  # type: ignore[no-untyped-call]
+    return q, k, v
+
+
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor, cap: Cap | None) -> tuple[Tensor, Tensor, Tensor]:
     """softmax(q kᵀ/√d_head + hidden) v, all [runs, batch, heads, positions, d_head]; also logits and weights.
 
@@ -47,23 +75,122 @@ def rms_norm(x: Tensor) -> Tensor:
     return normalised
 
 
+def _normal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """LayerNorm without gain, and the mean and 1/√(var + ε) that its derivative needs."""
+    mean = x.mean(-1, keepdim=True)
+    centred = x - mean
+    square = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_()
+    scale = (square / x.shape[-1] + NORM_EPSILON).rsqrt_()
+    return centred.mul_(scale), mean, scale
+
+
+def _of_normal(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+    of_x: Tensor = torch.ops.aten.native_layer_norm_backward(
+        gradient, x, x.shape[-1:], mean, scale, None, None, [True, False, False]
+    )[0]
+    return of_x
+
+
+def _folded(gain: Tensor, matrix: Tensor, of_folded: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of a gain and of the matrix that it was folded into."""
+    return (of_folded * matrix).sum(-1), of_folded * gain[:, :, None]
+
+
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        mean = x.mean(-1, keepdim=True)
-        centred = x - mean
-        square = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_()
-        scale = (square / x.shape[-1] + NORM_EPSILON).rsqrt_()
+        normal, mean, scale = _normal(x)
         ctx.save_for_backward(x, mean, scale)
-        return centred.mul_(scale)
+        return normal
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        x, mean, scale = ctx.saved_tensors
-        of_x: Tensor = torch.ops.aten.native_layer_norm_backward(
-            gradient, x, x.shape[-1:], mean, scale, None, None, [True, False, False]
-        )[0]
-        return of_x
+        return _of_normal(gradient, *ctx.saved_tensors)
+
+
+class _Entering(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gain: Tensor, matrix: Tensor) -> Tensor:
+        normal, mean, scale = _normal(x)
+        rows, folded = normal.flatten(1, 2), matrix * gain[:, :, None]
+        ctx.save_for_backward(x, mean, scale, rows, folded, gain, matrix)
+        return torch.bmm(rows, folded).view(*x.shape[:3], -1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, mean, scale, rows, folded, gain, matrix = ctx.saved_tensors
+        gradient = gradient.flatten(1, 2)
+        of_gain, of_matrix = _folded(gain, matrix, torch.bmm(rows.mT, gradient))
+        return _of_normal(torch.bmm(gradient, folded.mT).view(x.shape), x, mean, scale), of_gain, of_matrix
+
+
+class _Leaving(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, mixed: Tensor, matrix: Tensor, x: Tensor) -> Tensor:
+        rows = mixed.transpose(2, 3).reshape(len(x), -1, x.shape[-1])
+        ctx.save_for_backward(rows, matrix)
+        ctx.shape = mixed.shape
+        return torch.bmm(rows, matrix).view(x.shape).add_(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        rows, matrix = ctx.saved_tensors
+        runs, batch, heads, positions, width = ctx.shape
+        flat = gradient.flatten(1, 2)
+        of_mixed = torch.bmm(flat, matrix.mT).view(runs, batch, positions, heads, width).transpose(2, 3)
+        return of_mixed, torch.bmm(rows.mT, flat), gradient
+
+
+class _Mlp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gain: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        normal, mean, scale = _normal(x)
+        rows, folded = normal.flatten(1, 2), up * gain[:, :, None]
+        inner = torch.bmm(rows, folded).relu_()
+        ctx.save_for_backward(x, mean, scale, rows, folded, inner, gain, up, down)
+        return torch.bmm(inner, down).view(x.shape).add_(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        x, mean, scale, rows, folded, inner, gain, up, down = ctx.saved_tensors
+        flat = gradient.flatten(1, 2)
+        of_inner = torch.ops.aten.threshold_backward(torch.bmm(flat, down.mT), inner, 0)
+        of_gain, of_up = _folded(gain, up, torch.bmm(rows.mT, of_inner))
+        of_x = _of_normal(torch.bmm(of_inner, folded.mT).view(x.shape), x, mean, scale).add_(gradient)
+        return of_x, of_gain, of_up, torch.bmm(inner.mT, flat)
+
+
+class _Heads(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, made: Tensor, d_head: int, gains: Tensor | None, rows: slice) -> tuple[Tensor, ...]:
+        by_part = made.view(*made.shape[:3], 3, -1, d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
+        ctx.rows, ctx.shape = rows, made.shape
+        if gains is not None:
+            part = by_part[:2, rows]
+            square = torch.linalg.vector_norm(part, dim=-1, keepdim=True).square_()
+            scale = (square / d_head + RMS_EPSILON).rsqrt_()
+            normal = part * scale
+            torch.mul(normal, gains, out=part)
+            ctx.save_for_backward(normal, scale, gains)
+        return by_part[0], by_part[1], by_part[2]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        runs, batch, n_heads, positions, width = gradients[0].shape
+        of_made = gradients[0].new_empty(runs, batch, positions, 3, n_heads, width)
+        by_part = of_made.permute(3, 0, 1, 4, 2, 5)
+        plain = ctx.rows.start if ctx.saved_tensors else runs  # RMSNorm's rows stand last
+        for part, gradient, stop in zip(by_part, gradients, (plain, plain, runs), strict=True):
+            part[:stop] = gradient[:stop]
+        if not ctx.saved_tensors:
+            return of_made.view(ctx.shape), None, None, None
+        normal, scale, gains = ctx.saved_tensors
+        part = torch.stack([gradient[plain:] for gradient in gradients[:2]])
+        of_gains = (part * normal).sum((2, 3, 4), keepdim=True)
+        of_normal = part.mul_(gains)
+        along = (of_normal * normal).mean(-1, keepdim=True)
+        torch.mul(torch.addcmul(of_normal, normal, along, value=-1), scale, out=by_part[:2, plain:])
+        return of_made.view(ctx.shape), None, of_gains, None
 
 
 class _RmsNorm(torch.autograd.Function):

@@ -20,9 +20,9 @@ from torch.nn import functional
 
 from qkdemo.attention import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
-from qkdemo.training.kernels import Cap, causal_attention, layer_norm
+from qkdemo.training.kernels import Cap, causal_attention, entering, heads, layer_norm, leaving, mlp
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
-from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
+from qkdemo.training.remedies import block_matrices, gains_of, normalised, power_vectors_of, reparametrised
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,7 @@ class Setup:
     cap: Cap | None
     power_vectors: Float[Tensor, "runs entries"]
     first_counted: int  # outputs are formed from this position on
+    fused: bool  # blocks in few operations: for runs without nGPT's, in float32; the numbers are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +58,27 @@ def forward(
     layers = []
     for layer in range(setup.shape.n_layers):
         own = _of_layer(leaves, layer, setup)
-        mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, setup)
-        x = _joined(x, mixed, own["alpha_attention"], groups)
-        x = _joined(x, _mlp(_entering(x, own["mlp_gain"], own["up"], groups), own, groups), own["alpha_mlp"], groups)
+        x, attention = (_fused if setup.fused else _block)(x, own, setup)
         layers.append(attention)
-    outputs = _entering(x[:, :, setup.first_counted :], leaves["gain"], leaves["head"], groups)
+    x = x[:, :, setup.first_counted :]
+    if setup.fused:
+        return entering(x, leaves["gain"], leaves["head"]), layers
+    outputs = _entering(x, leaves["gain"], leaves["head"], groups)
     scale = leaves["s_logits"][:, None, None, :] * math.sqrt(setup.shape.d_model)  # nGPT's, per symbol; starts at 1
     return by_rows(groups.of_sphere(lambda x, s: x, lambda x, s: x * s), outputs, scale), layers
+
+
+def _fused(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+    mixed, attention = _attend(entering(x, own["attention_gain"], own["qkv"]), own, setup)
+    return mlp(leaving(mixed, own["out"], x), own["mlp_gain"], own["up"], own["down"]), attention
+
+
+def _block(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+    groups = setup.groups
+    mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, setup)
+    x = _joined(x, _product(mixed.transpose(2, 3).flatten(3), own["out"]), own["alpha_attention"], groups)
+    inner = _mlp(_entering(x, own["mlp_gain"], own["up"], groups), own, groups)
+    return _joined(x, inner, own["alpha_mlp"], groups), attention
 
 
 def losses(
@@ -126,14 +141,20 @@ def _mlp(up: Tensor, own: Mapping[str, Tensor], groups: Groups) -> Tensor:
 
 def _attend(made: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
     """`made` holds q, k and v of every position side by side."""
-    qk, v = _heads(made, setup.shape)
-    parts = [
-        (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
-        for remedy, rows in setup.groups.formed_alike
-    ]
-    q, k = by_rows(parts, qk, dim=1).unbind(0)
+    alike, shape = setup.groups.formed_alike, setup.shape
+    *others, (last, rows) = alike
+    simple = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
+    if setup.fused and simple and shape.n_kv_heads == shape.n_heads:
+        gains = gains_of(last.parameters(own, rows)) if last.forms == "rms" else None
+        q, k, v = heads(made, shape.d_head, gains, rows)
+    else:
+        qk, v = _heads(made, shape)
+        parts = [
+            (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
+            for remedy, rows in alike
+        ]
+        q, k = by_rows(parts, qk, dim=1).unbind(0)
     mixed, logits, weights = causal_attention(q, k, v, setup.hidden, setup.cap)
-    mixed = _product(mixed.transpose(2, 3).flatten(3), own["out"])
     return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
 
 

@@ -27,11 +27,15 @@ _MAP_BYTES: Final = 12 << 20  # of a whole record; where maps of every step woul
 
 @dataclass(frozen=True)
 class Leg:
-    """Runs that train together after step `after`. `rows`: which run of the leg before each goes on from."""
+    """Runs that train together after step `after`. `rows`: which run of the leg before each goes on from.
+
+    `left` is the number of steps of the plan that a fork leaves here; nothing that is trained depends on it.
+    """
 
     after: int
     rows: tuple[int, ...]
     runs: tuple[Settings, ...]
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,10 @@ class Plan:
     @property
     def trunk(self) -> "Plan | None":
         """The plan that this one was forked from."""
-        runs = self.legs[-2].runs if len(self.legs) > 1 else ()
-        return Plan(self.legs[:-1], max(runs[0].steps, self.legs[-1].after), self.maps) if runs else None
+        if len(self.legs) == 1:
+            return None
+        steps = self.legs[-1].left or self.legs[-2].runs[0].steps
+        return Plan(self.legs[:-1], max(steps, self.legs[-1].after), self.maps)
 
     @property
     def width(self) -> int:
@@ -88,7 +94,7 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as text."""
-        legs = [[leg.after, leg.rows, [run.as_dict() for run in leg.runs]] for leg in self.legs]
+        legs = [[leg.after, leg.rows, [run.as_dict() for run in leg.runs], leg.left] for leg in self.legs]
         return json.dumps({"legs": legs, "steps": self.steps, "maps": self.maps})
 
     @classmethod
@@ -97,8 +103,10 @@ class Plan:
         try:
             told: dict[str, Any] = json.loads(text)
             legs = tuple(
-                Leg(int(after), tuple(int(row) for row in rows), tuple(Settings(**run) for run in runs))
-                for after, rows, runs in told["legs"]
+                Leg(
+                    int(after), tuple(int(row) for row in rows), tuple(Settings(**run) for run in runs), *map(int, left)
+                )
+                for after, rows, runs, *left in told["legs"]
             )
             return cls(legs, int(told["steps"]), bool(told["maps"]))
         except (TypeError, KeyError) as error:
@@ -119,12 +127,12 @@ def forked_at(
 ) -> Plan:
     """`plan` up to step `after`; then its runs with `changes` (in turn), and beside them the same runs unchanged.
 
-    It ends where `plan` ends, or after `more` further steps. Raises SettingsError for a change that a run cannot make
-    on its way.
+    Of a plan that is a fork itself, what stood beside it unchanged is left behind. It ends where `plan` ends, or after
+    `more` further steps. Raises SettingsError for a change that a run cannot make on its way.
     """
-    before = plan.legs[-1]
+    before = plan.legs[-1].runs[: len(plan.legs[0].runs)]
     steps = min(MOST_STEPS, after + more if more else max(plan.steps, after + 1))
-    new = tuple(canonical(forked(run, **changes[at % len(changes)])) for at, run in enumerate(before.runs))
+    new = tuple(canonical(forked(run, **changes[at % len(changes)])) for at, run in enumerate(before))
     rows = tuple(range(len(new)))
-    leg = Leg(after, rows + rows, new + before.runs) if beside else Leg(after, rows, new)
-    return Plan((*plan.legs, leg), steps, plan.maps)
+    both = (rows + rows, new + before) if beside else (rows, new)
+    return Plan((*plan.legs, Leg(after, *both, left=plan.steps)), steps, plan.maps)

@@ -3,7 +3,8 @@
 * `Pool(store, workers)`: starts runs, hands them out, replaces workers that die;
 * `Live` (of `qkdemo.training.live`): a run that somebody asked for; identical plans share one.
 
-A visitor has one run at a time: asking for another lets the one before rest, unless somebody else asked for it too.
+A visitor has one run at a time: asking for another lets the one before rest, unless somebody else asked for it too. A
+series is runs one after another, so that in a queue it waits its turn after each of them.
 Whoever asked first has its controls. A run that rests (paused, stopped, finished, lost) holds no worker; going on means
 another job, from its last recorded state. Runs that nobody watches, and runs that others wait for, are not slowed down.
 """
@@ -11,6 +12,7 @@ another job, from its last recorded state. Runs that nobody watches, and runs th
 import math
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from qkdemo.strings import say
@@ -18,11 +20,12 @@ from qkdemo.training.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
 from qkdemo.training.plan import Plan
 from qkdemo.training.process import WorkerProcess
 from qkdemo.training.record import chunk_from_bytes
+from qkdemo.training.series import Series
 from qkdemo.training.store import Store, StoreError, default_url
 
 LONGEST_QUEUE: Final = 200
 _ATTEMPTS: Final = 3  # workers that may die of one run
-_REMEMBERED: Final = 24  # runs kept in memory, those at rest dropped first
+_REMEMBERED: Final = {True: 24, False: 200}  # runs kept in memory, with and without maps; those at rest dropped first
 _UNWATCHED_S: Final = 30.0
 _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _ABANDONED_S: Final = 60.0  # a queued run that nobody watches for so long is dropped
@@ -44,6 +47,7 @@ class Pool:
         self._lock = threading.RLock()
         self._lives: dict[str, Live] = {}
         self._queue: list[Live] = []
+        self._series = Series()
         self._generation = 0
         self._step_s = _USUAL_STEP_S
         self._closed = threading.Event()
@@ -78,13 +82,47 @@ class Pool:
         Where it rests because somebody else who is there let it rest, it is only shown.
         """
         with self._lock:
+            self._series.drop(visitor)
+            return self._begin(plan, visitor, pace, again=again)
+
+    def start_all(self, plans: Sequence[Plan], visitor: str) -> None:
+        """The runs of `plans` one after another, as fast as it goes, but for those that are finished. Raises PoolError.
+
+        It ends when that visitor has not been there (`attend`) for a minute.
+        """
+        with self._lock:
+            self._refuse_if_full()
+            self._series.begin(visitor, plans)
+            self._go_on(visitor)
+
+    def attend(self, visitor: str) -> None:
+        """That visitor is still there, though no stream says so."""
+        with self._lock:
+            now = time.monotonic()
+            for live in self._lives.values():
+                if visitor in live.visitors:
+                    live.watched = now
+                    live.owner_seen = now if live.owner == visitor else live.owner_seen
+            self._series.attend(visitor)
+
+    def _refuse_if_full(self) -> None:
+        if len(self._queue) >= LONGEST_QUEUE:
+            raise PoolError(say("live.full", count=LONGEST_QUEUE))
+
+    def _go_on(self, visitor: str) -> None:
+        plan = self._series.next_of(visitor, lambda plan: live.state if (live := self.look(plan)) else None)
+        if plan is not None:
+            self._begin(plan, visitor, math.inf)
+
+    def _begin(self, plan: Plan, visitor: str, pace: float, *, again: bool = False) -> Live:
+        with self._lock:
             live = self._lives.get(plan.name)
             if live is None or (again and live.state in RESTING):
                 live = self._fresh(plan) if again else self._recalled(plan)
                 live.pace = pace
             goes_on = self.owns(live, visitor) and live.state in RESTING and live.steps < plan.steps
-            if goes_on and len(self._queue) >= LONGEST_QUEUE:
-                raise PoolError(say("live.full", count=LONGEST_QUEUE))
+            if goes_on and visitor not in self._series:
+                self._refuse_if_full()
             self._leave_all(visitor, but=live)
             live.visitors.add(visitor)
             if self.owns(live, visitor):
@@ -126,6 +164,7 @@ class Pool:
     def leave(self, visitor: str) -> None:
         """That visitor wants nothing any more."""
         with self._lock:
+            self._series.drop(visitor)
             self._leave_all(visitor, but=None)
 
     # ---- what watchers need
@@ -154,17 +193,8 @@ class Pool:
                 ahead = self._queue[: position - 1] + [worker.live for worker in self._workers if worker.live]
                 seconds = sum((one.until - one.steps) * (one.step_s or self._step_s) for one in ahead)
                 wait = seconds / len(self._workers)
-            return Status(
-                live.state,
-                live.steps,
-                live.pace,
-                left,
-                position,
-                wait,
-                hurried,
-                live.notice,
-                live.recorded,
-            )
+            told = (live.notice, live.recorded)
+            return Status(live.state, live.steps, live.pace, left, position, wait, hurried, *told)
 
     @property
     def processes(self) -> list[int]:
@@ -213,8 +243,9 @@ class Pool:
     def _remember(self, live: Live) -> None:
         self._lives.pop(live.plan.name, None)
         self._lives[live.plan.name] = live
-        idle = [one for one in self._lives.values() if one.state in RESTING and not one.watchers and one is not live]
-        for one in idle[: max(0, len(self._lives) - _REMEMBERED)]:
+        alike = [one for one in self._lives.values() if one.plan.maps == live.plan.maps]
+        idle = [one for one in alike if one.state in RESTING and not one.watchers and one is not live]
+        for one in idle[: max(0, len(alike) - _REMEMBERED[live.plan.maps])]:
             del self._lives[one.plan.name]
 
     def _enqueue(self, live: Live, until: int) -> None:
@@ -294,6 +325,8 @@ class Pool:
                 getattr(self, f"_on_{told['kind']}")(worker, live, told, data)
             if told["kind"] in ("rest", "failed") and told["number"] == worker.number:
                 worker.live, worker.busy = None, False
+                for visitor in self._series.wanting(live.plan, live.state) if live is not None else ():
+                    self._go_on(visitor)
             self._hand_out()
 
     def _on_ready(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:

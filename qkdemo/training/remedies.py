@@ -58,6 +58,13 @@ def normalised(
     return normal * _stacked(factor * math.sqrt(qk.shape[-1]), torch.ones_like(factor))
 
 
+def gains_of(parameters: Parameters) -> Tensor:
+    """The gains of q and of k, one above the other."""
+    gains = _stacked(parameters.gamma_q, parameters.gamma_k)
+    assert isinstance(gains, Tensor)
+    return gains
+
+
 def _stacked(q: Number, k: Number) -> Number:
     """One multiplier for q and one for k; plain numbers are the same for both."""
     return torch.stack([q, k]) if isinstance(q, Tensor) and isinstance(k, Tensor) else q

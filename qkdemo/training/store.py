@@ -117,9 +117,17 @@ class Store(Database):
             self._put(db, _STATES, {"name": plan.name, "step": step}, {"state": state})
 
     def end(self, plan: Plan, ending: Ending) -> None:
-        """Say how a run came to rest, and drop what is beyond the bounds."""
+        """Say how a run came to rest, and drop what is beyond the bounds.
+
+        Of many runs at once that are finished, the states on the way are dropped: nobody goes on from one of them.
+        """
         with told("store.error.write"), self.engine.begin() as db:
             db.execute(_RUNS.update().where(_RUNS.c.name == plan.name).values(ending=ending, touched=time.time()))
+            if ending == "finished" and not plan.maps:
+                passed = [_STATES.c.name == plan.name, _STATES.c.step < plan.steps]
+                size = db.scalar(sql.select(sql.func.sum(sql.func.length(_STATES.c.state))).where(*passed)) or 0
+                db.execute(_STATES.delete().where(*passed))
+                db.execute(_RUNS.update().where(_RUNS.c.name == plan.name).values(size=_RUNS.c.size - size))
         self.trim()
 
     def read(self, plan: Plan) -> Record | None:

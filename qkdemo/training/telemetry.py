@@ -102,8 +102,8 @@ def largest_size(
     logits: Float[Tensor, "runs batch heads queries keys"], hidden: Float[Tensor, "queries keys"]
 ) -> Float[Tensor, "runs"]:
     """Largest |logit| over visible keys; `hidden` has been added to the logits. ∞ if one is not finite."""
-    sizes = logits.float().abs().add_(2 * hidden)  # far below 0 where hidden
-    return sizes.amax((1, 2, 3, 4)).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    sizes = logits.float().abs().amax((1, 2)).add_(2 * hidden)  # far below 0 where hidden
+    return sizes.amax((1, 2)).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def largest_by_head(logits: Float[Tensor, "runs batch heads queries keys"]) -> Float[Tensor, "runs heads"]:

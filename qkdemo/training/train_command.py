@@ -24,6 +24,7 @@ PRESETS: Final[dict[str, Settings]] = {
     "collapse": Settings(),
     "gentle": Settings(schedule="constant", learning_rate=0.01),
     "too_hot": Settings(schedule="constant", learning_rate=0.2),
+    "sharp": Settings(schedule="constant", learning_rate=0.01, n_layers=1, n_heads=1, d_head=32),
     "heavy_start": Settings(schedule="constant", learning_rate=0.03, qk_start=3),
     "noisy_copy": Settings(task="noisy_copy", schedule="constant", learning_rate=0.05, steps=600),
     "addition": Settings(task="addition", schedule="constant", learning_rate=0.1, steps=600),

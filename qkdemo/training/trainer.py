@@ -7,7 +7,7 @@ A run's numbers do not depend on which runs train beside it. Pausing is not call
 dials, is making a trainer from a `State`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,6 +100,8 @@ class Trainer:
             cap=self._cap(),
             power_vectors=self._vectors,
             first_counted=self._task.first_counted(runs[0].n_keys),
+            fused=runs[0].forward_format == "float32"
+            and not any(remedy.on_sphere for remedy, _ in self._groups.slices),
         )
 
     @property
@@ -108,10 +110,12 @@ class Trainer:
         tensors = (self._parameters, self._first, self._second, self._vectors)
         return State(self.step, *(tensor[self._place].cpu() for tensor in tensors))
 
-    def advance(self, steps: int) -> Telemetry:
-        """Takes `steps` steps and returns what was read off them."""
+    def advance(self, steps: int, goes_on: Callable[[], bool] = lambda: True) -> Telemetry:
+        """Takes `steps` steps, or fewer if `goes_on`, asked after each, says no; returns what was read off them."""
         first = self.step + 1
-        rows = [self._one_step() for _ in range(steps)]
+        rows = [self._one_step()]
+        while len(rows) < steps and goes_on():
+            rows.append(self._one_step())
         arrays = {
             name: torch.stack([row[name] for row in rows])[:, self._place].cpu().numpy() for name in telemetry.ARRAYS
         }

@@ -5,7 +5,7 @@ a learning-rate ramp. Both learn to copy; then plain attention's logits run away
 loss follows. Fork the run before that happens, or after, and see what helps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
@@ -29,7 +29,9 @@ SideWord: TypeAlias = Literal["unlearnt", "learnt", "lost", "back"]
 
 AS_FAST_AS_IT_GOES: Final = 200  # the last stop of the speed dial
 _SPEEDS: Final = (1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, float(AS_FAST_AS_IT_GOES))
-_FORKED: Final = ("fork", ("norm_on", "rate", "qk_rate"))
+MOST_FORKS: Final = 3  # in a chain
+_FORKS: Final = ("norm_on", "rate", "qk_rate")
+_FORKED, _FORKED_2, _FORKED_3 = (("fork", _FORKS), ("fork_2", _FORKS), ("fork_3", _FORKS))
 _QK_FACTOR: Final = 0.1
 _AT_CHANCE: Final = 0.9  # a loss of nine tenths of chance is called back at chance
 
@@ -42,13 +44,35 @@ class Settings(training.Settings):
     fork_at: Annotated[int, Dial(1, 3000, only_for=_FORKED)] = 150
     fork_rate: Annotated[float, Dial(1e-5, 3, log=True, only_for=("fork", ("rate",)))] = 0.003
     fork_steps: Annotated[int, Dial(0, 900, 20, only_for=_FORKED)] = 0
+    fork_2: Annotated[ForkWord, Choice(only_for=_FORKED)] = "none"
+    fork_2_at: Annotated[int, Dial(1, 4000, only_for=_FORKED_2)] = 200
+    fork_2_rate: Annotated[float, Dial(1e-5, 3, log=True, only_for=("fork_2", ("rate",)))] = 0.003
+    fork_2_steps: Annotated[int, Dial(0, 900, 20, only_for=_FORKED_2)] = 0
+    fork_3: Annotated[ForkWord, Choice(only_for=_FORKED_2)] = "none"
+    fork_3_at: Annotated[int, Dial(1, 4000, only_for=_FORKED_3)] = 250
+    fork_3_rate: Annotated[float, Dial(1e-5, 3, log=True, only_for=("fork_3", ("rate",)))] = 0.003
+    fork_3_steps: Annotated[int, Dial(0, 900, 20, only_for=_FORKED_3)] = 0
     speed: Annotated[float, Dial(1, AS_FAST_AS_IT_GOES, log=True, stops=_SPEEDS)] = 15.0
     layer: Annotated[int, Dial(1, 4, more=True)] = 1
     head: Annotated[int, Dial(1, 4, more=True)] = 2
 
 
 WATCHING: Final = frozenset(("speed", "layer", "head"))  # dials that make no other run
-FORK: Final = frozenset(("fork", "fork_at", "fork_rate", "fork_steps"))
+_NAMES: Final = tuple(("fork" if at == 1 else f"fork_{at}") for at in range(1, MOST_FORKS + 1))
+_OF_FORK: Final = ("", "_at", "_rate", "_steps")
+FORK: Final = frozenset(f"{name}{end}" for name in _NAMES for end in _OF_FORK)
+
+
+@dataclass(frozen=True)
+class Fork:
+    """One fork of a chain, as the dials say it. `steps` 0: to the end of the plan that it leaves, at least 20."""
+
+    word: ForkWord
+    at: int
+    rate: float
+    steps: int = 0
+
+
 PRESETS: Final[dict[str, Settings]] = {
     **{name: Settings(**state.as_dict()) for name, state in train_command.PRESETS.items()},  # type: ignore[arg-type]
     "way_back": Settings(fork="rate", fork_at=300, fork_steps=600),
@@ -58,13 +82,46 @@ PRESETS: Final[dict[str, Settings]] = {
 
 @lru_cache(maxsize=256)
 def plan_of(settings: Settings, seeds: tuple[int, ...] | None = None) -> Plan:
-    """What these dials say to train: one pair of twins, or with `seeds` a pair for each."""
+    """What these dials say to train: one pair of twins, or with `seeds` a pair for each; with its chain of forks.
+
+    A fork begins after the one before it, and within the plan that it leaves.
+    """
     plan = plans.twins(run_of(settings), seeds)
-    if settings.fork == "none":
-        return plan
-    after = min(settings.fork_at, settings.steps)
-    more = settings.fork_steps or max(settings.steps - after, LAST_STEPS)
-    return plans.forked_at(plan, after, _changes(settings), more=more, beside=seeds is None)
+    for fork in forks_of(settings):
+        after = max(plan.legs[-1].after + 1, min(fork.at, plan.steps, plans.MOST_STEPS - 1))
+        more = fork.steps or max(plan.steps - after, LAST_STEPS)
+        plan = plans.forked_at(plan, after, _changes(settings, fork), more=more, beside=seeds is None)
+    return plan
+
+
+def forks_of(settings: Settings) -> tuple[Fork, ...]:
+    """The chain of forks that the dials describe: up to the first that is none."""
+    forks = []
+    for name in _NAMES:
+        fork = Fork(*(getattr(settings, name + end) for end in _OF_FORK))
+        if fork.word == "none":
+            break
+        forks.append(fork)
+    return tuple(forks)
+
+
+def with_forks(settings: Settings, forks: Sequence[Fork]) -> Settings:
+    """These dials with that chain of forks; at most `MOST_FORKS` of them."""
+    changes: dict[str, Value] = {name: getattr(Settings(), name) for name in FORK}
+    for name, fork in zip(_NAMES, forks, strict=False):
+        values = (fork.word, fork.at, fork.rate, fork.steps)
+        changes |= {name + end: value for end, value in zip(_OF_FORK, values, strict=True)}
+    return settings.but(**changes)
+
+
+def forked_from(settings: Settings, fork: Fork) -> Settings:
+    """These dials with one fork more.
+
+    Forks that begin at its step or later give way, and so does the last one of a chain that is full.
+    """
+    legs = plan_of(settings).legs[1:]
+    before = [other for other, leg in zip(forks_of(settings), legs, strict=True) if leg.after < fork.at]
+    return with_forks(settings, [*before[: MOST_FORKS - 1], fork])
 
 
 def run_of(settings: Settings) -> training.Settings:
@@ -72,16 +129,16 @@ def run_of(settings: Settings) -> training.Settings:
     return training.Settings(**{d.name: getattr(settings, d.name) for d in declarations(training.Settings)})
 
 
-def _changes(settings: Settings) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
+def _changes(settings: Settings, fork: Fork) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
     """What the fork does to plain attention, and to its twin."""
-    match settings.fork:
+    match fork.word:
         case "norm_on":
             dials = ("variant", "softcap", "clip_threshold", "qk_lr_factor")
             return {name: getattr(settings, name) for name in dials}, {}
         case "qk_rate":
             return {"variant": "qk_lr", "qk_lr_factor": _QK_FACTOR}, {}
         case _:
-            slower: Mapping[str, Value] = {"schedule": "constant", "warmup": 0, "learning_rate": settings.fork_rate}
+            slower: Mapping[str, Value] = {"schedule": "constant", "warmup": 0, "learning_rate": fork.rate}
             return slower, slower
 
 
@@ -149,6 +206,17 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
             said[key] = (_fork_words(plan) if forked else "") + _sentence(pair[0], pair[1], run)
         sentences.append(said[key])
     return sentences
+
+
+def longest_finding(plan: Plan) -> str:
+    """A finding as long as they come, so that a page can keep room for it."""
+    run, steps = plan.legs[0].runs[1], plan.steps
+    if TASKS[run.task].floor is None:
+        loss = _nats(1.111)
+        return say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+    lost = say("twins.is.lost_warned", since=steps, earlier=steps)
+    forked = _fork_words(plan) if len(plan.legs) > 1 else ""
+    return forked + say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
 
 
 def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:

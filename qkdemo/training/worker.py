@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 import torch
@@ -59,6 +60,10 @@ class Hand:
             self.pace = pace
             self._moved.notify_all()
 
+    def goes_on(self, until: float) -> bool:
+        """Whether the next step may be taken: nobody stopped the job, and the frame that ends then has time left."""
+        return not self.stopped and time.monotonic() < until
+
     def rest(self, seconds: float) -> None:
         """Wait, unless something moves."""
         with self._moved:
@@ -83,19 +88,18 @@ def train(job: Job, store: Store | None, hand: Hand, emit: Emit) -> None:
     course = _Course(job.plan, _start(job, store))
     keeper = _Keeper(job.plan, store, emit)
     begun = time.process_time()
-    due, step_s = time.monotonic(), FRAME_S
+    due = time.monotonic()
     while course.step < job.until and not hand.stopped:
         if time.process_time() - begun > CEILING_S:
             emit("ceiling", {"step": course.step}, ())
             break
         behind = course.step < job.after
-        steps = _steps_due(hand.pace, step_s, due, behind=behind)
+        left = (job.after if behind else job.until) - course.step
+        steps = left if behind else min(left, _steps_due(hand.pace, due))
         if not steps:
             hand.rest(due - time.monotonic())
             continue
-        started = time.monotonic()
-        chunk = course.advance(min(steps, (job.after if behind else job.until) - course.step))
-        step_s = max(1e-4, (time.monotonic() - started) / len(chunk.curves))
+        chunk = course.advance(steps, partial(hand.goes_on, time.monotonic() + FRAME_S))
         due = max(due + len(chunk.curves) / hand.pace, time.monotonic() - _LATE_S)
         keeper.keep(chunk, course)
         if not behind:
@@ -104,13 +108,12 @@ def train(job: Job, store: Store | None, hand: Hand, emit: Emit) -> None:
     emit("rest", {"step": course.step}, ())
 
 
-def _steps_due(pace: float, step_s: float, due: float, *, behind: bool) -> int:
-    """How many steps to take now: a frame's worth of those that are due."""
-    frame = max(1, int(FRAME_S / step_s))
-    if behind or pace == float("inf"):
-        return frame
+def _steps_due(pace: float, due: float) -> int:
+    """How many steps are due by now; as fast as it goes, more than fit into a frame."""
+    if pace == float("inf"):
+        return sys.maxsize
     late = time.monotonic() - due
-    return min(frame, 1 + int(late * pace)) if late >= 0 else 0
+    return 1 + int(late * pace) if late >= 0 else 0
 
 
 def _start(job: Job, store: Store | None) -> State | None:
@@ -142,14 +145,14 @@ class _Course:
         """Where its runs stand."""
         return self._trainer.state
 
-    def advance(self, steps: int) -> Chunk:
-        """At most that many steps: a chunk does not reach over the end of a leg."""
+    def advance(self, steps: int, goes_on: Callable[[], bool]) -> Chunk:
+        """At most that many steps, until `goes_on` says no: a chunk does not reach over the end of a leg."""
         legs = self.plan.legs
         if self._leg + 1 < len(legs) and self.step >= legs[self._leg + 1].after:
             self._leg += 1
             self._trainer = Trainer(legs[self._leg].runs, self.state.rows(legs[self._leg].rows), maps=self.plan.maps)
         last = legs[self._leg + 1].after if self._leg + 1 < len(legs) else self.plan.steps
-        return chunk_of(self.plan, self._trainer.advance(min(steps, last - self.step)))
+        return chunk_of(self.plan, self._trainer.advance(min(steps, last - self.step), goes_on))
 
 
 class _Keeper:

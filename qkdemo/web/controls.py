@@ -88,14 +88,15 @@ def _widget(dial: Declaration, key: str) -> Value | None:
 
 
 def _word(dial: Declaration) -> Any:
-    """How a choice is written: by the dial's name; of a dial that stands on two sides, by the name without its side."""
-    shared = dial.name.removeprefix("left_").removeprefix("right_")
+    """How a choice is written: by the dial's name; of one that stands on two sides, or again, by what they share."""
+    shared = dial.name.removeprefix("left_").removeprefix("right_").rstrip("_23")
 
     def name(word: str) -> str:
         keys = (
             f"{dial.name}.{word}.short",
             f"choice.{dial.name}.{word}",
             f"choice.{shared}.{word}",
+            f"{shared}.{word}.short",
             f"{dial.name}.{word}.name",
         )
         return next((say(key) for key in keys if has(key)), word)

@@ -14,11 +14,14 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               at (the committed value, equal to one row), log
               (a logarithmic dial that starts at 0 is laid out by log(1 + x))
     finding   a string column: the headline
+    room      a text for which the headline keeps room, if a longer one than there is may come
     heading   level of the headline, 2 unless given; panel titles are one below
     tiles     label, lines: [{role, column}]; read as a causal chain
-    panels    kind, title, subtitle?, wide (columns of 12), and by kind:
-      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label}], marks: [{x, label, role}],
-              labels? ("apart": inside, where a line is far from the others; for lines that end together)
+    panels    kind, title, subtitle?, wide (columns of 12), tall? (a picture of nearly twice the height), and by kind:
+      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label, low?, high?, dots?}] (two columns
+              between which a band is laid; dots at the rows that are known, and NaN is no gap), marks: [{x, label,
+              role}], points?: [{x, y, role, label}], levels?: [{y, label}], labels? ("apart": inside, where a line is
+              far from the others; for lines that end together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
               details? {url, numbers: {name: [texts, one for each entry]}, panel}: what the pointer stands on is asked
               for at url&row=&column=&name=; the answer, {title, texts by column}, stands in that panel meanwhile
@@ -30,9 +33,10 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
-    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace: the rows are
-              not in the table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in
-              what arrives; a panel's levels: [{y, label}], words: play, pause, step, stop, offline, waiting
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
+              (whether it rested when the page was drawn; if not, news come when it does): the rows are not in the
+              table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in what
+              arrives; words: play, pause, step, stop, offline, waiting
     words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 

@@ -3,7 +3,8 @@
 * `enter(page)`: called by the shell before a page runs;
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
-* `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models;
+* `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models, a marked run;
+* `marked()`: the run that the link marks, on a page that marks one;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
 * `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
 
@@ -11,6 +12,7 @@ Streamlit can bind a widget to the URL, but it turns a bad value into the defaul
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Final, TypeVar, cast
@@ -24,20 +26,15 @@ from qkdemo.strings import say
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
-KEPT: Final = ("find", "left", "right")  # on pages that ask for them
+RUN: Final = "run"
+KEPT: Final = ("find", "left", "right", RUN)  # on pages that ask for them
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz_page
-_CARRIED: Final = (
-    *KEPT,
-    TRACK,
-    STOP,
-    SAID,
-    LECTURE,
-    CLASS,
-)  # beside the dials, as they are, where no dial has the name
+_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
 _STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST: Final = 100
+_RUN: Final = re.compile(r"[0-9a-f]{24}")
 _MOST_NOTES: Final = 5  # a link of a thousand wrong names gets one message, not a thousand
 _PAGE, _ENTERED, _SEEN, _SETTINGS = "link.page", "link.entered", "link.seen", "link.settings"
 _ARRIVAL_S: Final = 0.2  # until the browser's address is that of the page it was sent to
@@ -118,6 +115,12 @@ def ask(name: str, text: str) -> None:
         st.query_params.pop(name, None)
 
 
+def marked() -> str:
+    """The name of the run that the link marks, or nothing."""
+    name = asked(RUN)
+    return name if _RUN.fullmatch(name) else ""
+
+
 def address(
     settings: Dials, hide: frozenset[str] | set[str] = frozenset(), more: Mapping[str, str] | None = None
 ) -> str:
@@ -143,7 +146,10 @@ def _kept(settings: Dials) -> dict[str, str]:
 
 def _carried(settings: Dials) -> dict[str, str]:
     taken = _names(type(settings))
-    return {name: st.query_params[name] for name in _CARRIED if name in st.query_params and name not in taken}
+    held = {name: st.query_params[name] for name in _CARRIED if name in st.query_params and name not in taken}
+    if RUN in held and not marked():
+        del held[RUN]
+    return held
 
 
 def _names(cls: type[Dials]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Final
 
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.training import twins
+from qkdemo.training import rates, twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -42,6 +42,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("drift", ":material/trending_up:", drift),
         Entry("formats", ":material/memory:", formats),
         Entry("training", ":material/model_training:", twins),
+        Entry("sensitivity", ":material/show_chart:", rates),
         Entry("claims", ":material/fact_check:"),
         Entry("placement", ":material/compare_arrows:", placement, "contract"),
         Entry("rope", ":material/rotate_right:", rope, "contract"),

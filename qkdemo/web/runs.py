@@ -14,12 +14,12 @@ from typing import Final
 
 import streamlit as st
 
-from qkdemo.settings import Value
 from qkdemo.strings import say
+from qkdemo.training.lessons import lessons
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.plan import Plan
 from qkdemo.training.pool import Pool, PoolError
-from qkdemo.training.twins import FORK, Settings, explain, plan_of
+from qkdemo.training.twins import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
 from qkdemo.web.live import COOKIE, WHO, address_of, pool
@@ -50,13 +50,24 @@ class Shown:
         """What its numbers say, once it rests."""
         return _explained(self.live, self.live.steps) if self.resting else []
 
+    @property
+    def lessons(self) -> list[str]:
+        """What it teaches beyond which twin won, once it is finished."""
+        return _taught(self.live, self.live.steps) if self.resting else []
+
     def source(self) -> View:
         """Where the exhibit gets its rows."""
         url = address_of(
             self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
         )
         pace = min(pace_of(self.settings), 200.0)
-        return {"url": url, "source": f"{url}#{self.live.generation}", "own": self.own, "pace": pace}
+        return {
+            "url": url,
+            "source": f"{url}#{self.live.generation}",
+            "own": self.own,
+            "pace": pace,
+            "resting": self.resting,
+        }
 
 
 def attend(settings: Settings) -> Shown | str:
@@ -89,6 +100,12 @@ def visitor() -> str:
     known = st.context.cookies.get(COOKIE, "")
     name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
     return name
+
+
+def shown_run() -> str:
+    """The name of the run that this visitor last saw on the training page, or nothing."""
+    held: Settings | None = st.session_state.get(_SHOWN)
+    return plan_of(held).name if held is not None else ""
 
 
 def on_pick(pick: Pick) -> None:
@@ -128,11 +145,13 @@ def again() -> None:
     st.session_state[_GO] = st.session_state[_AGAIN] = True
 
 
-def fork(shown: Shown, **changes: Value) -> None:
-    """Go on from the step that is looked at, with these dials of a fork."""
-    at = min(shown.at or max(shown.live.steps, 1), shown.settings.steps)
-    back = {name: getattr(Settings(), name) for name in FORK}
-    turn(Settings, PREFIX, shown.settings.as_dict() | back | {"fork_at": at} | changes)
+def fork(shown: Shown, word: ForkWord, rate: float, steps: int) -> None:
+    """Go on from the step that is looked at: with this fork, or with `none` without any."""
+    at = min(shown.at or max(shown.live.steps, 1), shown.plan.steps)
+    settings = (
+        with_forks(shown.settings, ()) if word == "none" else forked_from(shown.settings, Fork(word, at, rate, steps))
+    )
+    turn(Settings, PREFIX, settings.as_dict())
     st.session_state[_GO] = True
 
 
@@ -144,6 +163,11 @@ def put_back(shown: Shown) -> None:
 @lru_cache(maxsize=32)
 def _explained(live: Live, steps: int) -> list[str]:
     return explain(live.plan, live.chunk.curves[:steps])
+
+
+@lru_cache(maxsize=32)
+def _taught(live: Live, steps: int) -> list[str]:
+    return lessons(live.plan, live.chunk.curves[:steps])
 
 
 def _same_run(settings: Settings, held: Settings | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a visitor takes away from a lab: table, CSV, JSON, code, link, and how the numbers were made.
+"""What a visitor takes away from a lab: table, CSV, JSON, Parquet, code, link, and how the numbers were made.
 
 * `take_away(...)`: the row of tabs under a lab's exhibit; only the open one is made.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import streamlit as st
-from pyarrow import csv
+from pyarrow import csv, parquet
 
 from qkdemo.settings import Dials, declarations
 from qkdemo.strings import say
@@ -66,6 +66,13 @@ def csv_of(rows: Sequence[Row]) -> bytes:
     return sink.getvalue()
 
 
+def parquet_of(rows: Sequence[Row]) -> bytes:
+    """The rows as a Parquet file."""
+    sink = io.BytesIO()
+    parquet.write_table(table_of(rows), sink)
+    return sink.getvalue()
+
+
 def json_of(settings: Dials, rows: Sequence[Row]) -> str:
     """Settings and rows as JSON; ∞ and NaN as the words inf, -inf and nan."""
     words = [{name: _word(value) for name, value in row.items()} for row in rows]
@@ -87,7 +94,11 @@ def _table(offer: Takeaway) -> None:
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
     }
     st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
-    files = (("csv", "text/csv", csv_of(rows)), ("json", "application/json", json_of(offer.settings, rows)))
+    files: tuple[tuple[str, str, bytes | str | Callable[[], bytes]], ...] = (
+        ("csv", "text/csv", csv_of(rows)),
+        ("json", "application/json", json_of(offer.settings, rows)),
+        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows)),  # made when it is asked for
+    )
     with st.container(horizontal=True):
         for kind, mime, data in files:
             st.download_button(

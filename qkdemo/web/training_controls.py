@@ -1,6 +1,7 @@
 """What stands around the exhibit of twins: whether the dials describe it, and the forks.
 
-* `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step.
+* `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step;
+* `among_rates(shown)`: the door to the page of learning rates.
 """
 
 from typing import Final
@@ -10,7 +11,12 @@ import streamlit as st
 from qkdemo.notation import written
 from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
+from qkdemo.training import rates
+from qkdemo.training.plan import MOST_STEPS
+from qkdemo.training.twins import MOST_FORKS, ForkWord, run_of
 from qkdemo.web import runs
+from qkdemo.web.link import RUN
+from qkdemo.web.pages import PAGES
 from qkdemo.web.runs import Shown
 
 _RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
@@ -18,30 +24,33 @@ _RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
 
 def beside(shown: Shown) -> None:
     """Says so if the dials describe another run than the one on screen, before anything is reset."""
-    if not shown.other:
-        if not shown.own and not shown.resting:
-            st.info(say("training.watching"), icon=":material/visibility:")
+    going = not shown.resting
+    if not shown.other and (shown.own or not going):
         return
-    key = "training.other_going" if not shown.resting else "training.other"
-    st.info(say(key), icon=":material/tune:")
-    with st.container(horizontal=True):
-        st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
-        st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
+    with st.container(key="notice"):  # at the foot of the window: the exhibit stays where it is
+        if not shown.other:
+            st.info(say("training.watching"), icon=":material/visibility:")
+            return
+        st.info(say("training.other_going" if going else "training.other"), icon=":material/tune:")
+        with st.container(horizontal=True):
+            st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
+            st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
 
 
 def forks(shown: Shown) -> None:
     """Buttons that go on from the step that is looked at with something changed."""
     at = shown.at or (shown.live.steps if shown.resting else None)
-    at = min(at, shown.settings.steps) if at else None
+    at = min(at, shown.plan.steps) if at else None
     lead = say("training.fork.lead_at", step=at) if at else say("training.fork.lead")
-    st.markdown(lead + (" " + say("training.fork.of_trunk") if shown.settings.fork != "none" else ""))
+    chain = say("training.fork.chain", most=MOST_FORKS, steps=MOST_STEPS)
+    st.markdown(f"{lead} {chain}" if shown.settings.fork != "none" else lead)
     with st.container(horizontal=True):
         if shown.settings.variant != "none":
-            _fork(shown, "norm_on", fork="norm_on")
-        _fork(shown, "qk_rate", fork="qk_rate")
-        _fork(shown, "way_back", fork="rate", fork_rate=0.003, fork_steps=600)
+            _fork(shown, "norm_on", "norm_on")
+        _fork(shown, "qk_rate", "qk_rate")
+        _fork(shown, "way_back", "rate", 0.003, 600)
         if shown.settings.fork != "none":
-            _fork(shown, "none")
+            _fork(shown, "none", "none")
         if shown.live.state == "finished":
             st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -53,15 +62,25 @@ def forks(shown: Shown) -> None:
             key="training:new_rate",
             width=360,
         )
-        _fork(shown, "rate", fork="rate", fork_rate=rate)
+        _fork(shown, "rate", "rate", rate)
 
 
-def _fork(shown: Shown, word: str, **changes: str | float | int) -> None:
+def among_rates(shown: Shown) -> None:
+    """A door to the curves over learning rates, in which a run that is finished is marked."""
+    if shown.live.state == "finished" and shown.settings.fork == "none":
+        st.page_link(
+            PAGES["sensitivity"].script,
+            label=say("training.among_rates"),
+            icon=PAGES["sensitivity"].icon,
+            query_params=rates.around(run_of(shown.settings)).to_texts() | {RUN: shown.plan.name},
+        )
+
+
+def _fork(shown: Shown, name: str, word: ForkWord, rate: float = 0.003, steps: int = 0) -> None:
     st.button(
-        say(f"training.fork.{word}"),
-        help=say(f"training.fork.{word}_help"),
+        say(f"training.fork.{name}"),
+        help=say(f"training.fork.{name}_help"),
         on_click=runs.fork,
-        args=(shown,),
-        kwargs=changes,
-        key=f"training.fork.{word}",
+        args=(shown, word, rate, steps),
+        key=f"training.fork.{name}",
     )

@@ -25,7 +25,7 @@ from qkdemo.training.plan import Plan
 from qkdemo.training.record import mapped_steps
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
-from qkdemo.training.twins import AS_FAST_AS_IT_GOES, Settings, counted, findings, outcomes
+from qkdemo.training.twins import AS_FAST_AS_IT_GOES, Settings, counted, findings, longest_finding, outcomes
 
 View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
@@ -69,8 +69,9 @@ def rows_of(
             if name != "learning_rate":
                 scalars[f"{role}.{name}"] = new[:, row, at]
     for row, role in _unforked(plan):
+        since = scalars["step"] > plan.legs[-1].after  # before, that row held what an earlier fork left
         for name in _WAS:
-            scalars[f"was.{role}.{name}"] = new[:, row, CURVES.index(name)]
+            scalars[f"was.{role}.{name}"] = np.where(since, new[:, row, CURVES.index(name)], np.float32(np.nan))
     texts = {
         f"{role}.{name}.text": [_short(x) for x in scalars[f"{role}.{name}"].tolist()]
         for role in ROLES
@@ -95,9 +96,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
     names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
     task, n = TASKS[settings.task], settings.n_keys
     x = {"ticks": _step_ticks(plan.steps)}
-    marks = [
-        {"x": leg.after, "label": say("training.forked", step=leg.after), "role": "other"} for leg in plan.legs[1:]
-    ]
+    marks = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
     layer, head = shown_head(settings)
 
     def curve(name: str, y: View) -> View:
@@ -138,6 +137,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": 1.0, "log": False},
         "live": live | {"columns": scalar_names(plan), "steps": plan.steps, "stride": plan.map_stride},
         "finding": "finding",
+        "room": longest_finding(plan),
         "heading": 1,
         "tiles": [
             {"label": say("training.tile.rate"), "lines": [{"role": "other", "column": "rate.text"}]},

@@ -18,7 +18,8 @@ from qkdemo.training.live import Live
 from qkdemo.training.plan import Plan, twins
 from qkdemo.training.pool import Pool, PoolError
 from qkdemo.training.store import Store
-from qkdemo.training.worker import read_frame
+from qkdemo.training.trainer import Trainer
+from qkdemo.training.worker import Hand, Job, read_frame, train
 from tests.training.test_store import FORK, PLAN, SMALL, same, whole
 
 PATIENCE_S = 120.0  # a busy machine starts a worker slowly
@@ -223,3 +224,79 @@ def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
     server.kill()
     said, _ = server.communicate(timeout=PATIENCE_S)  # ends when the last process that writes to it does
     assert b'"ready"' in said
+
+
+def test_a_stop_is_heeded_after_the_step_that_is_under_way(monkeypatch: pytest.MonkeyPatch, fresh: Any) -> None:
+    monkeypatch.setattr("qkdemo.training.worker.FRAME_S", 1e9)  # a frame in which everything fits
+    hand, taken = Hand(), list[int]()
+    step = Trainer._one_step
+
+    def counted(trainer: Trainer) -> Any:
+        taken.append(1)
+        if len(taken) == 3:
+            hand.stop()
+        return step(trainer)
+
+    monkeypatch.setattr(Trainer, "_one_step", counted)
+    train(Job(fresh(), until=30, after=0), None, hand, lambda kind, told, data: None)
+    assert len(taken) == 3
+
+
+# ---- runs one after another
+
+
+def test_a_series_is_trained_in_its_order_and_what_is_finished_is_passed_over(pool: Pool, fresh: Any) -> None:
+    plans = [fresh(learning_rate=rate) for rate in (0.1, 0.2, 0.3)]
+    rests(pool.start(plans[1], "a", pace=math.inf), "finished")
+    touched = pool.look(plans[1]).generation  # type: ignore[union-attr]
+    pool.start_all([plans[2], plans[1], plans[0]], "s")
+    begun: list[str] = []
+
+    def all_done() -> bool:
+        for plan in plans:
+            live = pool.look(plan)
+            if live is not None and live.steps and plan.name not in begun:
+                begun.append(plan.name)
+        return all((live := pool.look(plan)) is not None and live.state == "finished" for plan in plans)
+
+    until(all_done)
+    assert begun == [plans[1].name, plans[2].name, plans[0].name]
+    assert pool.look(plans[1]).generation == touched  # type: ignore[union-attr]
+    assert same(pool.look(plans[0]).chunk, whole(plans[0]))  # type: ignore[union-attr]
+
+
+def test_leaving_ends_a_series_at_once_and_so_does_another_run(pool: Pool, fresh: Any) -> None:
+    plans = [fresh(learning_rate=rate, steps=3000) for rate in (0.1, 0.2)]
+    for ends in (lambda: pool.leave("s"), lambda: pool.start(fresh(learning_rate=0.3), "s", pace=math.inf)):
+        pool.start_all(plans, "s")
+        live = pool.look(plans[0])
+        assert live is not None
+        until(lambda live=live: live.steps > 0)
+        ends()
+        assert live.state == "stopped"
+        until(lambda: not any(worker.live or worker.busy for worker in pool._workers))
+        assert pool.look(plans[1]) is None
+
+
+def test_two_who_want_the_same_series_share_its_runs_and_one_may_leave(pool: Pool, fresh: Any) -> None:
+    plans = [fresh(learning_rate=rate, steps=600) for rate in (0.1, 0.2)]
+    for visitor in ("s", "t"):
+        pool.start_all(plans, visitor)
+    live = pool.look(plans[0])
+    assert live is not None
+    pool.leave("s")
+    assert live.state in ("queued", "going")
+    until(lambda: (last := pool.look(plans[1])) is not None and last.state == "finished")
+
+
+def test_a_series_ends_where_nobody_has_been_for_a_minute(pool: Pool, fresh: Any, monkeypatch: Any) -> None:
+    plans = [fresh(learning_rate=rate) for rate in (0.1, 0.2)]
+    monkeypatch.setattr("qkdemo.training.series._ABSENT_S", 0.2)
+    pool.start_all(plans, "s")
+    live = pool.look(plans[0])
+    assert live is not None
+    time.sleep(0.3)
+    rests(live, "finished")
+    if (last := pool.look(plans[1])) is not None:  # the first took less than that
+        rests(last, "finished")
+    assert "s" not in pool._series

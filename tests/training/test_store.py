@@ -155,6 +155,24 @@ def test_a_run_that_rested_goes_on_as_if_it_had_not(store: Store) -> None:
     assert same(joined_chunks(PLAN, [first, rest]), whole(PLAN))
 
 
+def test_many_runs_that_are_finished_leave_their_last_state_alone(store: Store) -> None:
+    many, one = twins(SMALL, seeds=(1, 2)), twins(SMALL.but(seed=3))
+    for plan in (many, one):
+        told(plan, store, plan.steps)
+        at_rest = store.state(plan, plan.steps)
+        assert at_rest is not None
+        assert at_rest.step == plan.steps
+        assert (store.state(plan, plan.steps - 1) is not None) == plan.maps
+    with store.engine.connect() as db:
+        recorded = sql.text("select size from runs where name = :name")
+        held = sql.text(
+            "select (select sum(length(state)) from states where name = :name)"
+            " + (select sum(length(curves) + length(maps)) from chunks where name = :name)"
+        )
+        sizes = [db.scalar(query, {"name": many.name}) for query in (recorded, held)]
+    assert sizes[0] == sizes[1]
+
+
 def test_a_run_without_a_store_goes_on_exactly_too() -> None:
     assert rows(PLAN, told(PLAN, None, PLAN.steps, after=33)).first == 34
     assert same(rows(PLAN, told(PLAN, None, PLAN.steps, after=33)), Chunk(34, *_tail(whole(PLAN), 33)))

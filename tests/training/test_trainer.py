@@ -97,6 +97,29 @@ def test_a_run_in_a_mixed_batch_equals_the_run_alone_bit_for_bit() -> None:
             assert np.array_equal(getattr(lone, name)[:, 0], getattr(read, name)[:, at]), (run.variant, name)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("none", "rms"),
+        ("rms", "softcap"),
+        ("softcap", "rms", "none"),
+        ("qk_clip", "rms"),
+        ("none", "l2"),
+        ("ngpt", "rms"),
+    ],
+)
+@pytest.mark.parametrize("shared_keys", [False, True])
+def test_so_it_does_whichever_operations_the_batch_allows(words: Any, shared_keys: bool) -> None:
+    """Blocks are formed in few operations where no run needs more: the numbers are the same to the last bit."""
+    runs = [small(word, shared_keys=shared_keys) for word in words]
+    together = Trainer(runs)
+    read = together.advance(4)
+    for at, run in enumerate(runs):
+        alone = Trainer([run])
+        assert np.array_equal(alone.advance(4).gradient_norm[:, 0], read.gradient_norm[:, at])
+        assert equal(alone.state, together.state.rows([at]))
+
+
 def test_a_run_that_overflows_leaves_the_others_alone() -> None:
     wild, calm = small("none", learning_rate=3, qk_start=100, grad_clip=0.0, schedule="constant"), small("rms")
     together = Trainer([wild, calm])
@@ -140,6 +163,18 @@ def test_a_state_is_a_copy_that_training_does_not_change() -> None:
     assert equal(state, before)
     Trainer([SMALL], state).advance(3)
     assert equal(state, before)
+
+
+def stepped(steps: int) -> State:
+    trainer = Trainer([SMALL])
+    trainer.advance(steps)
+    return trainer.state
+
+
+def test_it_is_asked_after_every_step_whether_it_goes_on() -> None:
+    trainer, asked = Trainer([SMALL]), iter([True, True, False])
+    assert len(trainer.advance(50, lambda: next(asked))) == 3
+    assert equal(trainer.state, stepped(3))
 
 
 def test_a_fork_without_a_change_is_the_original_and_with_one_it_parts_at_the_fork() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 import json
 import math
 from collections.abc import Coroutine, Iterator
@@ -11,19 +12,36 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from pyarrow import csv, parquet
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from qkdemo.training.live import Live, Status
+from qkdemo.training.plan import MOST_STEPS, Plan
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk
 from qkdemo.training.store import Store
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
-from qkdemo.training.twins import PRESETS, Settings, counted, course, explain, findings, plan_of
+from qkdemo.training.twins import (
+    PRESETS,
+    Fork,
+    Settings,
+    counted,
+    course,
+    explain,
+    findings,
+    forked_from,
+    forks_of,
+    plan_of,
+    with_forks,
+)
 from qkdemo.web import live as live_module
 from qkdemo.web.exhibit import read_pick
 from qkdemo.web.live import routes, rows_between
+from qkdemo.web.takeaway import csv_of, parquet_of
 from qkdemo.web.training_view import (
     live_view,
     pace_of,
@@ -33,6 +51,7 @@ from qkdemo.web.training_view import (
     status_words,
     table_rows,
 )
+from tests.strategies import settings_of
 from tests.training.test_store import told, whole
 
 SMALL: dict[str, Any] = {"n_layers": 1, "n_heads": 1, "d_head": 8, "n_keys": 8, "batch": 2, "steps": 40}
@@ -338,3 +357,80 @@ def test_a_command_is_believed(word: str) -> None:
 )
 def test_a_crafted_command_is_dropped(message: Any) -> None:
     assert read_pick(message) is None
+
+
+def test_csv_and_parquet_hold_the_recorded_numbers() -> None:
+    rows = table_rows(PLAN, whole(PLAN).curves)
+    read = parquet.read_table(io.BytesIO(parquet_of(rows)))
+    assert read.to_pylist() == rows
+    again = csv.read_csv(io.BytesIO(csv_of(rows)))
+    assert again.column_names == read.column_names
+    for at, name in enumerate(CURVES):
+        recorded = whole(PLAN).curves[:, :, at].ravel()
+        for table in (read, again):
+            assert np.array_equal(table[name].to_numpy().astype(np.float32), recorded)
+
+
+# ---- forks of forks
+
+CHAIN = Settings(
+    **SMALL,
+    fork="rate",
+    fork_at=10,
+    fork_steps=40,
+    fork_2="norm_on",
+    fork_2_at=20,
+    fork_2_steps=20,
+    fork_3="qk_rate",
+    fork_3_at=30,
+)
+
+
+def test_one_link_restores_a_chain_of_forks() -> None:
+    again, notes = Settings.from_texts(CHAIN.to_texts())
+    assert (again, notes) == (CHAIN, [])
+    plan = plan_of(again)
+    assert [leg.after for leg in plan.legs] == [0, 10, 20, 30]
+    assert [leg.runs[0].variant for leg in plan.legs] == ["none", "none", "rms", "qk_lr"]
+    assert plan.steps == 50  # a third fork without steps of its own ends where the second ends
+    assert plan.trunk is not None
+    assert plan.trunk.name == plan_of(CHAIN.but(fork_3="none")).name
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_chain_is_trained_exactly_and_each_fork_takes_its_trunks_record(tmp_path: Path) -> None:
+    plan = plan_of(CHAIN)
+    store = Store(f"sqlite:///{tmp_path}/runs.sqlite")
+    for trunk in (plan_of(CHAIN.but(fork_2="none")), plan_of(CHAIN.but(fork_3="none"))):
+        told(trunk, store, trunk.steps)
+    store.begin(plan)
+    record = store.read(plan)
+    assert record is not None
+    assert record.chunk.last == 30
+    told(plan, store, plan.steps)
+    found = store.read(plan)
+    assert found is not None
+    assert np.array_equal(found.chunk.curves[:, :2], whole(plan).curves[:, :2])
+
+
+def test_what_was_not_forked_is_drawn_since_the_last_fork_alone() -> None:
+    rows = rows_between(Live(plan_of(CHAIN), owner="", generation=1, chunks=[whole(plan_of(CHAIN))]), (0, 0), 0, 50)
+    drawn = ~np.isnan(rows.scalars["was.plain.loss"])
+    assert drawn.tolist() == [False] * 30 + [True] * 20
+
+
+def test_a_fork_before_an_earlier_one_takes_its_place_and_so_does_one_too_many() -> None:
+    new = Fork("rate", 15, 0.01)
+    assert [fork.at for fork in forks_of(forked_from(CHAIN, new))] == [10, 15]
+    full = forked_from(CHAIN, Fork("rate", 45, 0.01))
+    assert [fork.at for fork in forks_of(full)] == [10, 20, 45]
+    assert forks_of(with_forks(CHAIN, ())) == ()
+
+
+@given(settings_of(Settings, n_keys=8, d_head=8))
+@hypothesis_settings(max_examples=60)
+def test_any_chain_that_a_link_can_say_is_a_plan(settings: Settings) -> None:
+    plan = plan_of(settings)
+    assert plan.steps <= MOST_STEPS
+    assert len(plan.legs) == 1 + len(forks_of(settings))
+    assert plan_of(settings, (1, 2)).width == 4

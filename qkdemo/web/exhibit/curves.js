@@ -40,6 +40,7 @@ export function rest(pen, box, scene) {
   drawAxes(pen, box, frame, scene);
   drawVeil(pen, frame, scene);
   const lines = scene.panel.lines.map((line) => ({ ...line, ...traced(line, frame, scene) }));
+  for (const line of [...lines].reverse()) if (line.low) drawBand(pen, line, frame, scene);
   for (const line of [...lines].reverse()) drawLine(pen, line, frame, scene); // the first line lies on top
   const levels = (scene.panel.levels ?? []).map((level) => ({ ...level, at: yOf(level.y, scene.panel.y, frame) }));
   const shown = levels.filter(({ at }) => at >= frame.top && at <= frame.bottom);
@@ -47,14 +48,18 @@ export function rest(pen, box, scene) {
   const seen = ({ x }) => within(scene.sweep.place(x)) && isOpen(scene, scene.sweep.rowOf(x));
   const marks = (scene.panel.marks ?? []).filter(seen);
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
-  drawLabels(pen, lines, marks, frame, scene);
-  for (const { at, label } of shown) drawLevelLabel(pen, label, at, frame, scene.theme);
+  const points = (scene.panel.points ?? []).filter((point) => within(scene.sweep.place(point.x)));
+  for (const point of points) drawPoint(pen, point, frame, scene);
+  const named = shown.map(({ at, label }) => ({ label, y: besideLevel(at, frame, scene.theme) }));
+  const size = scene.theme.small;
+  const taken = named.map(({ label, y }) => [frame.right - 4 - pen.width(label), y - size * 0.95, pen.width(label), size * 1.25]);
+  drawLabels(pen, lines, marks, points, frame, scene, taken);
+  for (const { label, y } of named) pen.text(label, frame.right - 4, y, { fill: scene.theme.role.bound, align: "right", halo: scene.theme.paper });
 }
 
-// Above its line, or below where there is no room.
-function drawLevelLabel(pen, label, at, frame, theme) {
-  const y = at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
-  pen.text(label, frame.right - 4, y, { fill: theme.role.bound, align: "right", halo: theme.paper });
+// The base line of a level's label: above its line, or below where there is no room.
+function besideLevel(at, frame, theme) {
+  return at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
 }
 
 export function live(pen, box, scene) {
@@ -133,7 +138,7 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
     const value = values[row];
     const x = xOf(sweep.places[row], frame);
     if (Number.isNaN(value)) {
-      run = null;
+      if (!line.dots) run = null; // a line with dots at its points is drawn across what is not known yet
     } else if (Number.isFinite(value)) {
       if (!run) runs.push((run = infiniteBefore(values, row) ? edge(values[row - 1], sweep, row - 1, frame) : []));
       run.push(x, yOf(value, panel.y, frame));
@@ -144,6 +149,30 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
     }
   }
   return { runs, exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
+}
+
+// The room between two columns, row by row where both are known.
+function drawBand(pen, { role, low, high }, frame, { sweep, panel, theme }) {
+  const [lows, highs] = [sweep.numbers(low), sweep.numbers(high)];
+  const known = Array.from(lows.keys()).filter((row) => Number.isFinite(lows[row]) && Number.isFinite(highs[row]));
+  const along = (values, rows) => rows.flatMap((row) => [xOf(sweep.places[row], frame), yOf(values[row], panel.y, frame)]);
+  const fill = translucent(theme.role[role]);
+  pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () =>
+    pen.polygon([...along(highs, known), ...along(lows, [...known].reverse())], { fill }),
+  );
+}
+
+// One measured point that is on no line, as a diamond.
+function drawPoint(pen, point, frame, { theme, ...scene }) {
+  const [at, up] = placeOf(point, frame, scene);
+  const r = 1.9 * DOT * theme.zoom;
+  const s = r - 2 * theme.zoom;
+  pen.polygon([at, up - r, at + r, up, at, up + r, at - r, up], { fill: theme.paper });
+  pen.polygon([at, up - s, at + s, up, at, up + s, at - s, up], { fill: theme.role[point.role] });
+}
+
+function placeOf({ x, y }, frame, { sweep, panel }) {
+  return [xOf(sweep.place(x), frame), clamp(yOf(y, panel.y, frame), frame.top, frame.bottom)];
 }
 
 function infiniteBefore(values, row) {
@@ -163,6 +192,8 @@ function drawLine(pen, line, frame, scene) {
       else pen.circle(run[0], run[1], 1.5 * theme.zoom, { fill: stroke });
     }
   });
+  const dots = line.dots ? pointsOf(line) : [];
+  for (const [x, y] of dots) if (y > frame.top - 2) pen.circle(x, y, 2.5 * theme.zoom, { fill: stroke });
   for (const { x, value } of line.exits) drawInfinity(pen, x, value, frame, stroke, theme);
 }
 
@@ -179,11 +210,12 @@ function drawRule(pen, x, frame, stroke) {
 
 // Words at the ends of the lines, beside the frame where they fit, else inside it where it is emptiest; or, where lines
 // end together ("apart"), inside the frame where each line is far from the others.
-function drawLabels(pen, lines, marks, frame, { panel, sweep, theme, gutters: [, right] }) {
+function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gutters: [, right] }, levels) {
   const size = theme.small;
   const dots = lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
+  const diamonds = points.map((point) => placeOf(point, frame, { sweep, panel })).map(([x, y]) => [x - 2 * DOT, y - 2 * DOT, 4 * DOT, 4 * DOT]);
   const exitBox = ({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size];
-  const taken = lines.flatMap((line) => line.exits.map(exitBox));
+  const taken = [...levels, ...diamonds, ...lines.flatMap((line) => line.exits.map(exitBox))];
   const named = lines.filter((line) => line.label && line.runs.length);
   const apart = panel.labels === "apart";
   const beside = named.filter((line) => !apart && line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
@@ -202,6 +234,12 @@ function drawLabels(pen, lines, marks, frame, { panel, sweep, theme, gutters: [,
   for (const { line, places } of placed) {
     const candidates = alongLine(places, pen.width(line.label, size) + 4, size * 1.25, frame);
     write(line.label, theme.role[line.role], candidates);
+  }
+  for (const point of points) {
+    const [x, y] = placeOf(point, frame, { sweep, panel });
+    const [w, h, r] = [pen.width(point.label, size) + 4, size * 1.25, 2 * DOT * theme.zoom];
+    const around = [[x - w / 2, y - h - r], [x - w / 2, y + r], [x + r, y - h / 2], [x - w - r, y - h / 2], [x + r, y - h - r], [x - w - r, y - h - r]];
+    write(point.label, theme.role[point.role], around.map((corner) => [...corner, w, h]));
   }
   for (const mark of marks) {
     const x = xOf(sweep.place(mark.x), frame);
@@ -241,6 +279,10 @@ function besideRule(x, w, h, frame) {
   const candidates = [];
   for (let y = frame.top + 1; y + h <= frame.bottom; y += h / 2) candidates.push([x + 3, y, w, h], [x - w - 3, y, w, h]);
   return candidates.length ? candidates : [[x + 3, frame.top, w, h]];
+}
+
+function translucent(colour) {
+  return `color-mix(in srgb, ${colour} 18%, transparent)`;
 }
 
 function xOf(place, frame) {

@@ -15,7 +15,7 @@ export function structureOf(view) {
     Boolean(view.live),
     view.focus,
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
-    view.panels.map((p) => [p.kind, p.wide, Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
+    view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
@@ -52,6 +52,7 @@ export function fill(parts, view, sweep) {
     steady.push(part);
   };
   follow(parts.finding, view.finding);
+  parts.finding.keep(view.room ?? "");
   parts.alt.textContent = view.alt ?? "";
   view.tiles.forEach((tile, i) => {
     parts.tiles[i].label.textContent = tile.label;
@@ -79,12 +80,17 @@ class Steady {
     this.steady.dataset.longest = this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
   }
 
+  // Keeps room for this text too: another one may come later.
+  keep(text) {
+    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text;
+  }
+
   // `instead`: texts by column that stand there for a while.
   show(row, instead) {
     const text = instead?.[this.column] ?? this.texts[Math.min(row, this.texts.length - 1)] ?? "";
     if (text === this.shown.nodeValue) return;
     this.shown.nodeValue = text;
-    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text; // texts may still arrive
+    this.keep(text); // texts may still arrive
   }
 }
 
@@ -129,7 +135,7 @@ function buildPanel(panel, tag, matters) {
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
   const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
-  const node = element("figure", `panel ${panel.kind}`, caption, ...body.nodes);
+  const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
   node.classList.toggle("focus", matters);
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };

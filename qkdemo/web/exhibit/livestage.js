@@ -52,7 +52,6 @@ export class LiveStage extends Stage {
   take({ rows, status }) {
     if (this.generation !== undefined && this.generation !== status.generation) this.sweep = new LiveSweep(this.view.live);
     this.generation = status.generation;
-    const before = this.status.state;
     this.status = status;
     const came = rows !== null && this.sweep.append(rows);
     if (came || this.followed !== this.sweep) {
@@ -61,8 +60,14 @@ export class LiveStage extends Stage {
       this.ask(true);
     }
     this.fillBar();
-    const ended = AT_REST.has(status.state) && before && !AT_REST.has(before);
-    if (ended) this.send({ news: this.sweep.rows }); // so that the words under the exhibit follow
+    this.tell();
+  }
+
+  // So that the words under the exhibit follow: once for every page that was drawn while the run went on.
+  tell() {
+    if (!AT_REST.has(this.status.state) || this.view.live.resting || this.told === this.view) return;
+    this.told = this.view;
+    this.send({ news: this.sweep.rows });
   }
 
   // New rows came: words that follow the cursor look into the texts of this sweep.

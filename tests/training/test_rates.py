@@ -1,0 +1,188 @@
+"""Loss over learning rates: which runs it takes, where its wall stands, and what is said of it."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qkdemo.strings import say
+from qkdemo.training.rates import (
+    PRESETS,
+    Curve,
+    Result,
+    Settings,
+    around,
+    explain,
+    finding,
+    order,
+    plans_of,
+    point_rows,
+    rates_of,
+    result_of,
+    run_rows,
+    seeds_of,
+    seen_of,
+    wall_of,
+    words_of,
+)
+from qkdemo.training.sensitivity import Point
+from qkdemo.training.sensitivity_command import BASE
+from qkdemo.training.settings import identity
+from qkdemo.training.telemetry import CURVES
+from qkdemo.web.rates_view import Own, picked, rates_exhibit
+from tests.strategies import settings_of
+
+RATES = (0.001, 0.01, 0.1, 0.3)
+
+
+def curve_of(word: Any, *means: float) -> Curve:
+    return Curve(word, tuple(Point(r, (m,), 2.9) for r, m in zip(RATES, means, strict=True)), ((),) * 4)
+
+
+def result_with(plain: Curve, twin: Curve) -> Result:
+    return Result(Settings(n_rates=4, lowest_rate=0.001, highest_rate=0.3), RATES, (plain, twin))
+
+
+def telemetry_of(settings: Settings, losses: list[list[float]]) -> list[Any]:
+    """Telemetry of every plan: a constant loss per run, after a first step at 2.8."""
+    found = []
+    for plan, row in zip(plans_of(settings), losses, strict=True):
+        curves = np.ones((settings.steps, plan.width, len(CURVES)), np.float32)
+        curves[:, :, CURVES.index("loss")] = row
+        curves[0, :, CURVES.index("loss")] = 2.8
+        found.append(curves)
+    return found
+
+
+@given(settings_of(Settings))
+def test_rates_rise_from_the_lowest_to_the_highest_and_are_as_many_as_asked_for(settings: Settings) -> None:
+    rates = rates_of(settings)
+    assert len(rates) == settings.n_rates
+    assert (rates[0], rates[-1]) == (settings.lowest_rate, settings.highest_rate)
+    assert list(rates) == sorted(rates)
+    assert seen_of(settings)["learning_rate"] in rates
+
+
+@given(st.integers(2, 40))
+def test_every_rate_is_trained_once_and_both_ends_first(n: int) -> None:
+    assert sorted(order(n)) == list(range(n))
+    assert order(n)[:2] == [0, n - 1]
+
+
+def test_plain_attention_comes_first_and_no_remedy_twice() -> None:
+    assert words_of(Settings(second="rms", third="l2")) == ("none", "rms", "l2")
+    assert words_of(Settings(variant="none")) == ("none",)
+
+
+def test_the_runs_are_those_of_the_command_line() -> None:
+    settings = Settings()
+    run = plans_of(settings)[4].legs[0].runs[5]
+    alone = BASE.but(variant="rms", seed=2, learning_rate=rates_of(settings)[4])
+    assert identity(run) == identity(alone)
+
+
+def test_seeds_stay_in_the_dials_range() -> None:
+    assert seeds_of(Settings(seed=9999, n_seeds=3)) == (9997, 9998, 9999)
+
+
+def test_the_wall_stands_where_the_line_between_means_crosses_the_limit() -> None:
+    wall = wall_of(curve_of("none", 2, 0, 0, 0.2), Settings())
+    assert wall is not None
+    assert wall.last_solved == 0.1
+    assert wall.at == pytest.approx(math.sqrt(0.1 * 0.3), rel=1e-9)  # half-way in the logarithm: 0.1 of 0.2
+
+
+def test_a_curve_that_dips_again_beyond_its_wall_is_not_read_past_it() -> None:
+    wall = wall_of(curve_of("none", 0, 1, 0.01, 2), Settings())
+    assert wall is not None
+    assert wall.at == pytest.approx(0.001 * 10**0.1, rel=1e-9)
+
+
+def test_without_a_solved_rate_or_a_known_floor_there_is_no_wall() -> None:
+    assert wall_of(curve_of("none", 2, 1, 1, 2), Settings()) is None
+    assert wall_of(curve_of("none", 2, 0, 0, 2), Settings(task="text")) is None
+
+
+@pytest.mark.parametrize(
+    ("plain", "twin", "words"),
+    [
+        ((2, 0, 0.1, 2), (2, 0, 0, 0.1), "up to about 0.3: a factor of 3, not a licence for any rate."),
+        ((2, 0, 0, 1), (2, 0, 0, 1), "hardly a difference"),
+        ((2, 0, 0, 0.1), (2, 0, 0.1, 1), "only up to about 0.1: a factor of 3 less"),
+        ((2, 0, 0, 1), (2, 0, 0, 0), "RMSNorm still at 0.3, the highest rate tried"),
+        ((2, 0, 0, 0), (2, 0, 0, 1), "Plain attention solves the task still at a learning rate of 0.3"),
+        ((2, 0, 0, 0), (2, 0, 0, 0), "Both curves"),
+        ((2, 1, 1.5, 2), (2, 1.25, 1.5, 2), "is 1 nats with plain attention and 1.25 with RMSNorm"),
+        ((2, 1, 1, 2), (2, 0, 0, 1), "Plain attention solves the task at none of these rates; RMSNorm up to about"),
+        ((2, 1, 1, 2), (2, 0, 0, 0), "none of these rates; RMSNorm still at 0.3"),
+        ((2, 0, 0, 1), (2, 1, 1, 2), "RMSNorm at none of these rates"),
+        ((2, 0, 0, 0), (2, 1, 1, 2), "RMSNorm at none of these rates"),
+    ],
+)
+def test_the_headline_says_what_the_walls_are(plain: Any, twin: Any, words: str) -> None:
+    assert words in finding(result_with(curve_of("none", *plain), curve_of("rms", *twin)))
+
+
+SMALL = Settings(n_rates=3, n_seeds=2, steps=100)
+
+
+def test_points_outcomes_and_rows_come_from_the_telemetry() -> None:
+    losses = [[0.0, 0.2, 0.0, 0.0], [0, 0, 0, 0], [2.9, math.nan, 0.05, 2.7]]
+    result = result_of(SMALL, telemetry_of(SMALL, losses))
+    rows = point_rows(result)
+    assert [row["variant"] for row in rows] == ["none"] * 3 + ["rms"] * 3
+    assert rows[0]["mean_final_loss"] == pytest.approx(0.1)
+    assert (rows[0]["lowest"], rows[0]["highest"]) == pytest.approx((0, 0.2))
+    assert rows[2]["mean_final_loss"] == pytest.approx(2.8)  # above its first, and not finite: both count as that
+    assert (rows[2]["failed"], rows[2]["non_finite"], rows[2]["diverged"]) == (2, 1, 0)
+    assert [(row["seed"], row["outcome"]) for row in run_rows(result)][-2:] == [(0, "solved"), (1, "failed")]
+    said = " ".join(explain(result))
+    assert "in 0 it rose and stayed up (slow divergence), and in 1 it became non-finite" in said
+    assert "LR sensitivity" in said
+
+
+def test_what_is_not_trained_yet_is_said_drawn_as_a_gap_and_counted_nowhere() -> None:
+    trained = telemetry_of(SMALL, [[0.0] * 4] * 3)
+    result = result_of(SMALL, [trained[0], None, trained[2]])
+    assert finding(result) == "2 of 3 learning rates are trained so far."
+    assert len(point_rows(result)) == 4
+    assert "LR sensitivity" not in " ".join(explain(result))
+    table, _ = rates_exhibit(result, None)
+    assert np.isnan(table["plain.loss"].to_numpy()).tolist() == [False, True, False]
+    assert table["plain.loss.text"].to_pylist()[1] == say("rates.unknown")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("done", [0, 1, 3])
+def test_every_preset_can_be_drawn_at_every_stage(name: str, done: int) -> None:
+    import json  # noqa: PLC0415
+
+    settings = PRESETS[name].but(steps=40)
+    count = len(plans_of(settings))
+    losses = [[0.5] * plan.width for plan in plans_of(settings)]
+    trained = [curves if at < done else None for at, curves in enumerate(telemetry_of(settings, losses))]
+    result = result_of(settings, trained)
+    own = Own(0.05, "ramp", "rms", (math.nan, 0.1), (100.0, 10.0))
+    table, view = rates_exhibit(result, own)
+    text = json.dumps(view, allow_nan=False)
+    assert table.num_rows == count
+    assert "{" not in "".join(explain(result))
+    assert len(text) < 20_000
+    assert [point["role"] for point in view["panels"][0]["points"]] == ["norm"]  # NaN is no point
+
+
+def test_a_click_sets_the_nearest_rate_and_a_crafted_one_nothing() -> None:
+    assert picked(Settings(), {"dial": 0.07}) == {"learning_rate": 0.072}
+    assert picked(Settings(), {"dial": 1e9}) == {}
+    assert picked(Settings(), {"query": 1, "key": 2}) == {}
+
+
+def test_a_ramp_stands_among_curves_of_the_default_schedule() -> None:
+    from qkdemo.training.settings import Settings as Run  # noqa: PLC0415
+
+    assert around(Run()).schedule == "cosine"
+    found = around(Run(schedule="constant", warmup=7, steps=60, batch=16))
+    assert (found.schedule, found.warmup, found.steps, found.batch) == ("constant", 7, 60, 16)
