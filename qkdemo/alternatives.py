@@ -11,6 +11,7 @@ Sources: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1 (norms on the latents); Ki
 algorithm 1 (QK-clip); Anson & Aitchison 2025, "Controlling changes to attention logits" (rates).
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,7 @@ from qkdemo.rotary import partners, rotate
 MethodWord: TypeAlias = Literal["nothing", "latent_norm", "qk_clip", "rates", "qk_norm"]
 METHODS: Final[tuple[MethodWord, ...]] = ("nothing", "latent_norm", "qk_clip", "rates", "qk_norm")
 STEP: Final = 1e-3  # a usual learning rate of Adam
+_PLAIN: Final = ("nothing", "latent_norm", "qk_norm")  # methods whose logits a step alone changes
 _RMS: Final = NORMS["rms"]
 
 
@@ -78,37 +80,65 @@ class _Draw:
     seen: _Vectors
     unseen: _Vectors
     step: _Vectors  # what U c is, U of entries ±1, on the tokens seen
-    gains: tuple[Tensor, Tensor, Tensor, Tensor]  # q content, q rotary, k content, k rotary
+    deviations: tuple[Tensor, Tensor, Tensor, Tensor]  # of the gains: q content, q rotary, k content, k rotary
     lengths: tuple[Tensor, Tensor]  # Frobenius norm of each head's W_q, W_k: [heads, 1, 1]
     recipe: LatentRecipe
     s: Tensor  # the scales: [scales, 1, 1, 1]
+
+    @property
+    def gains(self) -> list[Tensor]:
+        """In the order of `deviations`."""
+        return [1 + self.recipe.gain_spread * deviation for deviation in self.deviations]
 
 
 @lru_cache(maxsize=16)
 def compare(recipe: LatentRecipe) -> Alternatives:
     """Every method on one draw, float64."""
-    drawn = _draw(recipe)
-    plain = {word: _logits(word, drawn) for word in ("nothing", "latent_norm", "qk_norm")}
-    highest = _visible(plain["latent_norm"]).flatten(-2).max(-1).values  # signed, as the source takes it
-    gamma = torch.where(highest > recipe.threshold, recipe.threshold / highest, 1.0)[..., None, None]
-    found: dict[MethodWord, tuple[Tensor, Tensor, Tensor]] = {}
-    for word in METHODS:
-        clip = gamma if word == "qk_clip" else torch.ones_like(gamma)
-        before = plain[word] if word in plain else clip * plain["latent_norm"]
-        after, elsewhere = _logits(word, drawn, clip, stepped=True), _logits(word, drawn, clip, unseen=True)
-        found[word] = (_largest(before), _largest(elsewhere), _largest(after - before))
-    largest, unseen, moved = ({word: row[at].numpy() for word, row in found.items()} for at in range(3))
+    found = {word: _measured(word, _read_by(word, recipe)) for word in METHODS}
+    drawn, gamma = _drawn(recipe), _factors(_read_by("qk_clip", recipe))
     return Alternatives(
         scales=np.array(recipe.scales),
-        largest=largest,
-        unseen=unseen,
-        moved=moved,
+        largest={word: row[0] for word, row in found.items()},
+        unseen={word: row[1] for word, row in found.items()},
+        moved={word: row[2] for word, row in found.items()},
         factors=gamma[..., 0, 0].numpy(),
-        shared_key=_shared_key(drawn, gamma, plain["latent_norm"]).numpy(),
+        shared_key=_shared_key(drawn, gamma, _plain("latent_norm", _read_by("latent_norm", recipe))).numpy(),
         bound=_bound(drawn),
     )
 
 
+def _read_by(word: MethodWord, recipe: LatentRecipe) -> LatentRecipe:
+    """The recipe with what `word` does not read set aside, so that what was computed is found again."""
+    if word != "qk_clip":
+        recipe = dataclasses.replace(recipe, threshold=math.inf)
+    return recipe if word == "qk_norm" else dataclasses.replace(recipe, gain_spread=0.0, joint=True)
+
+
+@lru_cache(maxsize=64)
+def _measured(word: MethodWord, recipe: LatentRecipe) -> tuple[NDArray[np.float64], ...]:
+    """Largest |logit|, the same on other tokens, and the most that a step moves a logit."""
+    drawn, clip = _drawn(recipe), _factors(recipe)
+    before = _plain(word, recipe) if word in _PLAIN else clip * _plain("latent_norm", _read_by("latent_norm", recipe))
+    after, elsewhere = _logits(word, drawn, clip, stepped=True), _logits(word, drawn, clip, unseen=True)
+    return tuple(_largest(logits).numpy() for logits in (before, elsewhere, after - before))
+
+
+@lru_cache(maxsize=16)
+def _plain(word: MethodWord, recipe: LatentRecipe) -> Tensor:
+    return _logits(word, _drawn(recipe))
+
+
+def _factors(recipe: LatentRecipe) -> Tensor:
+    """γ of every head at every scale, [scales, heads, 1, 1]; from the signed largest logit, as the source takes it."""
+    highest = _visible(_plain("latent_norm", _read_by("latent_norm", recipe))).flatten(-2).max(-1).values
+    return torch.where(highest > recipe.threshold, recipe.threshold / highest, 1.0)[..., None, None]
+
+
+def _drawn(recipe: LatentRecipe) -> _Draw:
+    return dataclasses.replace(_draw(_read_by("nothing", recipe)), recipe=recipe)
+
+
+@lru_cache(maxsize=8)
 def _draw(recipe: LatentRecipe) -> _Draw:
     generator = np.random.default_rng((recipe.seed, 1))  # the draw of the readings is another one
     heads, keys, latent = recipe.n_heads, recipe.n_keys, recipe.latent
@@ -119,10 +149,7 @@ def _draw(recipe: LatentRecipe) -> _Draw:
         for width in widths
     )
     u_q, u_k = (torch.from_numpy(generator.integers(0, 2, (heads, width, latent)) * 2.0 - 1.0) for width in widths)
-    gains = tuple(
-        1 + recipe.gain_spread * torch.from_numpy(generator.uniform(-1, 1, width))
-        for width in (recipe.d_content, recipe.d_rotary) * 2
-    )
+    gains = [torch.from_numpy(generator.uniform(-1, 1, width)) for width in (recipe.d_content, recipe.d_rotary) * 2]
     batches = []
     for _ in range(2):
         c_q, c_k = (torch.from_numpy(generator.standard_normal((keys, latent))) for _ in range(2))
@@ -137,7 +164,7 @@ def _draw(recipe: LatentRecipe) -> _Draw:
         seen=vectors(w_q, w_k, batches[0]),
         unseen=vectors(w_q, w_k, batches[1]),
         step=vectors(u_q, u_k, batches[0]),
-        gains=(gains[0], gains[1], gains[2], gains[3]),
+        deviations=(gains[0], gains[1], gains[2], gains[3]),
         lengths=(w_q.norm(dim=(1, 2), keepdim=True), w_k.norm(dim=(1, 2), keepdim=True)),
         recipe=recipe,
         s=torch.tensor(recipe.scales, dtype=torch.float64)[:, None, None, None],
