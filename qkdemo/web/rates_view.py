@@ -167,7 +167,7 @@ def _view(result: Result, own: Own | None) -> View:
             "log": True,
         },
         "finding": "finding",
-        "room": _longest_finding(result),
+        "room": "" if result.whole else _longest_finding(result),
         "heading": 1,
         "tiles": [
             {
