@@ -2,7 +2,8 @@
 
 * `layer_norm(x)`: LayerNorm without gain; torch's own takes three times as long on rows of 32;
 * `entering(x, gain, matrix)`, `leaving(mixed, matrix, x)`, `mlp(...)`: the halves of a block, each as one operation;
-* `rms_norm(x)`: RMSNorm without gain, of q and k; `heads(made, ...)`: q, k and v of every head, with it for some runs;
+* `block(x, weights, ...)`: a whole block of plain attention and RMSNorm, made of the same operations;
+* `rms_norm(x)`: RMSNorm without gain, of q and k;
 * `causal_attention(q, k, v, ...)`: attention with the softcap in it, in half as many operations.
 """
 
@@ -51,13 +52,29 @@ def mlp(x: Tensor, gain: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return left
 
 
-def heads(made: Tensor, d_head: int, gains: Tensor | None, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k and v, [runs, batch, heads, positions, d_head] each, of `made`, [runs, batch, positions, 3 d_model].
+@dataclass(frozen=True, eq=False)
+class BlockWeights:
+    """The weights of a block, one of each run's own.
 
-    With `gains`, [2, runs of `rows`, 1, 1, 1, d_head], q and k of those runs, the last ones, get RMSNorm times them.
+    `gains`, [2, runs, 1, 1, 1, d_head], are of q and of k in the runs that normalise them, which stand last.
     """
-    q, k, v = _Heads.apply(made, d_head, gains, rows)  # type: ignore[no-untyped-call]
-    return q, k, v
+
+    attention_gain: Tensor
+    qkv: Tensor
+    out: Tensor
+    mlp_gain: Tensor
+    up: Tensor
+    down: Tensor
+    gains: Tensor | None
+
+
+def block(
+    x: Tensor, w: BlockWeights, d_head: int, rows: slice, hidden: Tensor, cap: Cap | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The hidden state after a block, RMSNorm in it for the runs of `rows` if there are gains; logits and weights."""
+    weights = (w.attention_gain, w.qkv, w.gains, w.out, w.mlp_gain, w.up, w.down)
+    x, logits, shares = _Block.apply(x, *weights, d_head, rows, hidden, cap)  # type: ignore[no-untyped-call]
+    return x, logits, shares
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor, cap: Cap | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,6 +178,8 @@ class _Mlp(torch.autograd.Function):
 
 
 class _Heads(torch.autograd.Function):
+    """q, k and v, [runs, batch, heads, positions, d_head] each, of what a position's product made."""
+
     @staticmethod
     def forward(ctx: Any, made: Tensor, d_head: int, gains: Tensor | None, rows: slice) -> tuple[Tensor, ...]:
         by_part = made.view(*made.shape[:3], 3, -1, d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
@@ -175,7 +194,7 @@ class _Heads(torch.autograd.Function):
         return by_part[0], by_part[1], by_part[2]
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         runs, batch, n_heads, positions, width = gradients[0].shape
         of_made = gradients[0].new_empty(runs, batch, positions, 3, n_heads, width)
         by_part = of_made.permute(3, 0, 1, 4, 2, 5)
@@ -233,7 +252,7 @@ class _CausalAttention(torch.autograd.Function):
         return torch.bmm(flat, v).view(*shape[:-1], -1), logits, weights
 
     @staticmethod
-    def backward(ctx: Any, of_mixed: Tensor, *_: None) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, of_mixed: Tensor, *_: None) -> tuple[Any, ...]:
         q, k, v, weights, slope = ctx.saved_tensors
         shape, of_mixed = weights.shape, of_mixed.flatten(0, 2)
         of_weights = torch.bmm(of_mixed, v.mT).view(shape)
@@ -248,3 +267,41 @@ class _CausalAttention(torch.autograd.Function):
         )
         of_q, of_k, of_v = (x.view(*shape[:-1], -1) for x in gradients)
         return of_q, of_k, of_v, None, None
+
+
+class _Kept:
+    """What one part of a block keeps for its derivative."""
+
+    saved_tensors: tuple[Tensor | None, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *_: Tensor) -> None: ...
+
+    def set_materialize_grads(self, _: object) -> None: ...
+
+
+class _Block(torch.autograd.Function):
+    """The parts of a block one after another: at these sizes it is the number of operations that costs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *weights_and_rest: Any) -> tuple[Tensor, Tensor, Tensor]:
+        attention_gain, qkv, gains, out, mlp_gain, up, down, d_head, rows, hidden, cap = weights_and_rest
+        ctx.set_materialize_grads(False)
+        ctx.parts = entering, parted, attention, leaving, inner = [_Kept() for _ in range(5)]
+        q, k, v = _Heads.forward(parted, _Entering.forward(entering, x, attention_gain, qkv), d_head, gains, rows)
+        mixed, logits, weights = _CausalAttention.forward(attention, q, k, v, hidden, cap)
+        ctx.mark_non_differentiable(logits, weights)
+        return _Mlp.forward(inner, _Leaving.forward(leaving, mixed, out, x), mlp_gain, up, down), logits, weights
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, *_: None) -> tuple[Any, ...]:
+        entering, parted, attention, leaving, inner = ctx.parts
+        of_x, of_mlp_gain, of_up, of_down = _Mlp.backward(inner, gradient)
+        of_mixed, of_out, of_x = _Leaving.backward(leaving, of_x)
+        of_q, of_k, of_v = _CausalAttention.backward(attention, of_mixed)[:3]
+        of_made, of_gains = _Heads.backward(parted, of_q, of_k, of_v)[::2]
+        of_entered, of_attention_gain, of_qkv = _Entering.backward(entering, of_made)
+        of_weights = (of_attention_gain, of_qkv, of_gains, of_out, of_mlp_gain, of_up, of_down)
+        return of_x + of_entered, *of_weights, None, None, None, None

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int
@@ -20,7 +21,7 @@ from torch.nn import functional
 
 from qkdemo.attention import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
-from qkdemo.training.kernels import Cap, causal_attention, entering, heads, layer_norm, leaving, mlp
+from qkdemo.training.kernels import BlockWeights, Cap, block, causal_attention, entering, layer_norm, leaving, mlp
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
 from qkdemo.training.remedies import block_matrices, gains_of, normalised, power_vectors_of, reparametrised
 
@@ -54,7 +55,8 @@ def forward(
     groups, embedding = setup.groups, leaves["embedding"]
     offsets = torch.arange(len(tokens), device=tokens.device)[:, None, None] * embedding.shape[1]
     x = functional.embedding(tokens + offsets, embedding.flatten(0, 1)) + leaves["position"][:, None]
-    x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
+    if not setup.fused:
+        x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
     layers = []
     for layer in range(setup.shape.n_layers):
         own = _of_layer(leaves, layer, setup)
@@ -69,8 +71,19 @@ def forward(
 
 
 def _fused(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+    alike, shape = setup.groups.formed_alike, setup.shape
+    *others, (last, rows) = alike
+    simple = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
+    if simple and shape.n_kv_heads == shape.n_heads:
+        gains = gains_of(last.parameters(own, rows)) if last.forms == "rms" else None
+        w = BlockWeights(**{name: own[name] for name in _OF_BLOCK}, gains=gains)
+        x, logits, weights = block(x, w, shape.d_head, rows, setup.hidden, setup.cap)
+        return x, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
     mixed, attention = _attend(entering(x, own["attention_gain"], own["qkv"]), own, setup)
     return mlp(leaving(mixed, own["out"], x), own["mlp_gain"], own["up"], own["down"]), attention
+
+
+_OF_BLOCK: Final = ("attention_gain", "qkv", "out", "mlp_gain", "up", "down")
 
 
 def _block(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
@@ -141,19 +154,12 @@ def _mlp(up: Tensor, own: Mapping[str, Tensor], groups: Groups) -> Tensor:
 
 def _attend(made: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
     """`made` holds q, k and v of every position side by side."""
-    alike, shape = setup.groups.formed_alike, setup.shape
-    *others, (last, rows) = alike
-    simple = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
-    if setup.fused and simple and shape.n_kv_heads == shape.n_heads:
-        gains = gains_of(last.parameters(own, rows)) if last.forms == "rms" else None
-        q, k, v = heads(made, shape.d_head, gains, rows)
-    else:
-        qk, v = _heads(made, shape)
-        parts = [
-            (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
-            for remedy, rows in alike
-        ]
-        q, k = by_rows(parts, qk, dim=1).unbind(0)
+    qk, v = _heads(made, setup.shape)
+    parts = [
+        (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
+        for remedy, rows in setup.groups.formed_alike
+    ]
+    q, k = by_rows(parts, qk, dim=1).unbind(0)
     mixed, logits, weights = causal_attention(q, k, v, setup.hidden, setup.cap)
     return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
 

@@ -3,7 +3,7 @@
 * `curves(sweep)`: progress, exhibit and words, drawn anew while runs finish; `offer(sweep)`: what a visitor takes away.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 import streamlit as st
@@ -38,7 +38,7 @@ def curves(sweep: Sweep) -> None:
 def _draw(sweep: Sweep, own: Own | None) -> None:
     result = sweep.result
     table, view = rates_exhibit(result, own)
-    sentences = rates.explain(result)
+    sentences = _said(result)
     exhibit(table, view, key="sensitivity.exhibit", on_pick=partial(_pick, sweep.settings))
     with st.container(horizontal=True, vertical_alignment="center"):
         if sweep.going:
@@ -55,6 +55,11 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
     for notice in sweep.notices:
         st.info(notice)
     st.markdown(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
+
+
+@lru_cache(maxsize=32)
+def _said(result: rates.Result) -> tuple[str, ...]:
+    return tuple(rates.explain(result))
 
 
 def _about(own: Own | None, settings: rates.Settings) -> list[str]:

@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -57,6 +58,7 @@ def own_of(live: Live, settings: Settings) -> Own | None:
     )
 
 
+@lru_cache(maxsize=32)
 def rates_exhibit(result: Result, own: Own | None) -> tuple[pa.Table, View]:
     """Table and view of the exhibit."""
     table: dict[str, Any] = {
@@ -167,7 +169,7 @@ def _view(result: Result, own: Own | None) -> View:
             "log": True,
         },
         "finding": "finding",
-        "room": _longest_finding(result),
+        "room": "" if result.whole else _longest_finding(result),
         "heading": 1,
         "tiles": [
             {

@@ -137,7 +137,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": 1.0, "log": False},
         "live": live | {"columns": scalar_names(plan), "steps": plan.steps, "stride": plan.map_stride},
         "finding": "finding",
-        "room": longest_finding(plan),
+        "room": "" if live.get("resting") else longest_finding(plan),
         "heading": 1,
         "tiles": [
             {"label": say("training.tile.rate"), "lines": [{"role": "other", "column": "rate.text"}]},

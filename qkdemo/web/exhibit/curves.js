@@ -238,7 +238,7 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
   for (const point of points) {
     const [x, y] = placeOf(point, frame, { sweep, panel });
     const [w, h, r] = [pen.width(point.label, size) + 4, size * 1.25, 2 * DOT * theme.zoom];
-    const around = [[x - w / 2, y - h - r], [x - w / 2, y + r], [x + r, y - h / 2], [x - w - r, y - h / 2], [x + r, y - h - r], [x - w - r, y - h - r]];
+    const around = [[x - w / 2, y - h - r], [x - w / 2, y + r], [x + r, y - h / 2], [x - w - r, y - h / 2], [x + r, y - h - r], [x - w - r, y - h - r], [x - w - r, y + r], [x - w - r, y + h + r], [x - w - r, y - 2 * h - r]];
     write(point.label, theme.role[point.role], around.map((corner) => [...corner, w, h]));
   }
   for (const mark of marks) {
