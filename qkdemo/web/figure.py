@@ -19,7 +19,7 @@ from qkdemo.web.figure_curves import curves
 from qkdemo.web.look import Look, cell, numbers, vector
 from qkdemo.web.svg import CAPTION, COLOURS, INK, MUTED, PAPER, Drawing, mixed, text_width
 
-HEAT_SIZE: Final = (150.0, 172.0)
+HEAT_SIZE: Final = (138.0, 160.0)
 BARS_SIZE: Final = (200.0, 150.0)
 ARROWS_SIZE: Final = (150.0, 150.0)
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of a heat map
@@ -165,9 +165,10 @@ def _arrows(table: pa.Table, view: View, panel: View, look: Look) -> str:
 
 def _cells(table: pa.Table, view: View, panel: View, look: Look) -> str:
     colours = [COLOURS.get(role or "", INK) for role in panel["roles"]]
+    heads = zip((cell(table, entry, look.row) for entry in panel["head"]), colours, strict=True)
     head = "".join(
         f"<th scope='col' style='color:{colour}'>{escape(words)}</th>" if words else "<td></td>"
-        for words, colour in zip(panel["head"], colours, strict=True)
+        for words, colour in heads
     )
     body = ""
     for at, entries in enumerate(panel["rows"]):

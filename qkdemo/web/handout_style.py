@@ -30,9 +30,9 @@ header p, .axis, .span, .live, .again, figcaption, footer {{ color: {MUTED}; }}
 .mine {{ margin-bottom: 3mm; }}
 .blank::after {{ content: ""; display: inline-block; width: 60mm; margin-left: 2mm; border-bottom: 1px solid {INK}; }}
 figure {{ margin: 0 0 3mm; break-inside: avoid; }}
-.panels {{ display: flex; flex-wrap: wrap; gap: 3mm 4mm; align-items: flex-start; }}
+.panels {{ display: flex; flex-wrap: wrap; gap: 3mm; align-items: flex-start; }}
 .panel.grid, .panel.cells {{ max-width: 100%; overflow-x: auto; }}
-.panel svg {{ display: block; max-width: 100%; height: auto; font-family: inherit; }}
+.panel svg {{ display: block; overflow: visible; max-width: 100%; height: auto; font-family: inherit; }}
 .axis {{ margin: 0 0 1mm; font-size: 8.5pt; line-height: 1.2; }}
 figcaption {{ margin-top: 1.5mm; font-size: 9.5pt; }}
 table {{ border-collapse: collapse; font-size: 8.5pt; font-variant-numeric: tabular-nums; }}
