@@ -19,6 +19,7 @@ from qkdemo.training.store import Store
 from qkdemo.training.worker import Hand, Job, train
 from qkdemo.web import drawings
 from qkdemo.web.handout import handout, main
+from qkdemo.web.look import cell, row_of
 
 BASE = "http://192.168.1.20:8501"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -125,9 +126,16 @@ def test_answers_at_the_end_are_not_given_away_before() -> None:
         assert "class='answer'" not in questions
         assert answers.count("class='answer'") == len(TRACKS[track])
         for stop in TRACKS[track]:
+            sheet = questions.split(f"?track={track}&amp;stop={stop.name}'")[0].rsplit("<section", 1)[1]
             if stop.start is None:
-                sheet = questions.split(f"?track={track}&amp;stop={stop.name}'")[0].rsplit("<section", 1)[1]
                 assert "<figure>" not in sheet
+            elif (exhibit := drawings.drawn(stop, stop.start)) is not None:
+                table, view = exhibit
+                dial = view["dial"]
+                at = cell(table, dial["text"], row_of(table, view, dial["at"]))
+                assert f"{dial['label']} {at}. " in sheet  # as the page starts, not as it ends
+                veiled = dial.get("name", dial["column"]) in stop.turned
+                assert (">?</text>" in sheet) == (veiled and "class='panel curves'" in sheet)
 
 
 def test_what_the_visitor_predicted_is_written_down_and_judged() -> None:
