@@ -49,7 +49,7 @@ def test_every_panel_of_every_lab_is_drawn_well_formed_and_says_itself(lab: Any,
     for panel in view["panels"]:
         html = figure(table, view, panel, whole(table, row))
         root = parsed(html)
-        heading = root.find("h4")
+        heading = root.find("p")
         assert heading is not None
         assert heading.text == panel["title"]
         assert "nan," not in html

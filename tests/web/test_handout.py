@@ -116,7 +116,7 @@ def test_what_is_drawn_is_said_and_headings_are_in_order(track: str) -> None:
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(later - former <= 2 for former, later in itertools.pairwise(levels))  # panels are no parts of the text
+    assert all(later - former <= 1 for former, later in itertools.pairwise(levels))
 
 
 def test_answers_at_the_end_are_not_given_away_before() -> None:
