@@ -19,7 +19,7 @@ from qkdemo.web.figure_curves import curves
 from qkdemo.web.look import Look, cell, numbers, vector
 from qkdemo.web.svg import CAPTION, COLOURS, INK, MUTED, PAPER, Drawing, mixed, text_width
 
-HEAT_SIZE: Final = (150.0, 172.0)
+HEAT_SIZE: Final = (138.0, 160.0)
 BARS_SIZE: Final = (200.0, 150.0)
 ARROWS_SIZE: Final = (150.0, 150.0)
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of a heat map
@@ -34,7 +34,7 @@ def figure(table: pa.Table, view: View, panel: View, look: Look) -> str:
         return ""
     under = f"<p class='axis'>{escape(panel['subtitle'])}</p>" if panel.get("subtitle") else ""
     drawn = _KINDS[panel["kind"]](table, view, panel, look)
-    return f"<div class='panel {panel['kind']}'><h4>{escape(panel['title'])}</h4>{under}{drawn}</div>"
+    return f"<div class='panel {panel['kind']}'><p class='title'>{escape(panel['title'])}</p>{under}{drawn}</div>"
 
 
 # ---- a matrix of weights
@@ -165,9 +165,10 @@ def _arrows(table: pa.Table, view: View, panel: View, look: Look) -> str:
 
 def _cells(table: pa.Table, view: View, panel: View, look: Look) -> str:
     colours = [COLOURS.get(role or "", INK) for role in panel["roles"]]
+    heads = zip((cell(table, entry, look.row) for entry in panel["head"]), colours, strict=True)
     head = "".join(
         f"<th scope='col' style='color:{colour}'>{escape(words)}</th>" if words else "<td></td>"
-        for words, colour in zip(panel["head"], colours, strict=True)
+        for words, colour in heads
     )
     body = ""
     for at, entries in enumerate(panel["rows"]):
@@ -176,7 +177,7 @@ def _cells(table: pa.Table, view: View, panel: View, look: Look) -> str:
         cells = "".join(f"<td style='color:{colour}'>{words}</td>" for words, colour in pairs)
         strong = " class='strong'" if at == panel.get("strong") else ""
         body += f"<tr{strong}><th scope='row'>{first}</th>{cells}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table aria-label='{escape(panel['title'])}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _grid(table: pa.Table, view: View, panel: View, look: Look) -> str:
@@ -192,7 +193,8 @@ def _grid(table: pa.Table, view: View, panel: View, look: Look) -> str:
         name = f"<th scope='row' style='color:{colour}' title='{label}'>{escape(row['text'])}</th>"
         body += f"<tr>{name}{cells}</tr>"
     corner = escape(panel.get("corner", ""))
-    return f"<table class='grid'><thead><tr><td>{corner}</td>{head}</tr></thead><tbody>{body}</tbody></table>"
+    named = f"<table class='grid' aria-label='{escape(panel['title'])}'>"
+    return f"{named}<thead><tr><td>{corner}</td>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 _KINDS: Final[dict[str, Callable[[pa.Table, View, View, Look], str]]] = {

@@ -20,7 +20,7 @@ from qkdemo.web.axes import View
 from qkdemo.web.look import Look, numbers
 from qkdemo.web.svg import CAPTION, COLOURS, DASHES, INK, MUTED, PAPER, RULE, Drawing, Point, mixed, text_width
 
-SIZE: Final = (350.0, 205.0)
+SIZE: Final = (332.0, 196.0)
 _WIDEST: Final = 120.0  # that names of lines beside the frame may be
 _MARGIN: Final = 1.05  # above what an axis has to take in
 _GAP: Final = 5.0
@@ -115,8 +115,8 @@ def _frame(panel: View, places: NDArray[np.float64], columns: Sequence[NDArray[n
     axis, (width, height) = panel["y"], SIZE
     low, high = _domain(axis, columns)
     shown = [words for value, words in axis["ticks"] if low <= value <= high]
-    names = max((text_width(line.get("label") or "") for line in panel["lines"]), default=0)
-    right = min(names * 1.06 + _GAP + 2, _WIDEST) if names else 4
+    names = max((text_width(line.get("label") or "", bold=True) for line in panel["lines"]), default=0)
+    right = min(names + _GAP + 2, _WIDEST) if names else 4
     left = max((text_width(words) for words in shown), default=0) + _GAP + 2
     return _Frame(left, width - right, 8, height - 2.9 * CAPTION, places, axis["log"], low, high)
 
@@ -234,10 +234,10 @@ def _apart(places: Sequence[float], least: float, low: float, high: float) -> li
 
 
 def _shortened(words: str, most: float) -> str:
-    if text_width(words) <= most:
+    if text_width(words, bold=True) <= most:
         return words
     kept = words
-    while kept and text_width(kept) > most - CAPTION:
+    while kept and text_width(kept, bold=True) > most - CAPTION:
         kept = kept[:-1]
     return say("figure.shortened", kept=kept.rstrip())
 

@@ -121,11 +121,10 @@ class _Sheet:
 
     def _answer(self) -> str:
         if self.found is None:
-            address = self._address()
-            link = f"<a href='{escape(address)}'>{escape(address)}</a>"
-            return f"<div class='answer'><p>{escape(say('handout.not_trained'))} {link}</p></div>"
+            return f"<div class='answer'><p>{escape(say('handout.not_trained'))}</p></div>"
         judged = self._judged(self.found)
-        right = _html(say("handout.right", answer=self._said(self.found.answer)))
+        kind = "right" if isinstance(self.stop.ask, Choose) else "measured"
+        right = _html(say(f"handout.{kind}", answer=self._said(self.found.answer)))
         explained = _html(self._text("explain"))
         return f"<div class='answer'><p><b>{right}</b>{judged}</p><p>{explained}</p></div>"
 
@@ -196,9 +195,9 @@ def _that_matter(view: View, focus: str) -> list[View]:
 
 
 def _html(sentence: str) -> str:
-    """A sentence as HTML: what its Markdown marks as code or strong is that."""
+    """A sentence as HTML, its Markdown too; no line begins with a per cent sign."""
     code, strong = _MARKED
-    return strong.sub(r"<b>\1</b>", code.sub(r"<code>\1</code>", escape(sentence)))
+    return strong.sub(r"<b>\1</b>", code.sub(r"<code>\1</code>", escape(sentence))).replace(" %", "\u00a0%")
 
 
 def _versions() -> str:

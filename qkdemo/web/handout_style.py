@@ -21,8 +21,8 @@ main {{ max-width: 180mm; margin: 0 auto; padding: 6mm 4mm; }}
 h1 {{ margin: 0 0 1mm; font-size: 21pt; line-height: 1.2; }}
 h2 {{ margin: 0 0 1.5mm; font-size: 14pt; line-height: 1.25; break-after: avoid; }}
 h3 {{ margin: 0 0 1mm; font-size: 12pt; break-after: avoid; }}
-h4 {{ margin: 0; font-size: 9.5pt; line-height: 1.25; }}
 p {{ margin: 0 0 2mm; }}
+.title {{ margin: 0; font-size: 9.5pt; font-weight: 700; line-height: 1.25; }}
 header p, .axis, .span, .live, .again, figcaption, footer {{ color: {MUTED}; }}
 .stop {{ margin: 0 0 7mm; padding-top: 4mm; border-top: 1px solid {_RULE}; break-inside: avoid; }}
 .question {{ font-size: 11.5pt; }}
@@ -30,9 +30,9 @@ header p, .axis, .span, .live, .again, figcaption, footer {{ color: {MUTED}; }}
 .mine {{ margin-bottom: 3mm; }}
 .blank::after {{ content: ""; display: inline-block; width: 60mm; margin-left: 2mm; border-bottom: 1px solid {INK}; }}
 figure {{ margin: 0 0 3mm; break-inside: avoid; }}
-.panels {{ display: flex; flex-wrap: wrap; gap: 3mm 4mm; align-items: flex-start; }}
+.panels {{ display: flex; flex-wrap: wrap; gap: 3mm; align-items: flex-start; }}
 .panel.grid, .panel.cells {{ max-width: 100%; overflow-x: auto; }}
-.panel svg {{ display: block; max-width: 100%; height: auto; font-family: inherit; }}
+.panel svg {{ display: block; overflow: visible; max-width: 100%; height: auto; font-family: inherit; }}
 .axis {{ margin: 0 0 1mm; font-size: 8.5pt; line-height: 1.2; }}
 figcaption {{ margin-top: 1.5mm; font-size: 9.5pt; }}
 table {{ border-collapse: collapse; font-size: 8.5pt; font-variant-numeric: tabular-nums; }}

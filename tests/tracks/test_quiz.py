@@ -1,6 +1,7 @@
 """The quizzes: one right answer among distinct ones, all computed; other numbers from every seed; whole sentences."""
 
 import math
+import random
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 
 from qkdemo.notation import written
 from qkdemo.strings import LANGUAGES
-from qkdemo.tracks.asked import numeric
+from qkdemo.tracks.asked import Asked, numeric
 from qkdemo.tracks.quiz import QUIZZES, Question, Settings, marked, quiz, rows, text
 from tests.strategies import settings_of
 from tests.tracks.test_tracks import NAMES
@@ -72,6 +73,18 @@ def test_before_and_after_ask_the_same_questions_with_other_numbers(state: Setti
     before, after = quiz(state.but(when="pre")), quiz(state.but(when="post"))
     assert [each.name for each in before] == [each.name for each in after]
     assert all(one.numbers != two.numbers for one, two in zip(before, after, strict=True))
+
+
+def test_after_the_track_a_question_draws_until_it_asks_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def coin(dice: random.Random) -> Asked:
+        return Asked(("a", "b"), "a", {"side": str(dice.randint(0, 1))})
+
+    monkeypatch.setitem(QUIZZES, "beginner", {"coin": coin})  # type: ignore[index]
+    quiz.cache_clear()
+    for seed in range(20):
+        before, after = (quiz(Settings(when=when, seed=seed))[0].numbers["side"] for when in ("pre", "post"))
+        assert {before, after} == {"0", "1"}
+    quiz.cache_clear()
 
 
 @pytest.mark.parametrize("track", QUIZZES)
@@ -234,6 +247,11 @@ def test_wrong_numbers_that_are_close_to_a_better_choice_are_left_out() -> None:
     asked = numeric(10, {"near": 11, "far": 20, "same_again": 20.0001, "farther": 40}, {})
     assert asked.choices == ("right", "far", "farther")
     assert asked.numbers["right"] == written(10)
+    assert numeric(0, {"also": 0, "one": 1, "endless": math.inf, "too": math.inf}, {}).choices == (
+        "right",
+        "one",
+        "endless",
+    )
     with pytest.raises(ValueError, match="only 2"):
         numeric(10, {"near": 11, "far": 20}, {})
     with pytest.raises(ValueError, match="undefined"):

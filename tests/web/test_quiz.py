@@ -52,6 +52,16 @@ def test_a_link_opens_its_quiz_and_a_track_in_it_is_no_lesson() -> None:
     assert asked == [f"**{at}.** {text('researcher', each, 'ask')}" for at, each in enumerate(quiz(state), 1)]
 
 
+def test_another_track_is_chosen_on_the_page_and_the_link_follows() -> None:
+    app = visit("quiz", {"track": "researcher", "class": "physics-1"})
+    app.radio(key="quiz.track").set_value("developer").run()
+    assert app.title[0].value == "Eight questions for developers"
+    assert link_of(app) == {"track": "developer", "class": "physics-1"}
+    app.radio(key="quiz.track").set_value("beginner").run()
+    assert link_of(app) == {"class": "physics-1"}
+    assert not complaints(app)
+
+
 def test_a_stop_in_the_link_does_not_lead_away_from_the_quiz() -> None:
     app = visit("quiz", {"track": "beginner", "stop": "growth", "said": "!"})
     assert not app.exception

@@ -1,0 +1,239 @@
+"""A track on paper: complete, self-contained, readable by all, and honest about what was predicted."""
+
+import itertools
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from qkdemo.strings import LANGUAGES
+from qkdemo.tracks.catalogue import TRACKS, text
+from qkdemo.tracks.progress import Progress, Said, read_progress
+from qkdemo.tracks.prose import without_targets
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
+from qkdemo.training import twins
+from qkdemo.training.store import Store
+from qkdemo.training.worker import Hand, Job, train
+from qkdemo.web import drawings
+from qkdemo.web.handout import handout, main
+from qkdemo.web.look import cell, row_of
+
+BASE = "http://192.168.1.20:8501"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+FULL = [track for track, stops in TRACKS.items() if stops]
+
+
+class Read(HTMLParser):
+    """What a file holds. Raises AssertionError where an element is not closed, or closed by another."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.said += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(autouse=True)
+def no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"sqlite:///{tmp_path}/runs.sqlite"
+    monkeypatch.setenv("QKDEMO_STORE", url)
+    drawings._store.cache_clear()
+    return url
+
+
+def nothing_said(track: str) -> Progress:
+    return read_progress("", TRACKS[track])
+
+
+def plain(sentence: str) -> str:
+    """A sentence as the file shows it."""
+    return re.sub(r"`|\*\*", "", without_targets(sentence)).replace(" %", "\u00a0%")
+
+
+@pytest.mark.parametrize("answers", ["below", "end"])
+@pytest.mark.parametrize("track", FULL)
+def test_every_stop_is_there_with_every_sentence_and_number(track: str, answers: Any) -> None:
+    page = Read(handout(track, nothing_said(track), BASE, answers))
+    assert [section["id"] for section in page.all("section") if "id" in section] == [
+        f"stop-{at}" for at in range(1, len(TRACKS[track]) + 1)
+    ]
+    for stop in TRACKS[track]:
+        found = drawings.recorded(stop)
+        numbers = found.numbers if found is not None else {}
+        choices = [f"choice.{word}" for word in stop.ask.words] if isinstance(stop.ask, Choose) else []
+        for part in ("title", "question", *choices, *(["explain"] if found is not None else [])):
+            assert plain(text(track, stop, part, numbers)) in page.said, (stop.name, part)
+        shown = stop.lab in drawings.EXHIBITS
+        assert f"{BASE}/" in page.said
+        assert not shown or page.all("figure")
+    assert "PyTorch 2." in page.said
+
+
+@pytest.mark.parametrize("answers", ["below", "end"])
+@pytest.mark.parametrize("track", FULL)
+def test_the_file_needs_nothing_but_itself(track: str, answers: Any) -> None:
+    html = handout(track, nothing_said(track), BASE, answers)
+    page = Read(html)
+    for tag in ("script", "link", "img", "iframe", "object", "embed", "form"):
+        assert not page.all(tag)
+    assert not re.search(r"url\(|@import|javascript:|\son\w+=", html)
+    addressed = {attributes[name] for _, attributes in page.tags for name in ("src", "href") if name in attributes}
+    assert all(address is not None and address.startswith(f"{BASE}/") for address in addressed)
+    assert len(page.all("a")) >= len(TRACKS[track])
+
+
+@pytest.mark.parametrize("track", FULL)
+def test_what_is_drawn_is_said_and_headings_are_in_order(track: str) -> None:
+    page = Read(handout(track, nothing_said(track), BASE))
+    for svg in page.all("svg"):
+        assert svg["role"] == "img"
+        assert svg["aria-label"]
+    assert page.all("html")[0]["lang"] == "en"
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later - former <= 1 for former, later in itertools.pairwise(levels))
+
+
+def test_answers_at_the_end_are_not_given_away_before() -> None:
+    for track in FULL:
+        html = handout(track, nothing_said(track), BASE, "end")
+        questions, answers = html.split("<section class='answers'>")
+        assert "class='answer'" not in questions
+        assert answers.count("class='answer'") == len(TRACKS[track])
+        for stop in TRACKS[track]:
+            sheet = questions.split(f"?track={track}&amp;stop={stop.name}'")[0].rsplit("<section", 1)[1]
+            if stop.start is None:
+                assert "<figure>" not in sheet
+            elif (exhibit := drawings.drawn(stop, stop.start)) is not None:
+                table, view = exhibit
+                dial = view["dial"]
+                at = cell(table, dial["text"], row_of(table, view, dial["at"]))
+                assert f"{dial['label']} {at}. " in sheet  # as the page starts, not as it ends
+                veiled = dial.get("name", dial["column"]) in stop.turned
+                assert (">?</text>" in sheet) == (veiled and "class='panel curves'" in sheet)
+
+
+def test_what_the_visitor_predicted_is_written_down_and_judged() -> None:
+    stops = TRACKS["beginner"]
+    progress: list[Said] = []
+    right = wrong = 0
+    for at, stop in enumerate(stops):
+        found = drawings.recorded(stop)
+        if found is None or at == len(stops) - 1:
+            progress.append(Said())
+            continue
+        if isinstance(stop.ask, Choose) and at % 2:
+            progress.append(Said(next(word for word in stop.ask.words if word != found.answer), shown=True))
+            wrong += 1
+        else:
+            progress.append(Said(found.answer, shown=True))
+            right += 1
+    page = Read(handout("beginner", tuple(progress), BASE))
+    said = LANGUAGES["en"]
+    assert page.said.count(said["handout.predicted"]) == right
+    assert page.said.count(said["handout.not_predicted"]) == wrong
+    assert sum("blank" in (p.get("class") or "") for p in page.all("p")) == len(stops) - right - wrong
+    if any(isinstance(stop.ask, Estimate) and stop.lab in drawings.EXHIBITS for stop in stops[:-1]):
+        assert "you: " in page.said  # drawn into the chart
+
+
+def test_an_address_cannot_break_out_of_its_place() -> None:
+    page = Read(handout("beginner", nothing_said("beginner"), "http://x/'><script>alert(1)</script>"))
+    assert not page.all("script")
+
+
+# ---- a stop whose run has to be trained
+
+
+SMALL = twins.Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=60)
+
+
+def _evidence(found: Trained) -> Evidence:
+    return Evidence("yes", {"steps": str(len(found.curves))})
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Stop:
+    ask = Choose(("yes", "no"))
+    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), focus="max_abs_logit")
+    monkeypatch.setitem(TRACKS, "beginner", (stop,))  # type: ignore[index]
+    sentences = {
+        "title": "T",
+        "question": "Q?",
+        "choice.yes": "Yes",
+        "choice.no": "No",
+        "explain": "After {steps} steps.",
+    }
+    for part, sentence in sentences.items():
+        monkeypatch.setitem(LANGUAGES["en"], f"stop.beginner.small.{part}", sentence)
+    monkeypatch.setattr(drawings, "pool", lambda: None)
+    return stop
+
+
+def test_a_run_that_nobody_trained_is_said_to_be_missing(trained: Stop) -> None:
+    page = Read(handout("beginner", (Said(),), BASE))
+    assert LANGUAGES["en"]["handout.not_trained"] in page.said
+    assert not page.all("svg")
+    assert f"{BASE}/training?track=beginner&stop=small" in page.said
+
+
+def test_a_recorded_run_is_drawn(trained: Stop, no_runs: str) -> None:
+    store = Store(no_runs)
+    plan = twins.plan_of(SMALL)
+    store.begin(plan)
+    train(Job(plan, plan.steps, 0), store, Hand(), lambda *_: None)
+    page = Read(handout("beginner", (Said("no", shown=True),), BASE))
+    assert "After 60 steps." in page.said
+    assert LANGUAGES["en"]["training.panel.max_abs_logit"] in page.said
+    (svg,) = page.all("svg")
+    assert "60: " in (svg["aria-label"] or "")
+
+
+def test_a_store_that_cannot_be_read_is_as_good_as_empty(trained: Stop, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/file/runs.sqlite")
+    assert LANGUAGES["en"]["handout.not_trained"] in Read(handout("beginner", (Said(),), BASE)).said
+
+
+# ---- from a shell
+
+
+def test_the_command_writes_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    first = TRACKS["beginner"][0]
+    assert isinstance(first.ask, Choose)
+    assert main(["beginner", "--url", BASE, "--answers", "end", "--said", f"{first.ask.words[0]}!"]) == 0
+    written = capsys.readouterr().out
+    assert written == handout("beginner", read_progress(f"{first.ask.words[0]}!", TRACKS["beginner"]), BASE, "end")
+    with pytest.raises(SystemExit):
+        main(["kale"])
+
+
+def test_every_lab_with_an_exhibit_can_be_drawn() -> None:
+    """A stop of another lab would have no figure: the table of models has none, training needs a recorded run."""
+    labs: set[ModuleType] = {stop.lab for stops in TRACKS.values() for stop in stops}
+    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.training.twins"}
