@@ -131,6 +131,12 @@ def address(
     return urlunsplit((here.scheme, here.netloc, here.path, urlencode(query), ""))
 
 
+def home() -> str:
+    """Where the app answers, without a page."""
+    here = urlsplit(st.context.url or "")
+    return urlunsplit((here.scheme, here.netloc, str(st.get_option("server.baseUrlPath") or ""), "", ""))
+
+
 def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], preset: str | None) -> tuple[D, list[str]]:
     settings, notes = cls.from_texts(asked)
     if preset is not None and preset not in presets:

@@ -1,9 +1,11 @@
 """What the page of the tracks shows: a card for each, and the points of the subject with the stops that teach them.
 
-* `track_card(track)`: for whom it is, how far one is, and its stops, each a link; `point_index()`: the points.
+* `track_card(track)`: for whom it is, how far one is, its stops, each a link, its quizzes and handouts;
+* `point_index()`: the points.
 """
 
-from functools import cache
+from functools import cache, partial
+from typing import get_args
 
 import streamlit as st
 
@@ -11,7 +13,10 @@ from qkdemo.strings import say
 from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.stop import Stop
+from qkdemo.web.handout import AnswersWord, handout
 from qkdemo.web.lesson import page_of, place_of, progress_in
+from qkdemo.web.link import home
+from qkdemo.web.pages import PAGES
 
 
 def track_card(track: str) -> None:
@@ -26,6 +31,21 @@ def track_card(track: str) -> None:
     for number, (stop, said) in enumerate(zip(stops, progress, strict=True), 1):
         icon = ":material/check_circle:" if said.shown else ":material/radio_button_unchecked:"
         _door(track, number - 1, f"{number} · {told(track, stop, 'title')}", icon)
+    quiz = PAGES["quiz"]
+    for when in ("pre", "post"):
+        label = say(f"tracks.quiz.{when}")
+        st.page_link(quiz.script, label=label, icon=quiz.icon, query_params={"track": track, "when": when})
+    for answers in get_args(AnswersWord):
+        st.download_button(
+            say(f"tracks.handout.{answers}"),
+            partial(handout, track, progress, home(), answers),  # made when it is asked for
+            f"qkdemo-{track}-{answers}.html",
+            "text/html",
+            on_click="ignore",
+            key=f"tracks:{track}:{answers}",
+            icon=":material/print:",
+            type="tertiary",
+        )
 
 
 def point_index() -> None:
