@@ -94,6 +94,7 @@ def _view(settings: Settings, results: tuple[Result, ...]) -> View:
     return {
         "dial": {
             "column": "keys",
+            "name": "n_keys",
             "text": "keys.text",
             "label": say("dial.n_keys.label"),
             "at": float(settings.n_keys),

@@ -37,6 +37,12 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               (whether it rested when the page was drawn; if not, news come when it does): the rows are not in the
               table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in what
               arrives; words: play, pause, step, stop, offline, waiting
+    A track adds:
+    veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
+              is a number that can be drawn, {column, low, high}
+    guesses   predictions: [{column, x, y, label}]
+    focus     the column whose panel comes first where there is room for one
+    lecture   whether a hall looks on
     words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
@@ -68,8 +74,8 @@ _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="v
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
-    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; a drawn
+    prediction, `{"guess": value}`, goes to the track. Of a live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
     lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
     """
     if not Runtime.exists():

@@ -219,7 +219,9 @@ def veil(dial: str) -> dict[str, Any] | None:
     if lesson is None or lesson.said.shown or dial not in lesson.stop.turned:
         return None
     ask, x = lesson.stop.ask, lesson.stop.turned[dial]
-    return {"x": x} | ({"column": ask.column, "low": ask.low, "high": ask.high} if isinstance(ask, Estimate) else {})
+    return {"x": x, "from": getattr(lesson.stop.start, dial)} | (
+        {"column": ask.column, "low": ask.low, "high": ask.high} if isinstance(ask, Estimate) else {}
+    )
 
 
 def marks(dial: str) -> list[dict[str, Any]]:

@@ -114,7 +114,14 @@ def _view(result: Result) -> View:
     tiles = ("spread", "raw", "logits", "weight", "output") if two else ()
     mistakes = [_mistakes(settings), _bars(settings), _names(settings)]
     return {
-        "dial": {"column": "spread", "text": "spread.text", "label": label, "at": settings.gain_spread, "log": False},
+        "dial": {
+            "column": "spread",
+            "name": "gain_spread",
+            "text": "spread.text",
+            "label": label,
+            "at": settings.gain_spread,
+            "log": False,
+        },
         "finding": "finding",
         "heading": 1,
         "tiles": [

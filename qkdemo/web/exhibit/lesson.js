@@ -3,12 +3,13 @@
 const RUN_MS = 1600; // how long the dial takes to where the answer is
 const FADED = 0.75;
 
-// The first and the last row that may be seen: up to the committed one, on the side where the answer is not.
+// The first and the last row that may be seen: up to where the question is asked, on the side where the answer is not;
+// and up to the committed row, which the visitor may have set elsewhere.
 export function openRows({ veil }, sweep, committed) {
   const last = sweep.rows - 1;
   if (!veil) return [0, last];
-  const at = sweep.rowOf(committed);
-  return veil.x < committed ? [at, last] : [0, at];
+  const rows = [sweep.rowOf(veil.from), sweep.rowOf(committed)];
+  return veil.x < veil.from ? [Math.min(...rows), last] : [0, Math.max(...rows)];
 }
 
 // The predictions that belong to a panel: those of its lines.

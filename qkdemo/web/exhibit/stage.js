@@ -188,7 +188,8 @@ export class Stage {
     this.send({ guess: value });
   }
 
-  commit(row) {
+  commit(picked) {
+    const row = this.opened(picked);
     const value = this.sweep.dial[row];
     this.previewed = null;
     if (value !== (this.awaited ?? this.committed)) {
@@ -227,8 +228,13 @@ export class Stage {
   // ---- what is shown
 
   row() {
+    return this.opened(this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed));
+  }
+
+  // The nearest row that may be seen.
+  opened(row) {
     const [first, last] = this.open;
-    return Math.max(first, Math.min(last, this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed)));
+    return Math.max(first, Math.min(last, row));
   }
 
   get open() {
