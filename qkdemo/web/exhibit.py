@@ -74,9 +74,10 @@ _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="v
 def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
-    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; a drawn
-    prediction, `{"guess": value}`, goes to the track. Of a live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
+    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
     lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
+    A drawn prediction, `{"guess": value}`, goes to the track.
     """
     if not Runtime.exists():
         return
