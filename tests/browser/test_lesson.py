@@ -61,7 +61,8 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
         if is_trained(stop):
             expect(page.locator(".prose").or_(page.get_by_text("are training")).first).to_be_visible()
         else:
-            expect(page.locator(".prose")).to_have_text(without_targets(explanation(track, stop)))
+            read = without_targets(explanation(track, stop)).replace("`", "")  # which set code off
+            expect(page.locator(".prose")).to_have_text(read)
         expect(page.locator(".exhibit, [data-testid=stDataFrame]").first).to_be_visible()
         assert query(page)["said"].count("!") == at + 1
         page.keyboard.press("PageDown")
