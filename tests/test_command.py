@@ -125,13 +125,20 @@ def test_a_negative_value_needs_no_equals_sign(capsys: Capture, mask: str) -> No
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("command", [["drift"], ["drift", "--json"], ["--help"]], ids=" ".join)
-def test_output_that_cannot_be_written_is_answered_in_one_line_and_with_code_one(command: list[str]) -> None:
-    for target in (">/dev/full", ">&-"):
-        line = f"{shlex.join([sys.executable, '-m', 'qkdemo', *command])} {target}"
-        done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
-        reason = "No space left on device" if target == ">/dev/full" else "Bad file descriptor"
-        assert (done.returncode, done.stderr) == (1, f"qkdemo: The output cannot be written: {reason}.\n")
+@pytest.mark.parametrize(
+    ("command", "target", "reason"),
+    [
+        ("drift", ">/dev/full", "No space left on device"),
+        ("drift --json", ">&-", "Bad file descriptor"),
+        ("--help", ">/dev/full", "No space left on device"),
+    ],
+)
+def test_output_that_cannot_be_written_is_answered_in_one_line_and_with_code_one(
+    command: str, target: str, reason: str
+) -> None:
+    line = f"{shlex.quote(sys.executable)} -m qkdemo {command} {target}"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr) == (1, f"qkdemo: The output cannot be written: {reason}.\n")
 
 
 def test_a_reader_who_leaves_early_is_no_error() -> None:

@@ -26,8 +26,15 @@ def mixed(one: str, other: str, share: float) -> str:
 
 MUTED: Final = mixed(PAPER, INK, 0.7)
 RULE: Final = mixed(PAPER, INK, 0.5)
-COLOURS: Final = {"plain": "#C2410C", "norm": "#0067B0", "bound": "#6B6B70", "other": mixed(PAPER, INK, 0.62)}
-DASHES: Final = {"plain": "6 4", "norm": "", "bound": "2 3", "other": "9 3 2 3"}
+COLOURS: Final = {
+    "plain": "#C2410C",
+    "norm": "#0067B0",
+    "bound": "#6B6B70",
+    "other": mixed(PAPER, INK, 0.62),
+    "left": INK,
+    "right": "#A03E78",
+}
+DASHES: Final = {"plain": "6 4", "norm": "", "bound": "2 3", "other": "9 3 2 3", "left": "", "right": "11 4"}
 
 
 def text_width(words: str, *, bold: bool = False) -> float:

@@ -64,6 +64,7 @@ def test_every_panel_of_every_lab_is_drawn_well_formed_and_says_itself(lab: Any,
 def test_paper_has_the_colours_of_the_light_theme() -> None:
     light = CONFIG["theme"]["light"]
     assert [COLOURS[role] for role in ("plain", "norm", "bound")] == light["chartCategoricalColors"][:3]
+    assert (COLOURS["left"], COLOURS["right"]) == (light["textColor"], light["chartCategoricalColors"][4])
     assert mixed("#FFFFFF", light["textColor"], 0) == "#FFFFFF"
     assert mixed("#FFFFFF", light["textColor"], 1) == light["textColor"]
     assert mixed("#000000", "#FFFFFF", 0.5) == "#808080"
