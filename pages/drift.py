@@ -9,6 +9,7 @@ from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.drift_view import drift_exhibit, picked, sharpness_exhibit
 from qkdemo.web.exhibit import exhibit
+from qkdemo.web.lesson import tell
 from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(drift.Settings, drift.PRESETS, "drift")
@@ -17,7 +18,7 @@ drawn = drift_exhibit(result)
 exhibit(*drawn, key="drift.exhibit", on_pick=lambda pick: turn(drift.Settings, "drift", picked(settings, pick)))
 
 
-st.markdown(" ".join(drift.explain(result)[1:]))
+tell(" ".join(drift.explain(result)[1:]))
 
 
 def sharpness() -> None:

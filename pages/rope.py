@@ -2,12 +2,11 @@
 
 from functools import partial
 
-import streamlit as st
-
 from qkdemo.labs import rope
 from qkdemo.strings import say
 from qkdemo.web.controls import dials, turn
 from qkdemo.web.exhibit import exhibit
+from qkdemo.web.lesson import tell
 from qkdemo.web.rope_view import distance_exhibit, picked, rope_exhibit
 from qkdemo.web.takeaway import Takeaway, take_away
 
@@ -15,7 +14,7 @@ settings = dials(rope.Settings, rope.PRESETS, "rope")
 result = rope.run(settings)
 drawn = rope_exhibit(result)
 exhibit(*drawn, key="rope.exhibit", on_pick=lambda pick: turn(rope.Settings, "rope", picked(pick, "position")))
-st.markdown(" ".join(rope.explain(result)))
+tell(" ".join(rope.explain(result)))
 
 
 def distances() -> None:

@@ -295,7 +295,6 @@ STOPS: Final = (
     Stop(
         name="place",
         lab=placement,
-        start=UNEVEN,
         state=UNEVEN.but(right_place="input"),
         ask=Choose(("same", "within", "over")),
         evidence=_place,
@@ -314,7 +313,6 @@ STOPS: Final = (
     Stop(
         name="values",
         lab=placement,
-        start=TOKENS,
         state=TOKENS.but(right_on="qkv"),
         ask=Choose(("logits", "weights", "output", "nothing")),
         evidence=_values,
@@ -323,7 +321,6 @@ STOPS: Final = (
     Stop(
         name="half",
         lab=formats,
-        start=formats.Settings(scale=8),
         state=formats.Settings(scale=400),
         ask=Choose(("maximum", "early", "inside", "outside")),
         evidence=_half,
@@ -332,7 +329,6 @@ STOPS: Final = (
     Stop(
         name="really",
         lab=placement,
-        start=FRESH_GAINS,
         state=FRESH_GAINS.but(right_norm="none"),
         ask=Choose(("rounding", "tenth", "several")),
         evidence=_really,
@@ -359,7 +355,6 @@ STOPS: Final = (
     Stop(
         name="again",
         lab=cache,
-        start=cache.Settings(way="finished"),
         state=cache.Settings(way="normed_again"),
         ask=Choose(("nothing", "second", "rounding", "first")),
         evidence=_again,

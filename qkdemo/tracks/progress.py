@@ -4,6 +4,7 @@
 the answer without a prediction.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,7 @@ from qkdemo.notation import plain
 from qkdemo.tracks.stop import Choose, Stop
 
 _SHOWN: Final = "!"
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,7 @@ def _text(said: Said) -> str:
 def _guess(text: str, stop: Stop) -> str | float | None:
     if isinstance(stop.ask, Choose):
         return text if text in stop.ask.words else None
-    try:
-        number = float(text)
-    except ValueError:
+    if not _NUMBER.fullmatch(text):
         return None
+    number = float(text)
     return number if stop.ask.low <= number <= stop.ask.high else None

@@ -20,7 +20,7 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
     """One claim. A trained one is tested where its run can be watched: on the page of its lab."""
     assert isinstance(stop.ask, Choose)
     found = evidence_now(stop) if said.shown else None
-    st.markdown(f"### {at + 1} · {told(CLAIMS, stop, 'title')}")
+    st.markdown(f"## {at + 1} · {told(CLAIMS, stop, 'title')}")
     key = f"claims:{stop.name}"
     if not said.shown:
         _prediction(at, stop, said, stop.ask, key)

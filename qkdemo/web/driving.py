@@ -14,6 +14,7 @@ from streamlit.runtime import Runtime
 
 from qkdemo.settings import SettingsError, Value
 from qkdemo.tracks.prose import Word, words_of
+from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.controls import turn
 from qkdemo.web.lesson import Lesson
@@ -36,7 +37,9 @@ def prose(lesson: Lesson, text: str) -> None:
             turn(cls, lesson.page.name, _values(lesson, words[at]))
 
     told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} for word in words]
-    _COMPONENT.mount({"words": json.dumps(told, ensure_ascii=False)}, key=_KEY, on_turn_change=pressed)
+    _COMPONENT.mount(
+        {"words": json.dumps(told, ensure_ascii=False), "lecture": lecture.on()}, key=_KEY, on_turn_change=pressed
+    )
 
 
 def _values(lesson: Lesson, word: Word) -> dict[str, Value]:

@@ -34,7 +34,8 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
-              (whether it rested when the page was drawn; if not, news come when it does): the rows are not in the
+              (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
+              others): the rows are not in the
               table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in what
               arrives; words: play, pause, step, stop, offline, waiting
     A track adds:
@@ -92,7 +93,7 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
             case _:
                 on_pick(pick)
 
-    text = json.dumps(dict(view) | _taught(view), allow_nan=False)  # an object Streamlit would read and write anew
+    text = json.dumps(_taught(dict(view)), allow_nan=False)  # an object Streamlit would read and write anew
     _COMPONENT.mount({"table": table, "view": text}, key=key, on_pick_change=picked)
 
 
@@ -115,10 +116,25 @@ def read_pick(message: object) -> Pick | None:
     return pick
 
 
-def _taught(view: Mapping[str, Any]) -> dict[str, Any]:
-    """What a track adds: what is not shown yet, the prediction, and which panel matters."""
+def _taught(view: dict[str, Any]) -> dict[str, Any]:
+    """The view with what a track adds: what is not shown yet, the prediction, and which panel matters."""
     dial = view["dial"].get("name", view["dial"]["column"])
-    return {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "focus": lesson.focus(), "lecture": lecture.on()}
+    if lesson.asks():
+        view = view | {"alt": "", "panels": [_untold(panel) for panel in view["panels"]]}
+    return dict(view) | {
+        "veil": lesson.veil(dial),
+        "guesses": lesson.marks(dial),
+        "focus": lesson.focus(),
+        "lecture": lecture.on(),
+    }
+
+
+def _untold(panel: dict[str, Any]) -> dict[str, Any]:
+    """A panel whose title says what is drawn, not what is found."""
+    if not panel.get("subtitle"):
+        return panel
+    name: str = panel["subtitle"]
+    return panel | {"title": name[0].upper() + name[1:], "subtitle": "\u00a0"}
 
 
 def _is_finite(value: float) -> bool:

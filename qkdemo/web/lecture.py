@@ -13,7 +13,7 @@ import segno
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.web.link import LECTURE
+from qkdemo.web.link import LECTURE, TRACK
 from qkdemo.web.presenter import keys
 
 _ON: Final = "1"
@@ -46,7 +46,9 @@ def lit(*, dials: bool) -> Iterator[None]:
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
                 _code()
-            st.html(f"<span class='keys'>{say('lecture.keys')}</span>")
+            st.html(
+                f"<span class='keys'>{say('lecture.lesson_keys' if TRACK in st.query_params else 'lecture.keys')}</span>"
+            )
     keys(lecture=on())
 
 

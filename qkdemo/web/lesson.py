@@ -23,7 +23,7 @@ from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
 from qkdemo.training.twins import plan_of
-from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, standing
+from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.live import pool
 from qkdemo.web.pages import PAGES, Entry
 
@@ -88,11 +88,12 @@ def now(page: str) -> tuple[Lesson | None, str]:
         return None, ""
     if track not in TRACKS:
         st.session_state[_NOW] = None
+        query.pop(TRACK)
         return None, say("lesson.unknown_track", known=", ".join(TRACKS))
     stops = TRACKS[track]
     names = [stop.name for stop in stops]
     at = names.index(name) if name in names else 0
-    progress = read_progress(query.get(SAID, st.session_state.get(_said_key(track), "")), stops)
+    progress = read_progress(query.get(SAID, ""), stops)
     lesson = Lesson(track, at, progress)
     st.session_state[_NOW] = lesson
     st.session_state[_said_key(track)] = written_progress(progress)
@@ -113,7 +114,8 @@ def progress_in(track: str) -> Progress:
 
 def heard(track: str) -> Progress:
     """What was said in a track, on the page of that track alone: its link says it, without naming the track."""
-    progress = read_progress(st.query_params.get(SAID, st.session_state.get(_said_key(track), "")), TRACKS[track])
+    before = st.session_state.get(_said_key(track), "") if entered() else ""  # by the menu, whose link says nothing
+    progress = read_progress(st.query_params.get(SAID, before), TRACKS[track])
     _keep(track, progress)
     return progress
 
@@ -157,12 +159,11 @@ def predict(guess: str | float | None) -> None:
 
 
 def show() -> None:
-    """Run the stop: turn its dials, and show what came of it."""
+    """Run the stop: its own state, of which the explanation speaks, and what came of it."""
     lesson = current()
     if lesson is not None and not lesson.said.shown:
-        say_at(lesson.track, lesson.at, Said(lesson.said.guess, shown=True))
-        for name in lesson.stop.turned:
-            st.query_params.pop(name, None)
+        progress = with_said(lesson.progress, lesson.at, Said(lesson.said.guess, shown=True))
+        go(lesson.track, lesson.at, progress)
 
 
 def reset() -> None:
@@ -192,7 +193,11 @@ def change_track(track: str) -> None:
     lesson, progress, dials = current(), progress_in(track), standing()
     still = [at for at, said in enumerate(progress) if not said.shown] or [0]
     here = [at for at in still if lesson is not None and TRACKS[track][at].lab is lesson.stop.lab]
-    go(track, (here or still)[0], progress, dials)
+    at = (here or still)[0]
+    if dials is not None and here:  # but what the stop there is about to turn stands where it asks from
+        stop = TRACKS[track][at]
+        dials = dials.but(**{name: getattr(stop.start or stop.state, name) for name in stop.turned})
+    go(track, at, progress, dials)
 
 
 def leave() -> None:
@@ -208,6 +213,12 @@ def asks() -> bool:
     """Whether a track's question is open."""
     lesson = current()
     return lesson is not None and not lesson.said.shown
+
+
+def tell(words: str) -> None:
+    """Write what a page's numbers say, unless that would answer an open question."""
+    if not asks():
+        st.markdown(words)
 
 
 def veil(dial: str) -> dict[str, Any] | None:

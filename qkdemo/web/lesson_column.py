@@ -114,17 +114,16 @@ def _judged(lesson: Lesson, ask: Choose, right: object) -> str:
 
 def _estimate(lesson: Lesson, ask: Estimate) -> None:
     key = f"{_KEY}:{lesson.track}:{lesson.stop.name}"
-    stops = {*preferred_numbers(ask.low, ask.high, 10)}
     guess = lesson.said.guess if isinstance(lesson.said.guess, float) else None
-    middle = min(stops, key=lambda stop: abs(stop / (ask.low * ask.high) ** 0.5 - 1))
-    st.session_state[key] = middle if guess is None else guess
+    st.session_state[key] = guess
+    stops = sorted({*preferred_numbers(ask.low, ask.high, 10), *([] if guess is None else [guess])})
     st.select_slider(
         say("lesson.estimate"),
-        sorted(stops | {st.session_state[key]}),
-        format_func=lambda number: written(number, 3),
+        [None, *stops],  # none yet: no place on the slider is a prediction that nobody made
+        format_func=lambda number: say("lesson.no_estimate") if number is None else written(number, 3),
         key=key,
         help=say("lesson.estimate_help"),
-        on_change=lambda: lessons.predict(float(st.session_state[key])),
+        on_change=lambda: lessons.predict(st.session_state[key]),
     )
 
 

@@ -49,6 +49,11 @@ def enter(page: str) -> None:
         time.sleep(_ARRIVAL_S)
 
 
+def entered() -> bool:
+    """Whether this run came from another page."""
+    return bool(st.session_state.get(_ENTERED, True))
+
+
 def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     """Settings to start from, notes for the visitor, and whether widgets must take these values over.
 
@@ -57,15 +62,15 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     """
     query = _state_part(st.query_params.to_dict())
     stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
-    entered = st.session_state.get(_ENTERED, True)
+    came = entered()
     st.session_state[_ENTERED] = False
     if stored is not None and st.session_state.pop(_key(_RETURNING), False):
         for name, text in st.session_state.get(_key(_KEPT), {}).items():
             st.query_params[name] = text
         return stored, [], True
-    if stored is not None and query == st.session_state.get(_key(_SEEN)) and not entered:
+    if stored is not None and query == st.session_state.get(_key(_SEEN)) and not came:
         return stored, [], False
-    if stored is not None and entered and not query:
+    if stored is not None and came and not query:
         st.session_state[_key(_RETURNING)] = True
         st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
     asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}

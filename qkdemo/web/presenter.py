@@ -13,10 +13,9 @@ KEYS: Final = {
     "PageDown": "lesson:next",
     "PageUp": "lesson:back",
     "s": "lesson:show",
-    "0": "lesson:reset",
     "l": "lecture:switch",
-    "q": "lecture:code",
 }
+_IN_A_LECTURE: Final = {"0": "lesson:reset", "q": "lecture:code"}
 _POINTER: Final = {"p": "pointer"}
 _COMPONENT: Final = Component("presenter", html="<div class='presenter'></div>")
 
@@ -25,5 +24,6 @@ def keys(*, lecture: bool) -> None:
     """Listen to the keys; the pointer is there in a lecture alone."""
     if not Runtime.exists():
         return
-    classes = {key: "st-key-" + button.replace(":", "-") for key, button in KEYS.items()}
+    known = KEYS | _IN_A_LECTURE if lecture else KEYS
+    classes = {key: "st-key-" + button.replace(":", "-") for key, button in known.items()}
     _COMPONENT.mount({"keys": classes | (_POINTER if lecture else {}), "lecture": lecture}, key="presenter")

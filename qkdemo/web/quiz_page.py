@@ -52,6 +52,9 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
 
 def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
     answers = [st.session_state.get(_of(settings, question)) for question in questions]
+    if not any(answers):
+        st.toast(say("quiz.page.empty"), icon=":material/edit_off:")
+        return
     result = marked(settings, answers)
     st.session_state[_sent(settings)] = result
     if code:

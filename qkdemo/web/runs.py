@@ -67,6 +67,7 @@ class Shown:
             "own": self.own,
             "pace": pace,
             "resting": self.resting,
+            "shown": self.live.steps,
         }
 
 

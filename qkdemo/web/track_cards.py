@@ -24,7 +24,7 @@ def track_card(track: str) -> None:
     stops, progress = TRACKS[track], progress_in(track)
     done = sum(said.shown for said in progress)
     at = next((at for at, said in enumerate(progress) if not said.shown), 0)
-    st.subheader(say(f"track.{track}.name"))
+    st.markdown(f"## {say(f'track.{track}.name')}")
     st.markdown(say(f"track.{track}.text"))
     door = say("tracks.begin") if done == 0 else say("tracks.go_on", at=at + 1, of=len(stops))
     _door(track, at, f"**{door}**", ":material/play_arrow:")

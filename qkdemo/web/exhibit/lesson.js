@@ -3,13 +3,12 @@
 const RUN_MS = 1600; // how long the dial takes to where the answer is
 const FADED = 0.75;
 
-// The first and the last row that may be seen: up to where the question is asked, on the side where the answer is not;
-// and up to the committed row, which the visitor may have set elsewhere.
-export function openRows({ veil }, sweep, committed) {
+// The first and the last row that may be seen: from where the question is asked, away from where the answer is.
+export function openRows({ veil }, sweep) {
   const last = sweep.rows - 1;
   if (!veil) return [0, last];
-  const rows = [sweep.rowOf(veil.from), sweep.rowOf(committed)];
-  return veil.x < veil.from ? [Math.min(...rows), last] : [0, Math.max(...rows)];
+  const at = sweep.rowOf(veil.from);
+  return veil.x < veil.from ? [at, last] : [0, at];
 }
 
 // The predictions that belong to a panel: those of its lines.

@@ -65,7 +65,8 @@ export class LiveStage extends Stage {
 
   // So that the words under the exhibit follow: once for every page that was drawn while the run went on.
   tell() {
-    if (!AT_REST.has(this.status.state) || this.view.live.resting || this.told === this.view) return;
+    const drawn = this.view.live.resting && this.sweep.rows <= this.view.live.shown;
+    if (!AT_REST.has(this.status.state) || drawn || this.told === this.view) return;
     this.told = this.view;
     this.send({ news: this.sweep.rows });
   }

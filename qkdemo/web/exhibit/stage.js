@@ -238,7 +238,7 @@ export class Stage {
   }
 
   get open() {
-    return openRows(this.view, this.sweep, this.committed);
+    return openRows(this.view, this.sweep);
   }
 
   selected({ kind, selected }) {
