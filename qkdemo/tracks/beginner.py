@@ -57,7 +57,7 @@ def _growth(found: drift.Result) -> Evidence:
 def _winner(found: drift.Result) -> Evidence:
     plain, fresh = found.plain, _at_one(found).plain
     width = float(plain.entropy_fraction[found.at])
-    numbers = {"width": _share(width), "fresh": _share(fresh.entropy_fraction[0])}
+    numbers = {"width": written(width, 3), "fresh": written(fresh.entropy_fraction[0], 3), "most": written(1)}
     return Evidence(
         width, numbers | {"top": _share(plain.top_weight[found.at]), "top_fresh": _share(fresh.top_weight[0])}
     )

@@ -265,7 +265,7 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
     if not len(curves):
         return []
     found = outcomes(plan, curves)
-    sides = [say("twins.plain"), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
+    sides = [_first_side(plan), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
     return [
         findings(plan, curves, len(curves))[-1],
         *(
@@ -282,6 +282,15 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
         ),
         definitions(plan),
     ]
+
+
+def _first_side(plan: Plan) -> str:
+    """What the first twin is called: plain attention, as long as no fork gave it a remedy."""
+    now = plan.legs[-1].runs[0]
+    if now.variant == "none":
+        return say("twins.plain")
+    since = next(leg.after for leg in plan.legs if leg.runs[0].variant == now.variant)
+    return say("twins.once_plain", variant=_name(now), since=since)
 
 
 def definitions(plan: Plan) -> str:

@@ -33,6 +33,8 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         elif not is_trained(stop):
             show = partial(say_at, CLAIMS, at, Said(said.guess, shown=True))
             st.button(say("lesson.run"), on_click=show, key=f"{key}:show", icon=":material/play_arrow:")
+        else:
+            st.markdown(say("claims.trained"))
         page = page_of(stop)
         label = say("claims.door", page=say(f"page.{page.name}"))
         st.page_link(page.script, label=label, icon=page.icon, query_params=place_of(CLAIMS, at))

@@ -120,7 +120,7 @@ def _taught(view: dict[str, Any]) -> dict[str, Any]:
     """The view with what a track adds: what is not shown yet, the prediction, and which panel matters."""
     dial = view["dial"].get("name", view["dial"]["column"])
     if lesson.asks():
-        view = view | {"alt": "", "panels": [_untold(panel) for panel in view["panels"]]}
+        view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
     return dict(view) | {
         "veil": lesson.veil(dial),
         "guesses": lesson.marks(dial),
@@ -129,7 +129,7 @@ def _taught(view: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _untold(panel: dict[str, Any]) -> dict[str, Any]:
+def untold(panel: dict[str, Any]) -> dict[str, Any]:
     """A panel whose title says what is drawn, not what is found."""
     if not panel.get("subtitle"):
         return panel

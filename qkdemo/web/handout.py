@@ -28,6 +28,7 @@ from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.axes import View
 from qkdemo.web.drawings import Drawn, drawn, recorded
+from qkdemo.web.exhibit import untold
 from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
 from qkdemo.web.link import STOP, TRACK
@@ -145,7 +146,8 @@ class _Sheet:
             return ""
         table, view = exhibit
         look = self._look(table, view, start_only=start_only)
-        panels = [figure(table, view, panel, look) for panel in _that_matter(view, self.stop.focus)]
+        matter = _that_matter(view, self.stop.focus)
+        panels = [figure(table, view, untold(panel) if start_only else panel, look) for panel in matter]
         finding = escape(cell(table, view["finding"], look.row))
         at = escape(f"{view['dial']['label']} {cell(table, view['dial']['text'], look.row)}")
         caption = f"<figcaption>{at}. {finding}</figcaption>"

@@ -46,9 +46,8 @@ def lit(*, dials: bool) -> Iterator[None]:
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
                 _code()
-            st.html(
-                f"<span class='keys'>{say('lecture.lesson_keys' if TRACK in st.query_params else 'lecture.keys')}</span>"
-            )
+            listed = "lecture.lesson_keys" if TRACK in st.query_params else "lecture.keys"
+            st.html(f"<span class='keys'>{say(listed)}</span>")
     keys(lecture=on())
 
 

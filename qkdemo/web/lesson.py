@@ -127,7 +127,7 @@ def say_at(track: str, at: int, said: Said) -> None:
 
 def place_of(track: str, at: int) -> dict[str, str]:
     """The query of a link to a stop, with what this session has said in its track."""
-    return _place(track, at, progress_in(track))
+    return _place(track, at, progress_in(track)) | _carried()
 
 
 def pending() -> tuple[Entry, Mapping[str, str]] | None:
@@ -141,7 +141,7 @@ def astray(page: str) -> tuple[Entry, Mapping[str, str]] | None:
     lesson = current()
     if lesson is None or lesson.page.name == page:
         return None
-    return lesson.page, place_of(lesson.track, lesson.at) | _carried()
+    return lesson.page, _place(lesson.track, lesson.at, lesson.progress) | _carried()
 
 
 # ---- what the controls call, in callbacks

@@ -13,17 +13,24 @@ from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
 from qkdemo.tracks.catalogue import TRACKS, text, told
 from qkdemo.tracks.stop import Choose, Estimate, Evidence
+from qkdemo.web import lecture
 from qkdemo.web import lesson as lessons
 from qkdemo.web.driving import prose
 from qkdemo.web.lesson import Lesson
 
 _KEY: Final = "lesson"
+_WORDS: Final = (
+    *("attention", "query", "head", "score", "softmax", "entropy", "slope", "norm", "qk_norm", "scale"),
+    *("weight_scale", "rate", "loss", "format", "rotary"),
+)
 
 
 def lesson_column(lesson: Lesson) -> None:
     """Draw the column."""
     with st.container(gap="small", key=f"{_KEY}:column"):
         _parts(lesson, lesson.evidence if lesson.said.shown else None)
+        if not lecture.on():
+            _glossary()
 
 
 def _parts(lesson: Lesson, found: Evidence | None) -> None:
@@ -40,6 +47,12 @@ def _parts(lesson: Lesson, found: Evidence | None) -> None:
     if lesson.said.shown:
         _answer(lesson, found)
     _buttons(lesson)
+
+
+def _glossary() -> None:
+    words = st.expander(say("lesson.words"), key=f"{_KEY}:words", on_change="rerun")
+    if words.open:
+        words.markdown("\n".join(f"- {say(f'glossary.{word}')}" for word in _WORDS))
 
 
 def _place(lesson: Lesson) -> None:

@@ -85,7 +85,13 @@ def _make(settings: Settings) -> None:
     st.markdown(say("quiz.class.made"))
     hide = {dial.name for dial in declarations(Settings)}
     st.code(address(settings, hide, {CLASS: code}), language=None, wrap_lines=True)
+    st.button(say("quiz.class.enter"), on_click=_enter, args=(code,), key="quiz:enter", icon=":material/groups:")
     st.markdown(say("quiz.class.limits", rows=MOST_ROWS, all=MOST_IN_ALL))
+
+
+def _enter(code: str) -> None:
+    """Stand in the class oneself: its results are then below the sheet, and lecture mode shows its link as a code."""
+    st.query_params[CLASS] = code
 
 
 def _read(code: str) -> None:

@@ -19,7 +19,7 @@ from qkdemo.web.takeaway import csv_of
 
 _KEY: Final = "quiz"
 _SENT: Final = "quiz.sent"
-_RIGHT, _WRONG, _OTHER = "✓", "✗", "\u2003"  # as wide as a mark
+_RIGHT, _WRONG, _OTHER = "✓", "✗", "○"
 _NEW_LINE: Final = "  \n"  # of Markdown, within a paragraph
 
 

@@ -15,7 +15,7 @@ import streamlit as st
 from pyarrow import csv, parquet
 
 from qkdemo.settings import Dials, declarations
-from qkdemo.strings import say
+from qkdemo.strings import has, say
 from qkdemo.web import lesson
 from qkdemo.web.link import address, hidden
 
@@ -113,7 +113,8 @@ def _table(offer: Takeaway) -> None:
 
 def _code(offer: Takeaway) -> None:
     title = _chosen(say("takeaway.side"), list(offer.programs), f"{offer.lab}:program")
-    st.markdown(say("takeaway.code_help"))
+    own = f"takeaway.code_help_{offer.lab}"
+    st.markdown(say(own if has(own) else "takeaway.code_help"))
     st.code(offer.programs[title](), language="python")
 
 

@@ -146,18 +146,29 @@ def test_a_link_that_names_a_stop_on_another_page_leads_to_the_page_of_the_stop(
     assert dials_of(app, stop) == {name: getattr(stop.start, name) for name in stop.turned}
 
 
-def test_another_track_is_entered_on_the_same_page_with_the_dials_as_they_stand() -> None:
+def test_another_track_is_entered_on_the_same_page_with_the_dials_as_they_stand_but_what_it_asks_about() -> None:
     stop = stop_at(CHOICE)
     other = next(
         track for track in TRACKS if track != CHOICE[0] and any(there.lab is stop.lab for there in TRACKS[track])
     )
-    app = arrive(CHOICE, seed="7")
+    app = arrive(CHOICE)
     press(app, "show")
-    before = {dial: app.session_state[f"{page_of(stop).name}.{dial}"] for dial in stop.state.as_dict()}
+    page = page_of(stop).name
+    app.slider(key=f"{page}.seed").set_value(7).run()
+    before = {dial: app.session_state[f"{page}.{dial}"] for dial in stop.state.as_dict()}
     app.radio(key="lesson:track").set_value(other).run()
     assert not app.exception
     assert link_of(app)["track"] == other
-    assert {dial: app.session_state[f"{page_of(stop).name}.{dial}"] for dial in before} == before
+    there = next(each for each in TRACKS[other] if each.name == link_of(app)["stop"])
+    asked = {name: getattr(there.start, name) for name in there.turned}
+    assert {dial: app.session_state[f"{page}.{dial}"] for dial in before} == before | asked
+
+
+def test_the_run_is_the_stops_own_whatever_was_turned_before_it() -> None:
+    stop = stop_at(CHOICE)
+    app = arrive(CHOICE, seed="7")
+    press(app, "show")
+    assert app.session_state[f"{page_of(stop).name}.seed"] == stop.state.seed
 
 
 def test_leaving_a_track_leaves_the_page_as_it_is() -> None:

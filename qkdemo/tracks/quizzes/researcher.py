@@ -117,10 +117,10 @@ def _latent(dice: random.Random) -> Asked:
         "latent_width": written(settings.latent),
         "rotary_width": written(settings.d_rotary),
         "content": written(settings.d_content),
-        "before": written(cached["without_norm"]),
-        "full": written(cached["full_keys"]),
+        "before": written(cached["without_norm"], 9),  # a count is not rounded
+        "full": written(cached["full_keys"], 9),
     }
-    return numeric(extra, others, numbers)
+    return numeric(extra, others, numbers, lambda x: written(x, 9))
 
 
 QUESTIONS: Final[Mapping[str, Maker]] = {

@@ -10,7 +10,7 @@ const DOT = 4;
 const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
 const GAP = 7; // between the frame and the words outside it
 
-const TOP = 6;
+const top = ({ theme }) => Math.max(6, theme.small * 0.6); // half a tick label
 
 // Room for the ticks under the frame, and for the axis title where it has a row of its own.
 const bottom = ({ theme, axis }) => theme.small * (axis === "below" ? 2.9 : 1.5);
@@ -26,7 +26,7 @@ export function gutters(panels, theme, measure, width) {
 
 export function frameOf(box, scene) {
   const [left, right] = scene.gutters;
-  return { left: box.x + left, right: box.x + box.w - right, top: box.y + TOP, bottom: box.y + box.h - bottom(scene) };
+  return { left: box.x + left, right: box.x + box.w - right, top: box.y + top(scene), bottom: box.y + box.h - bottom(scene) };
 }
 
 // The row under a point of the canvas.
