@@ -112,6 +112,7 @@ def test_a_visitor_of_a_running_link_watches_the_same_run_and_cannot_stop_it(
     until(other, lambda: step(other) >= 2)
     expect(button(other, "Stop")).to_be_disabled()
     button(other, "Pause").click()  # of the view alone
+    other.wait_for_timeout(200)  # until the held step is painted
     held = step(other)
     now = step(page)
     until(page, lambda: step(page) > now + 5)
