@@ -19,7 +19,7 @@ exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "h
 for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
     with column.container(border=True, height="stretch"):
         page, query = (PAGES[door], None) if door not in GUIDED else (page_of(TRACKS[door][0]), place_of(door, 0))
-        st.subheader(say(f"home.{door}.title"))
+        st.markdown(f"## {say(f'home.{door}.title')}")
         st.markdown(say(f"home.{door}.text"))
         st.page_link(page.script, label=say(f"home.{door}.door"), icon=page.icon, query_params=query)
 with st.container(horizontal=True):
