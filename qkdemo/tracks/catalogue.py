@@ -1,7 +1,7 @@
 """Every track by name, and how a stop's evidence and sentences are come by.
 
 * `TRACKS`: name → its stops, in order; `GUIDED`: those that lead somewhere, `CLAIMS`: the one that is a collection;
-* `found(stop)`: what its lab finds at its state; `evidence(stop)`: what that says, computed once a process;
+* `evidence(stop)`: what its lab says at its state, computed once a process; `is_trained(stop)`: whether it cannot be;
 * `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs.
 """
 

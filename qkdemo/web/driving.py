@@ -3,7 +3,7 @@
 * `prose(lesson, text)`: draws it. Pointing at a word shows that state in the exhibit, or picks out those lines, at
   once and in the browser; pressing it turns the dials.
 
-The browser's two components meet in events of the document: `qkdemo:look` with `{dial, value}` or `{role}`, or nothing.
+The browser's two components meet in events of the document: `qkdemo:look` with `{turns}` or `{role}`, or neither.
 """
 
 import json

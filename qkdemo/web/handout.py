@@ -31,6 +31,7 @@ from qkdemo.web.drawings import Drawn, drawn, recorded
 from qkdemo.web.exhibit import untold
 from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
+from qkdemo.web.lesson import verdict
 from qkdemo.web.link import STOP, TRACK
 from qkdemo.web.look import Look, cell, row_of
 from qkdemo.web.pages import PAGES
@@ -133,11 +134,7 @@ class _Sheet:
         guess = self.said.guess
         if guess is None:
             return ""
-        match self.stop.ask:
-            case Choose():
-                right = guess == found.answer
-            case Estimate() as estimate:
-                right = estimate.says(float(guess), float(found.answer))
+        right = verdict(self.stop, guess, found)
         return f" {escape(say('handout.predicted' if right else 'handout.not_predicted'))}"
 
     def _figure(self, exhibit: Drawn | None, *, start_only: bool = False) -> str:
