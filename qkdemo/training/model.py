@@ -1,7 +1,7 @@
 """The forward pass of many small decoder-only transformers at once.
 
 * `forward(leaves, tokens, setup)`: outputs of every run, and each layer's attention;
-* `losses(...)`: cross-entropy of every run, and the z-loss.
+* `Setup`: what it knows besides.
 
 Pre-norm blocks without biases (LayerNorm with a gain), learned positions, ReLU, an untied head. Every run has its
 own weights: what is a matrix product for one run is a batched one here, so that no run sees another's numbers.
@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import torch
 from jaxtyping import Float, Int
@@ -21,9 +20,9 @@ from torch.nn import functional
 
 from qkdemo.attention import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
-from qkdemo.training.kernels import BlockWeights, Cap, block, causal_attention, entering, layer_norm, leaving, mlp
+from qkdemo.training.kernels import Cap, Mask, causal_attention, entering, layer_norm, leaving, mlp
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
-from qkdemo.training.remedies import block_matrices, gains_of, normalised, power_vectors_of, reparametrised
+from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +36,18 @@ class Setup:
     power_vectors: Float[Tensor, "runs entries"]
     first_counted: int  # outputs are formed from this position on
     fused: bool  # blocks in few operations: for runs without nGPT's, in float32; the numbers are the same
+
+    @property
+    def plain(self) -> bool:
+        """Whether runs differ in RMSNorm and a softcap at most, so that `by_hand` can take their gradients."""
+        *others, (last, _) = self.groups.formed_alike
+        alike = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
+        divided = any(remedy.reparametrises for remedy, _ in self.groups.slices)
+        return self.fused and alike and not divided and self.shape.n_kv_heads == self.shape.n_heads
+
+    def mask(self, layer: int) -> Mask:
+        """What the queries of a layer see; of the last one only those are answered whose outputs are formed."""
+        return Mask(self.hidden, self.first_counted if layer == self.shape.n_layers - 1 else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +71,8 @@ def forward(
     layers = []
     for layer in range(setup.shape.n_layers):
         own = _of_layer(leaves, layer, setup)
-        x, attention = (_fused if setup.fused else _block)(x, own, setup)
+        x, attention = (_fused if setup.fused else _block)(x, own, setup.mask(layer), setup)
         layers.append(attention)
-    x = x[:, :, setup.first_counted :]
     if setup.fused:
         return entering(x, leaves["gain"], leaves["head"]), layers
     outputs = _entering(x, leaves["gain"], leaves["head"], groups)
@@ -70,43 +80,18 @@ def forward(
     return by_rows(groups.of_sphere(lambda x, s: x, lambda x, s: x * s), outputs, scale), layers
 
 
-def _fused(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
-    alike, shape = setup.groups.formed_alike, setup.shape
-    *others, (last, rows) = alike
-    simple = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
-    if simple and shape.n_kv_heads == shape.n_heads:
-        gains = gains_of(last.parameters(own, rows)) if last.forms == "rms" else None
-        w = BlockWeights(**{name: own[name] for name in _OF_BLOCK}, gains=gains)
-        x, logits, weights = block(x, w, shape.d_head, rows, setup.hidden, setup.cap)
-        return x, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
-    mixed, attention = _attend(entering(x, own["attention_gain"], own["qkv"]), own, setup)
-    return mlp(leaving(mixed, own["out"], x), own["mlp_gain"], own["up"], own["down"]), attention
+def _fused(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
+    mixed, attention = _attend(entering(x, own["attention_gain"], own["qkv"]), own, mask, setup)
+    return mlp(leaving(mixed, own["out"], x[:, :, mask.first :]), own["mlp_gain"], own["up"], own["down"]), attention
 
 
-_OF_BLOCK: Final = ("attention_gain", "qkv", "out", "mlp_gain", "up", "down")
-
-
-def _block(x: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+def _block(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
     groups = setup.groups
-    mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, setup)
-    x = _joined(x, _product(mixed.transpose(2, 3).flatten(3), own["out"]), own["alpha_attention"], groups)
+    mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, mask, setup)
+    left = _product(mixed.transpose(2, 3).flatten(3), own["out"])
+    x = _joined(x[:, :, mask.first :], left, own["alpha_attention"], groups)
     inner = _mlp(_entering(x, own["mlp_gain"], own["up"], groups), own, groups)
     return _joined(x, inner, own["alpha_mlp"], groups), attention
-
-
-def losses(
-    outputs: Float[Tensor, "runs batch positions symbols"],
-    targets: Int[Tensor, "runs batch positions"],
-    counted: Float[Tensor, "runs batch positions"],
-) -> tuple[Float[Tensor, "runs"], Float[Tensor, "runs"]]:
-    """Mean cross-entropy over the counted positions, nats, and the mean square of ln Σ exp (the z-loss).
-
-    `counted` holds each position's share: they sum to 1 for every run.
-    Source of the z-loss: Chowdhery et al. 2022, "PaLM", section 5.
-    """
-    normaliser = torch.logsumexp(outputs, dim=-1)
-    right = outputs.gather(-1, targets[..., None]).squeeze(-1)
-    return ((normaliser - right) * counted).sum((1, 2)), (normaliser.square() * counted).sum((1, 2))
 
 
 def _of_layer(leaves: Mapping[str, Tensor], layer: int, setup: Setup) -> dict[str, Tensor]:
@@ -152,15 +137,15 @@ def _mlp(up: Tensor, own: Mapping[str, Tensor], groups: Groups) -> Tensor:
     return _product(torch.relu(up), own["down"])
 
 
-def _attend(made: Tensor, own: Mapping[str, Tensor], setup: Setup) -> tuple[Tensor, Attention]:
+def _attend(made: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
     """`made` holds q, k and v of every position side by side."""
     qk, v = _heads(made, setup.shape)
     parts = [
         (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
         for remedy, rows in setup.groups.formed_alike
     ]
-    q, k = by_rows(parts, qk, dim=1).unbind(0)
-    mixed, logits, weights = causal_attention(q, k, v, setup.hidden, setup.cap)
+    qkv = torch.cat([by_rows(parts, qk, dim=1).to(v.dtype), v[None]])
+    mixed, logits, weights = causal_attention(qkv, mask, setup.cap)
     return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
 
 

@@ -21,7 +21,7 @@ RemedyWord: TypeAlias = Literal[
     "none", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
 ]
 
-ENGINE: Final = "1"
+ENGINE: Final = "2"
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0)
 _LENGTHS: Final = (8.0, 16.0, 32.0, 64.0)
 _BATCHES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)

@@ -118,23 +118,24 @@ def spectral_norm(matrices: Float[Tensor, "*batch inputs outputs"]) -> Float[Ten
     close the other singular values are, and to rounding if the second is 3 % smaller. Zero for a zero matrix; NaN
     where an entry is not finite.
     """
-    power = matrices.mT @ matrices
+    flat = matrices.reshape(-1, *matrices.shape[-2:])
+    power = torch.bmm(flat.mT, flat)
     for squaring in range(_SQUARINGS):
         if squaring % _UNSCALED == 0:
             power = power / _trace(power)
-        power = power @ power
-    leading = power.diagonal(dim1=-2, dim2=-1).argmax(-1)[..., None, None]
+        power = torch.bmm(power, power)
+    leading = power.diagonal(dim1=-2, dim2=-1).argmax(-1)[:, None, None]
     direction = power.gather(-1, leading.expand(*power.shape[:-1], 1))
-    direction = direction / torch.linalg.vector_norm(direction, dim=-2, keepdim=True).clamp_min(_TINY)
-    norm: Tensor = torch.linalg.vector_norm(matrices @ direction, dim=(-2, -1))
-    return norm
+    length = torch.linalg.vector_norm(direction, dim=-2, keepdim=True).clamp_min_(_TINY)
+    norm: Tensor = torch.linalg.vector_norm(torch.bmm(flat, direction / length), dim=(-2, -1))
+    return norm.view(matrices.shape[:-2])
 
 
 _TINY: Final = 1e-30
 
 
 def _trace(matrices: Tensor) -> Tensor:
-    return matrices.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None].clamp_min(_TINY)
+    return matrices.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min_(_TINY)[:, None, None]
 
 
 def _padded(matrices: Sequence[Tensor]) -> Tensor:

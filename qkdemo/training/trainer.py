@@ -19,10 +19,11 @@ from qkdemo.attention import causal_mask
 from qkdemo.settings import SettingsError
 from qkdemo.strings import say
 from qkdemo.training import telemetry
+from qkdemo.training.by_hand import by_hand
 from qkdemo.training.formats import forward_in
 from qkdemo.training.groups import Groups
-from qkdemo.training.kernels import HIDDEN, Cap
-from qkdemo.training.model import Attention, Setup, forward, losses
+from qkdemo.training.kernels import HIDDEN, Cap, losses
+from qkdemo.training.model import Attention, Setup, forward
 from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
 from qkdemo.training.parameters import initial, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.remedies import (
@@ -91,7 +92,6 @@ class Trainer:
         self._named = views(self._parameters, self._shape)
         if state is None:
             self._onto_sphere()
-        self._leaves = {name: view.detach().requires_grad_() for name, view in self._named.items()}
         self._zeros = [torch.zeros_like(view).flatten(1) for view in self._named.values()]
         self._setup = Setup(
             shape=self._shape,
@@ -113,9 +113,10 @@ class Trainer:
     def advance(self, steps: int, goes_on: Callable[[], bool] = lambda: True) -> Telemetry:
         """Takes `steps` steps, or fewer if `goes_on`, asked after each, says no; returns what was read off them."""
         first = self.step + 1
-        rows = [self._one_step()]
-        while len(rows) < steps and goes_on():
-            rows.append(self._one_step())
+        with torch.inference_mode(self._setup.plain):
+            rows = [self._one_step()]
+            while len(rows) < steps and goes_on():
+                rows.append(self._one_step())
         arrays = {
             name: torch.stack([row[name] for row in rows])[:, self._place].cpu().numpy() for name in telemetry.ARRAYS
         }
@@ -149,18 +150,28 @@ class Trainer:
         return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps.half()}
 
     def _loss_and_gradients(self) -> tuple[Tensor, list[Attention]]:
-        tokens, targets, counted = self._batch()
-        with forward_in(self._runs[0].forward_format, self._device.type):
-            outputs, layers = forward(self._leaves, tokens, self._setup)
-        loss, z_loss = losses(outputs.float(), targets, counted)
-        total = (loss + self._hyper.z_loss * z_loss).sum()
-        gradients: Sequence[Tensor | None] = torch.autograd.grad(total, list(self._leaves.values()), allow_unused=True)
+        batch = *self._batch(), self._hyper.z_loss
+        if self._setup.plain:
+            loss, layers, found = by_hand(self._named, *batch, self._setup)
+        else:
+            loss, layers, found = self._by_autograd(*batch)
         flat = [
-            zeros if gradient is None else gradient.flatten(1)
-            for gradient, zeros in zip(gradients, self._zeros, strict=True)
+            found[name].flatten(1) if name in found else zeros
+            for name, zeros in zip(self._named, self._zeros, strict=True)
         ]
         self._gradients = torch.cat(flat, dim=1)
-        return loss.detach(), layers
+        return loss, layers
+
+    def _by_autograd(
+        self, tokens: Tensor, targets: Tensor, counted: Tensor, z_loss: Tensor
+    ) -> tuple[Tensor, list[Attention], dict[str, Tensor]]:
+        leaves = {name: view.detach().requires_grad_() for name, view in self._named.items()}
+        with forward_in(self._runs[0].forward_format, self._device.type):
+            outputs, layers = forward(leaves, tokens, self._setup)
+        minimised, loss = losses(outputs.float(), targets, counted, z_loss)
+        total = minimised.sum()
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        return loss, layers, {n: g for n, g in zip(leaves, gradients, strict=True) if g is not None}
 
     def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, targets and the share of each counted position; runs with one seed share the drawing."""
