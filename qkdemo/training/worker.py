@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Final
 import torch
 
 from qkdemo.settings import SettingsError
+from qkdemo.training.batches import keep_freed_memory
 from qkdemo.training.parameters import n_parameters, shape_of
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import Chunk, chunk_of, chunk_to_bytes, cut, state_to_bytes
@@ -221,6 +222,7 @@ def main() -> None:
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no frame
     torch.set_num_threads(1)
+    keep_freed_memory()
     if hasattr(os, "nice"):
         os.nice(_NICE)
     desk = _Desk(output, default_url())
