@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from qkdemo.training.batches import keep_freed_memory
 from qkdemo.training.parameters import n_parameters, shape_of
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, batch_of
@@ -178,6 +179,7 @@ def ceiling(run: Settings, n_runs: int) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
+    keep_freed_memory()
     twins = [Settings(variant=variant, seed=seed) for seed in range(16) for variant in ("none", "rms")]
     sizes = (1, 2, 8, 32)
     loops = [(2, plain_loop(twins[:2], reads=reads)) for reads in (False, True)]
