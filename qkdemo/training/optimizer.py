@@ -1,4 +1,4 @@
-"""AdamW of many runs at once, each with its own rate, clip, decay and β₂.
+"""AdamW of many runs at once, each with its own rate, clip, decay, β₁ and β₂.
 
 * `Hyperparameters`: those of every run; `clip_gradients`, `adamw`: one step, in place.
 
@@ -17,7 +17,6 @@ from torch import Tensor
 from qkdemo.training.parameters import layout, shape_of
 from qkdemo.training.settings import Settings
 
-BETA1: Final = 0.9
 EPSILON: Final = 1e-8  # beside the root
 _CLIP_EPSILON: Final = 1e-6  # torch.nn.utils.clip_grad_norm_
 
@@ -29,8 +28,8 @@ class Hyperparameters:
     largest_norm: Float[Tensor, "runs 1"]  # ∞: gradients are not clipped
     decay: Float[Tensor, "runs parameters"]  # weight decay where it acts, else 0
     z_loss: Float[Tensor, "runs"]
-    complement_of_beta2: Float[Tensor, "runs 1"]  # 1 − β₂
-    exact_beta2: tuple[float, ...]
+    complements: tuple[Float[Tensor, "runs 1"], Float[Tensor, "runs 1"]]  # 1 − β₁ and 1 − β₂
+    exact_betas: tuple[tuple[float, float], ...]
     decays: bool  # whether any run's weights decay
 
     @classmethod
@@ -48,8 +47,8 @@ class Hyperparameters:
             largest_norm=column([run.grad_clip or torch.inf for run in runs]),
             decay=column([run.weight_decay for run in runs]) * decays,
             z_loss=column([run.z_loss for run in runs])[:, 0],
-            complement_of_beta2=column([1 - run.beta2 for run in runs]),
-            exact_beta2=tuple(run.beta2 for run in runs),
+            complements=(column([1 - run.beta1 for run in runs]), column([1 - run.beta2 for run in runs])),
+            exact_betas=tuple((run.beta1, run.beta2) for run in runs),
             decays=any(run.weight_decay for run in runs),
         )
 
@@ -78,9 +77,11 @@ def adamw(
     first, second = moments
     if hyper.decays:
         parameters.mul_(1 - rates * hyper.decay)
-    first.lerp_(gradients, 1 - BETA1)
-    second.lerp_(gradients.square_(), hyper.complement_of_beta2)
+    first.lerp_(gradients, hyper.complements[0])
+    second.lerp_(gradients.square_(), hyper.complements[1])
     # m̂ / (√v̂ + ε) with both corrections taken out: fewer passes over the rows
-    root = torch.tensor([(1 - beta2**step) ** 0.5 for beta2 in hyper.exact_beta2], device=second.device)[:, None]
+    of_first, root = torch.tensor(
+        [(1 - beta1**step, (1 - beta2**step) ** 0.5) for beta1, beta2 in hyper.exact_betas], device=second.device
+    )[:, :, None].unbind(1)
     denominator = second.sqrt().add_(root * EPSILON)
-    parameters.addcdiv_(first * (rates * root / (1 - BETA1**step)), denominator, value=-1)
+    parameters.addcdiv_(first * (rates * root / of_first), denominator, value=-1)

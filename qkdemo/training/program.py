@@ -72,6 +72,7 @@ def _program(courses: Sequence[Course], steps: int, ending: str) -> str:
         "KEYS": shape.n_keys,
         "BATCH": first.batch,
         "QK_START": first.qk_start,
+        "BETA1": first.beta1,
         "BETA2": first.beta2,
         "CLIP": first.grad_clip,
         "Z_LOSS": first.z_loss,
@@ -350,7 +351,7 @@ def train(run):
 {sphere_start}    matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     matrices += [model.embedding, model.position]
     others = [p for p in model.parameters() if all(p is not m for m in matrices)]  # gains and scales do not decay
-    optimizer = torch.optim.AdamW([{{"params": matrices}}, {{"params": others}}], betas=(0.9, BETA2), eps=1e-8)
+    optimizer = torch.optim.AdamW([{{"params": matrices}}, {{"params": others}}], betas=(BETA1, BETA2), eps=1e-8)
     for step in range(1, STEPS + 1):
         dials = [dials for after, dials in run if after < step][-1]
         tokens, targets, counted = batch_of(seed, step)

@@ -52,6 +52,7 @@ class Settings(Dials):
     grad_clip: Annotated[float, Dial(0, 100, 0.1, more=True)] = 1.0
     weight_decay: Annotated[float, Dial(0, 1, 0.01, more=True)] = 0.0
     z_loss: Annotated[float, Dial(0, 0.1, 1e-4, more=True)] = 1e-4
+    beta1: Annotated[float, Dial(0, 0.99, 0.01, more=True)] = 0.9
     beta2: Annotated[float, Dial(0.5, 0.9999, 1e-4, more=True)] = 0.95
     forward_format: Annotated[ForwardFormat, Choice(more=True, available=available_formats)] = "float32"
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0

@@ -190,7 +190,7 @@ def train(run: Settings, steps: int) -> tuple[list[float], list[float], Model]:
         {"params": [p for p in model.parameters() if id(p) not in known], "weight_decay": 0.0},
         *({"params": [p], "weight_decay": run.weight_decay} for p in matrices if id(p) in slow),
     ]
-    optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, run.beta2), eps=1e-8)
+    optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(run.beta1, run.beta2), eps=1e-8)
     losses, norms = [], []
     for step in range(1, steps + 1):
         batch = batch_of(TASKS[run.task], run.n_keys, run.batch, run.seed, step)

@@ -77,7 +77,7 @@ def test_every_task_gives_the_same_batches(task: Any) -> None:
     "dials",
     [
         {"schedule": "cosine", "warmup": 7, "learning_rate": 0.02, "weight_decay": 0.3},
-        {"schedule": "ramp", "grad_clip": 0.0, "z_loss": 0.01, "beta2": 0.999, "learning_rate": 0.02},
+        {"schedule": "ramp", "grad_clip": 0.0, "z_loss": 0.01, "beta1": 0.7, "beta2": 0.999, "learning_rate": 0.02},
         {"schedule": "constant", "warmup": 0, "qk_start": 3.0, "gamma": 2.0, "learning_rate": 0.002, "grad_clip": 0.1},
         {"variant": "cosine", "temperature": 0.5, "n_heads": 1, "learning_rate": 0.02},
         {"variant": "softcap", "softcap": 2.0, "qk_start": 3.0, "learning_rate": 0.005},

@@ -58,7 +58,8 @@ def test_a_run_equals_a_plain_module_with_torchs_adamw(word: RemedyWord, shared_
         {"schedule": "cosine", "steps": 40},
         {"grad_clip": 0.0},
         {"grad_clip": 0.1, "z_loss": 0.05},
-        {"beta2": 0.999, "weight_decay": 0.5},
+        {"beta1": 0.5, "beta2": 0.999, "weight_decay": 0.5},
+        {"beta1": 0.0},
         {"n_layers": 1, "n_heads": 3, "qk_start": 3},
         {"task": "addition"},
         {"task": "induction"},
@@ -86,7 +87,7 @@ def test_the_dials_of_the_comparison_act() -> None:
 def test_a_run_in_a_mixed_batch_equals_the_run_alone_bit_for_bit() -> None:
     """Every product, sum and norm belongs to one run; a batch only lines them up."""
     runs = [small(word, seed=at % 3, learning_rate=0.003 * (1 + at)) for at, word in enumerate(reversed(WORDS))]
-    runs += [small("rms", seed=7, grad_clip=0.0, z_loss=0.0, beta2=0.99), small("none", weight_decay=0.3)]
+    runs += [small("rms", seed=7, grad_clip=0.0, z_loss=0.0, beta1=0.8, beta2=0.99), small("none", weight_decay=0.3)]
     together = Trainer(runs)
     read = together.advance(6)
     for at, run in enumerate(runs):
