@@ -1,8 +1,10 @@
 """Keys that press the page's buttons: for whoever presents, and for whoever goes through a track without a mouse.
 
-* `keys()`: puts them on the page. PageDown and PageUp are what a presenter's remote control sends.
+* `keys()`: puts them on the page, at its end: by then all that a key presses is there. PageDown and PageUp are what a
+  presenter's remote control sends.
 """
 
+from itertools import count
 from typing import Final
 
 from streamlit.runtime import Runtime
@@ -17,6 +19,8 @@ KEYS: Final = {
 }
 _IN_A_LECTURE: Final = {"0": "lesson:reset", "q": "lecture:code"}
 _POINTER: Final = {"p": "pointer"}
+_ANSWERS: Final = KEYS["s"]
+_RUNS: Final = count()
 _COMPONENT: Final = Component("presenter", html="<div class='presenter'></div>")
 
 
@@ -25,5 +29,10 @@ def keys(*, lecture: bool) -> None:
     if not Runtime.exists():
         return
     known = KEYS | _IN_A_LECTURE if lecture else KEYS
-    classes = {key: "st-key-" + button.replace(":", "-") for key, button in known.items()}
-    _COMPONENT.mount({"keys": classes | (_POINTER if lecture else {}), "lecture": lecture}, key="presenter")
+    classes = {key: _class(button) for key, button in known.items()} | (_POINTER if lecture else {})
+    data = {"keys": classes, "lecture": lecture, "answers": _class(_ANSWERS), "run": next(_RUNS)}
+    _COMPONENT.mount(data, key="presenter")
+
+
+def _class(button: str) -> str:
+    return "st-key-" + button.replace(":", "-")

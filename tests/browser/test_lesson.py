@@ -171,6 +171,33 @@ def test_going_back_returns_to_the_stop_before_on_its_own_page(server: str, page
     expect(page).to_have_url(re.compile(f"/{page_of(stop).name}\\?"))
 
 
+@pytest.mark.parametrize("lecture", ["", "&lecture=1"])
+def test_of_quick_presses_each_counts(server: str, page: Page, lecture: str) -> None:
+    track, stops = CHOICE[0], TRACKS[CHOICE[0]]
+    opened(page, server, (track, stops[0]), lecture)
+    page.add_style_tag(content=".st-key-lesson-column { zoom: 0.5 }")  # nothing of it lies beyond the screen
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    expect(page.locator("h2.stop")).to_have_text(title((track, stops[3])))
+    page.wait_for_timeout(1000)
+    assert query(page)["stop"] == stops[3].name  # and no further
+
+
+def test_a_press_that_opens_a_question_is_not_followed_by_its_answer(server: str, page: Page) -> None:
+    track, stops = CHOICE[0], TRACKS[CHOICE[0]]
+    opened(page, server, (track, stops[0]))
+    for key in ("PageDown", "s", "PageDown", "s"):
+        page.keyboard.press(key)
+    expect(page.locator("h2.stop")).to_have_text(title((track, stops[2])))
+    page.wait_for_timeout(1000)
+    assert "said" not in query(page)  # neither question was on screen when S was pressed
+    page.keyboard.press("s")
+    expect(page).to_have_url(re.compile("%21|!"))
+    page.keyboard.press("PageDown")
+    expect(page.locator("h2.stop")).to_have_text(title((track, stops[3])))
+    assert query(page)["said"].count("!") == 1
+
+
 def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_machine(
     server: str, browser: Browser
 ) -> None:

@@ -1,20 +1,24 @@
 // Keys for whoever presents: each presses one of the page's buttons, wherever the focus is but in a text; and the pointer,
 // a large dot that follows the mouse, for the back row.
 //
-// `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}.
+// `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
+// the one that opens an answer; `run` is another number whenever the page was made anew.
 
 import { tidyHistory } from "./history.js";
+import { arrived, inLine } from "./line.js";
 
 const TEXT = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable=true]";
 const MOVES = "input[type=range], [role=slider]"; // what page keys move, except in a lecture
 const PAGES = { PageDown: 1, PageUp: -1 };
 const AWAKE = 0.8; // below this share of the window's height the pointer wakes the bar
+let shown; // the run that is on screen
+let listening = new AbortController(); // Streamlit may mount the next page's before it unmounts this one's
 
 export default function ({ data, parentElement }) {
   tidyHistory();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
-  const { keys, lecture } = data;
+  const { keys, lecture, answers, run } = data;
   const move = ({ clientX, clientY }) => {
     dot.style.translate = `${clientX}px ${clientY}px`;
     document.querySelector(".st-key-lecture-bar")?.classList.toggle("awake", clientY > AWAKE * innerHeight);
@@ -26,17 +30,22 @@ export default function ({ data, parentElement }) {
     if (!name || held || from?.matches?.(TEXT) || document.querySelector("[role=dialog]")) return;
     const way = PAGES[event.key];
     if (way && !lecture && from?.matches?.(MOVES)) return;
-    const done = name === "pointer" ? dot.classList.toggle("shown") || true : (way && lecture && page(way)) || click(name);
+    const act = () => (way && lecture && page(way)) || click(name);
+    const done = name === "pointer" ? dot.classList.toggle("shown") || true : inLine(act, name === answers);
     if (!done) return;
     event.preventDefault();
     event.stopPropagation();
   };
-  document.addEventListener("pointermove", move);
-  document.addEventListener("keydown", press, true);
+  listening.abort();
+  listening = new AbortController();
+  const { signal } = listening;
+  document.addEventListener("pointermove", move, { signal });
+  document.addEventListener("keydown", press, { signal, capture: true });
   dot.classList.add("listening");
+  if (run !== shown) requestAnimationFrame(arrived);
+  shown = run;
   return () => {
-    document.removeEventListener("pointermove", move);
-    document.removeEventListener("keydown", press, true);
+    if (signal === listening.signal) listening.abort();
   };
 }
 
@@ -50,10 +59,12 @@ function click(name) {
 function page(way) {
   const main = document.querySelector("[data-testid=stMain]");
   const column = document.querySelector(".st-key-lesson-column");
-  if (!main) return false;
+  const room = main && (way > 0 ? main.scrollHeight - main.clientHeight - main.scrollTop : main.scrollTop);
+  if (!(room > 1)) return false;
   const beyond = column ? column.getBoundingClientRect() : null;
   const bar = 0.1 * innerHeight;
   if (beyond && (way > 0 ? beyond.bottom <= innerHeight + 1 : beyond.top >= -bar)) return false;
+  main.addEventListener("scrollend", arrived, { once: true });
   main.scrollBy({ top: way * 0.7 * innerHeight, behavior: "smooth" });
   return true;
 }
