@@ -10,6 +10,8 @@ beside each other in the placement lab; and from any state of that lab one can a
 * `finding`, `explain`, `corrections`, `beside`, `rows`, `family_rows`, `report`: the result in words and as tables.
 """
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -178,9 +180,11 @@ def finding(result: Result) -> str:
 def explain(result: Result) -> list[str]:
     """How many rows pass, and how they are spread."""
     sentences = [finding(result)]
-    for column in ("norm", "place", "order", "verified") if result.models else ():
+    for column in ("kind", "norm", "place", "order", "verified") if result.models else ():
         parts = [f"{_word(column, word)} {count}" for word, count in counts(result.models, column)]
         sentences.append(say("models.spread", column=say(f"column.{column}"), parts="; ".join(parts)))
+        if column == "kind":
+            sentences.append(say("models.counted"))
     return sentences
 
 
@@ -218,7 +222,21 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
 
 
 SHOWN: Final = (
-    *("model", "family", "norm", "place", "gain", "stored", "bias", "epsilon", "rule", "cast", "order", "scale"),
+    *(
+        "model",
+        "family",
+        "kind",
+        "norm",
+        "place",
+        "gain",
+        "stored",
+        "bias",
+        "epsilon",
+        "rule",
+        "cast",
+        "order",
+        "scale",
+    ),
     *("softcap", "output_softcap", "cache", "default_on", "verified", "note"),
 )
 
@@ -242,26 +260,39 @@ def report(settings: Settings) -> dict[str, Any]:
 
 
 def snippet(settings: Settings) -> str:
-    """A standalone program that reads the same table and prints how many rows pass; it needs Python alone."""
+    """A standalone program that holds the same table and prints which rows pass; it needs Python alone."""
+    columns = [name for name in SHOWN if name != "note"]
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(getattr(model, name)) for name in columns] for model in MODELS)
     return _PROGRAM.format(
-        wanted=_wanted(settings),
+        table=sheet.getvalue(),
+        wanted={column: _text(word) for column, word in _wanted(settings).items()},
         caps={column: getattr(settings, dial) for dial, column in _CAPS.items()},
-        on={"any": None, "yes": True, "no": False}[settings.on_by_default],
+        on={"any": None, "yes": "True", "no": "False"}[settings.on_by_default],
     )
 
 
-_PROGRAM: Final = '''"""Rows of qkdemo/facts/models.json that pass a filter. Run it in the project's folder."""
-import json
-from pathlib import Path
+def _text(value: Value | None) -> str:
+    if value is None or isinstance(value, (bool, str)):
+        return "" if value is None else str(value)
+    return f"{value:g}"
 
+
+_PROGRAM: Final = '''"""Which implementations pass a filter. An empty cell: set elsewhere, or there is none."""
+import csv
+import json
+
+table = """{table}"""
 wanted = {wanted}
-caps, on_by_default = {caps}, {on}
+caps, on_by_default = {caps}, {on!r}
 found = [
-    row
-    for row in json.loads(Path("qkdemo/facts/models.json").read_text(encoding="utf-8"))
+    row["model"]
+    for row in csv.DictReader(table.splitlines())
     if all(row[column] == word for column, word in wanted.items())
-    and all(word in ("any", "no" if row[column] is None else "yes") for column, word in caps.items())
+    and all(word in ("any", "yes" if row[column] else "no") for column, word in caps.items())
     and on_by_default in (None, row["default_on"])
 ]
-print(json.dumps({{"found": len(found)}}))
+print(json.dumps({{"found": len(found), "models": found}}, ensure_ascii=False))
 '''

@@ -54,6 +54,7 @@ def _every_model(found: models.Result) -> Evidence:
         only(true=not without, false=len(without) > 0 and set(without) <= set(found.models)),
         {
             "without": str(len(without)),
+            "rows": str(len(MODELS)),
             "all": str(len(whole)),
             "off": str(len(off)),
             "capped": str(sum(model.softcap is not None for model in without)),

@@ -1,10 +1,11 @@
 """How the table of models is drawn: in words, with links, searched, and two rows beside each other.
 
 * `search_box()`: what is searched for; the link keeps it, as it keeps the pair;
-* `show_rows(result)`, `show_families(result)`: the tables;
+* `show_rows(result)`, `show_families(result)`: the tables; `FIRST_COLUMNS`, `LARGE`: which columns are seen first;
 * `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import streamlit as st
@@ -13,6 +14,7 @@ from qkdemo.facts.models import MODELS
 from qkdemo.labs.models import SHOWN, Result, beside, family_rows, rows
 from qkdemo.notation import written
 from qkdemo.strings import has, say
+from qkdemo.web import lecture
 from qkdemo.web.link import ask, asked
 from qkdemo.web.pages import PAGES
 
@@ -20,20 +22,13 @@ _SEARCH: Final = "models:find"
 _SIDES: Final = ("left", "right")
 _FIRST: Final = ("qwen3-dense-transformers", "olmo-2-transformers")  # beside each other at first
 _HEIGHT: Final = 480
-# What makes the function comes first and fits a page of 1280 pixels; the rest is further right. Widths in pixels.
-_FIRST_COLUMNS: Final = {
-    "model": 122,
-    "norm": 80,
-    "place": 76,
-    "gain": 148,
-    "order": 114,
-    "scale": 84,
-    "softcap": 62,
-    "verified": 132,
-    "link": 170,
-    "family": 120,
-}
-_NOTE_WIDTH: Final = 600
+# What makes the function comes first and fits a page of 1280 pixels; the rest is further right.
+FIRST_COLUMNS: Final = (
+    *("model", "norm", "place", "gain", "order", "epsilon", "scale", "verified"),
+    *("softcap", "link", "family"),
+)
+LARGE: Final = FIRST_COLUMNS[:7]  # what a lecture shows, in large type
+_WIDTHS: Final = {"model": 146, "link": 210, "note": 600}  # in pixels; the others are as wide as their words
 
 
 def search_box() -> str:
@@ -49,21 +44,26 @@ def search_box() -> str:
 
 
 def show_rows(result: Result) -> None:
-    """One row per implementation, every choice in words; a click on a head sorts."""
+    """One row per implementation, every choice in words; a click on a head sorts. A lecture shows `LARGE` alone."""
     if not result.models:
         return
-    order = [*_FIRST_COLUMNS, *(name for name in rows(result)[0] if name not in _FIRST_COLUMNS)]
-    table = [{say(f"column.{name}"): _in_words(name, row[name]) for name in order} for row in rows(result)]
-    widths = _FIRST_COLUMNS | {"note": _NOTE_WIDTH}
+    if lecture.on():
+        st.table(_table(result, LARGE), hide_index=True, border="horizontal")
+        return
+    order = [*FIRST_COLUMNS, *(name for name in rows(result)[0] if name not in FIRST_COLUMNS)]
     config: dict[str, Any] = {
         say(f"column.{name}"): st.column_config.TextColumn(width=width, pinned=name == "model")
-        for name, width in widths.items()
+        for name, width in _WIDTHS.items()
     }
     file_name = r"blob/[^/]+/(?:.*/)?(.*)#"
-    config[say("column.link")] = st.column_config.LinkColumn(display_text=file_name, width=widths["link"])
-    st.dataframe(table, hide_index=True, height=_HEIGHT, key="models:rows", column_config=config)
-    more = ", ".join(say(f"column.{name}") for name in order[list(order).index("link") :])
+    config[say("column.link")] = st.column_config.LinkColumn(display_text=file_name, width=_WIDTHS["link"])
+    st.dataframe(_table(result, order), hide_index=True, height=_HEIGHT, key="models:rows", column_config=config)
+    more = ", ".join(say(f"column.{name}") for name in order[order.index("softcap") :])
     st.markdown(say("models.sideways", names=more))
+
+
+def _table(result: Result, columns: Sequence[str]) -> list[dict[str, str]]:
+    return [{say(f"column.{name}"): _in_words(name, row[name]) for name in columns} for row in rows(result)]
 
 
 def show_families(result: Result) -> None:

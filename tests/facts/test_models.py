@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +16,8 @@ from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
 from qkdemo.pipeline import CHOICES, Pipeline
 from qkdemo.settings import declarations
 from qkdemo.strings import has
+from qkdemo.tracks.catalogue import TRACKS, evidence, text
+from tests.strategies import ends
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"
 
@@ -117,12 +121,30 @@ def test_every_preset_finds_rows_and_describes_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_snippet_counts_the_same_rows(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2])
-    exec(models.snippet(PRESETS[name]), {})
-    assert json.loads(capsys.readouterr().out)["found"] == len(run(PRESETS[name]).models)
+def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", models.snippet(PRESETS[name])]
+    said = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    found = [model.model for model in run(PRESETS[name]).models]
+    assert json.loads(said) == {"found": len(found), "models": found}
+
+
+def test_the_snippet_knows_every_filter(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, settings in ends(Settings):
+        exec(models.snippet(settings), {})
+        found = json.loads(capsys.readouterr().out)["models"]
+        assert found == [model.model for model in run(settings).models], name
+
+
+def test_what_claims_count_is_told_where_all_rows_are_counted() -> None:
+    of_models = len(filtered(kind="model"))
+    assert 0 < of_models < len(MODELS)
+    _, kinds, why, *_ = explain(run(Settings()))
+    assert f"model {of_models};" in kinds
+    assert "counts rows of the kind “model” alone" in why
+    claim = next(stop for stop in TRACKS["claims"] if stop.name == "every_model")
+    assert f"Of the {len(MODELS)} implementations in the table {of_models} are models" in text(
+        "claims", claim, "explain", evidence(claim).numbers
+    )
 
 
 def test_filters_narrow_and_may_leave_nothing() -> None:
