@@ -141,6 +141,21 @@ def drives(place: Place) -> bool:
     return any(changes(word.turns, place[1]) for word in words_of(explanation(*place)))
 
 
+@pytest.mark.parametrize("place", [CHOICE, ESTIMATE], ids=["choice", "estimate"])
+def test_on_a_phone_question_and_chart_fit_one_screen(server: str, page: Page, place: Place) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, server, place)
+    question, chart = page.locator("h2.stop").bounding_box(), page.locator("figure.focus canvas").first.bounding_box()
+    header = page.locator("[data-testid=stHeader]").bounding_box()
+    assert question
+    assert chart
+    assert header
+    assert chart["y"] + chart["height"] - question["y"] <= 844 - header["height"]
+    tiles = page.locator(".tiles").bounding_box()
+    assert tiles
+    assert tiles["y"] > chart["y"]
+
+
 def test_progress_survives_a_reload_and_a_new_browser(server: str, page: Page, browser: Browser) -> None:
     opened(page, server, CHOICE)
     page.keyboard.press("s")
