@@ -2,7 +2,8 @@
 
 * `TRACKS`: name → its stops, in order; `GUIDED`: those that lead somewhere, `CLAIMS`: the one that is a collection;
 * `evidence(stop)`: what its lab says at its state, computed once a process; `is_trained(stop)`: whether it cannot be;
-* `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs.
+* `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs;
+* `cited(evidence)`: where it was read.
 """
 
 from collections.abc import Mapping
@@ -53,6 +54,12 @@ def told(track: str, stop: Stop, part: str) -> str:
         return text(track, stop, part)
     except KeyError:
         return text(track, stop, part, evidence(stop).numbers)
+
+
+def cited(found: Evidence) -> str:
+    """Where what the evidence leans on can be read, as links; evidence that has sources alone."""
+    links = (f"[{words}]({address})" for words, address in found.sources.items())
+    return say("claims.sources", sources="; ".join(links))
 
 
 @lru_cache(maxsize=128)

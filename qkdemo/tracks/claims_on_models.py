@@ -24,6 +24,7 @@ def _gemma_2(found: models.Result) -> Evidence:
     return Evidence(
         only(true=two.norm != "none", false=two.norm == "none" and told and swapped and two.verified == "conformance"),
         {"cap": _cap(two.softcap), "output": _cap(two.output_softcap), "source": _source(two), "grok": _source(grok)},
+        _links(two, three, grok),
     )
 
 
@@ -33,6 +34,7 @@ def _qwen_2(found: models.Result) -> Evidence:
     return Evidence(
         only(true=two.norm != "none", false=two.norm == "none" and newer),
         {"source": _source(two), "newer": _source(three)},
+        _links(two, three),
     )
 
 
@@ -42,6 +44,7 @@ def _command_r(found: models.Result) -> Evidence:
     return Evidence(
         only(true=row.norm == "rms", false=told and after.norm == "none"),
         {"source": _source(row), "after": _source(after)},
+        _links(row, after),
     )
 
 
@@ -49,7 +52,7 @@ def _every_model(found: models.Result) -> Evidence:
     whole = [model for model in MODELS if model.kind == "model"]
     without = [model for model in whole if model.norm == "none"]
     off = [model for model in whole if model.norm != "none" and not model.default_on]
-    names = [model.model for model in without if model.repo == "huggingface/transformers"]
+    named = [model for model in without if model.repo == "huggingface/transformers"]
     return Evidence(
         only(true=not without, false=len(without) > 0 and set(without) <= set(found.models)),
         {
@@ -58,26 +61,28 @@ def _every_model(found: models.Result) -> Evidence:
             "all": str(len(whole)),
             "off": str(len(off)),
             "capped": str(sum(model.softcap is not None for model in without)),
-            "names": ", ".join(names),
+            "names": ", ".join(model.model for model in named),
         },
+        _links(*named),
     )
 
 
 def _full_width(found: models.Result) -> Evidence:
     on = [model for model in found.models if model.kind == "model" and model.default_on]
-    names = [model.model for model in on if model.repo == "huggingface/transformers"]
+    named = [model for model in on if model.repo == "huggingface/transformers"]
     reached = _one_head_takes_all()
     per_head = VARIANTS["rms"].bound(Parameters(), _WIDE_HEAD, _MANY_HEADS)
     return Evidence(
         only(true=not on, false=bool(on) and reached > per_head),
         {
             "rows": str(len(found.models)),
-            "names": ", ".join(names),
+            "names": ", ".join(model.model for model in named),
             "per_head": written(per_head),
             "reached": written(reached),
             "heads": str(_MANY_HEADS),
             "width": str(_WIDE_HEAD),
         },
+        _links(*named),
     )
 
 
@@ -103,6 +108,7 @@ def _fused(found: models.Result) -> Evidence:
             "still": _listed(refusing),
             "capped": str(len(found.models)),
         },
+        {f"{reading.repo}, {reading.thread}": reading.link for reading in (*early, *accepting, *refusing)},
     )
 
 
@@ -116,6 +122,10 @@ def _row(identity: str) -> Model:
 
 def _source(model: Model) -> str:
     return f"{model.repo}, {model.symbol}"
+
+
+def _links(*models: Model) -> dict[str, str]:
+    return {model.model: model.link for model in models}
 
 
 def _cap(cap: float | None) -> str:

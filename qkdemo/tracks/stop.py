@@ -56,10 +56,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the numbers say: the word of the right choice or the measured number, and numbers as they are written."""
+    """What the numbers say: the word of the right choice or the measured number, and numbers as they are written.
+
+    `sources` are what was read for it, words and address, where it was not computed.
+    """
 
     answer: str | float
     numbers: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.tracks.catalogue import CLAIMS, TRACKS, is_trained, text, told
+from qkdemo.tracks.catalogue import CLAIMS, TRACKS, cited, is_trained, text, told
 from qkdemo.tracks.progress import Progress, Said
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Stop
@@ -40,6 +40,8 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         st.page_link(page.script, label=label, icon=page.icon, query_params=place_of(CLAIMS, at))
     if said.shown and found is not None:
         st.markdown(without_targets(text(CLAIMS, stop, "explain", found.numbers)))
+        if found.sources:
+            st.markdown(cited(found))
 
 
 def _prediction(at: int, stop: Stop, said: Said, ask: Choose, key: str) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from qkdemo.notation import written
 from qkdemo.settings import preferred_numbers
 from qkdemo.strings import say
-from qkdemo.tracks.catalogue import TRACKS, text, told
+from qkdemo.tracks.catalogue import TRACKS, cited, text, told
 from qkdemo.tracks.stop import Choose, Estimate, Evidence
 from qkdemo.web import lecture
 from qkdemo.web import lesson as lessons
@@ -155,6 +155,8 @@ def _answer(lesson: Lesson, found: Evidence | None) -> None:
             said = say(words)
         st.markdown(f"**{said}**")
     prose(lesson, text(lesson.track, lesson.stop, "explain", found.numbers))
+    if found.sources and not lecture.on():
+        st.markdown(cited(found))
 
 
 def _buttons(lesson: Lesson) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from qkdemo.facts import models as facts
 from qkdemo.facts.models import MODELS
 from qkdemo.facts.softcap import READINGS
+from qkdemo.labs import models
 from qkdemo.tracks import claims_on_models
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.stop import Evidence, Stop
@@ -50,6 +51,25 @@ def entropy(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def unit(x: NDArray[np.float64]) -> NDArray[np.float64]:
     scaled: NDArray[np.float64] = x / np.linalg.norm(x, axis=-1, keepdims=True)
     return scaled
+
+
+def test_what_a_claim_names_as_its_source_is_linked_and_nothing_else_is() -> None:
+    known = {model.link for model in MODELS} | {reading.link for reading in READINGS}
+    for stop in TRACKS["claims"]:
+        if stop.name == "always_helps":  # a recorded run
+            continue
+        sources = evidence(stop).sources
+        assert set(sources.values()) <= known
+        assert bool(sources) == (stop.lab is models), stop.name
+    rows = {model.model: model.link for model in MODELS}
+    assert found("claims", "gemma_2").sources == {name: rows[name] for name in ("Gemma 2", "Gemma 3", "Grok-1")}
+    for name in ("every_model", "full_width"):
+        sources, names = found("claims", name).sources, found("claims", name).numbers["names"]
+        assert ", ".join(sources) == names
+        assert all(rows[model] == link for model, link in sources.items())
+    fused = found("claims", "fused")
+    told = " ".join(fused.numbers.values())
+    assert set(fused.sources.values()) == {reading.link for reading in READINGS if reading.version in told}
 
 
 def test_every_verdict_is_given_somewhere() -> None:

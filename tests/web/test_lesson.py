@@ -226,3 +226,14 @@ def test_a_claim_is_judged_on_its_own_page() -> None:
     assert link_of(app) == {"said": said_at(("claims", at), Said(answer, shown=True))}
     assert any(told("claims", stop, f"choice.{answer}") in markdown.value for markdown in app.markdown)
     assert f"claims:{stop.name}" not in [radio.key for radio in app.radio]
+
+
+def test_sources_of_a_claim_are_links_on_both_its_pages() -> None:
+    at, stop = next((at, stop) for at, stop in enumerate(TRACKS["claims"]) if stop.name == "qwen_2")
+    said = said_at(("claims", at), Said(shown=True))
+    links = [f"[{words}]({address})" for words, address in evidence_of(stop).sources.items()]
+    assert len(links) == 2
+    for page, query in {"claims": {}, "models": {"track": "claims", "stop": stop.name}}.items():
+        app = visit(page, query | {"said": said})
+        assert not app.exception
+        assert any(all(link in markdown.value for link in links) for markdown in app.markdown), page
