@@ -13,12 +13,14 @@ import streamlit as st
 from qkdemo.settings import declarations
 from qkdemo.strings import say
 from qkdemo.tracks.quiz import Marked, Question, Settings, marked, rows, text
+from qkdemo.web.arrival import arrive_at
 from qkdemo.web.controls import turn
 from qkdemo.web.quiz_class import keep, what_was_kept
 from qkdemo.web.takeaway import csv_of
 
 _KEY: Final = "quiz"
 _SENT: Final = "quiz.sent"
+_RESULT: Final = f"{_KEY}:result"
 _RIGHT, _WRONG, _OTHER = "✓", "✗", "○"
 _NEW_LINE: Final = "  \n"  # of Markdown, within a paragraph
 
@@ -62,7 +64,8 @@ def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
 
 
 def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -> None:
-    st.header(_score(result))
+    with st.container(key=_RESULT):
+        st.header(_score(result))
     what_was_kept(result)
     for at, (question, word, right) in enumerate(zip(questions, result.answers, result.right, strict=True), 1):
         with st.container(border=True):
@@ -82,6 +85,7 @@ def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -
             on_click="ignore",
             icon=":material/download:",
         )
+    arrive_at(_RESULT, _key(settings))
 
 
 def _choice(settings: Settings, question: Question, word: str, given: str | None) -> str:

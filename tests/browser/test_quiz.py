@@ -9,10 +9,11 @@ from tests.browser.test_accessibility import SEVERE
 from tests.browser.test_pages import settled
 
 LINK = "quiz?track=developer&when=post&seed=3&class=physics-1&hide=track,when,seed"
+TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
-def sent(page: Page, server: str) -> None:
-    """The sheet, sent with the second choice of each question but the last, which stays open."""
+def sent(page: Page, server: str) -> int:
+    """The sheet, sent with the second choice of each question but the last, left open; says where it stood scrolled."""
     page.goto(f"{server}/{LINK}")
     groups = page.get_by_role("radiogroup")
     expect(groups).to_have_count(8)
@@ -21,8 +22,10 @@ def sent(page: Page, server: str) -> None:
         groups.nth(at).locator("input").first.focus()
         page.keyboard.press("ArrowDown")
     page.get_by_role("button", name="Send my answers").focus()
+    top: int = page.evaluate(TOP)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2).first).to_contain_text("of 8 right · 1 left open")
+    return top
 
 
 def test_a_quiz_is_answered_by_keyboard_and_locked(server: str, page: Page) -> None:
@@ -32,6 +35,23 @@ def test_a_quiz_is_answered_by_keyboard_and_locked(server: str, page: Page) -> N
     expect(page.get_by_role("heading", level=2).first).to_have_text(f"{right} of 8 right · 1 left open")
     expect(page.get_by_role("radiogroup")).to_have_count(0)
     expect(page.get_by_text("were kept for the class physics-1")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 800)])
+def test_the_result_gets_the_focus_and_a_phone_goes_to_it(server: str, page: Page, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    top = sent(page, server)
+    result = page.get_by_role("heading", level=2).first
+    expect(result).to_be_focused()
+    settled(page)
+    if width == 390:
+        expect(result).to_be_in_viewport(ratio=1)
+        box, header = result.bounding_box(), page.locator("[data-testid=stHeader]").bounding_box()
+        assert box
+        assert header
+        assert box["y"] >= header["height"]
+    else:
+        assert page.evaluate(TOP) == top > 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
