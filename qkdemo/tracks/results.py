@@ -3,6 +3,7 @@
 * `Results(url)`: kept in the database of the recorded runs; `add`, `of_class`;
 * `Row`: one finished quiz; `row_of(marked)`: a new one;
 * `is_code(text)`: whether a text can name a class;
+* `votes(rows, settings)`: in one quiz, how many took each choice;
 * `means(rows)`, `shares(rows)`, `table(rows)`: before against after, by quiz and by question, and every row.
 
 A row has a random name, the class, which quiz it was, the answers, the score, and when, to the minute; no name, no
@@ -21,7 +22,7 @@ from typing import Final
 import sqlalchemy as sql
 
 from qkdemo.strings import say
-from qkdemo.tracks.quiz import QUIZZES, Marked
+from qkdemo.tracks.quiz import QUIZZES, Marked, Question, Settings, quiz
 from qkdemo.training.database import Database, StoreError, told
 
 MOST_ROWS: Final = 2000  # of a class
@@ -60,6 +61,20 @@ class Row:
     def right(self) -> tuple[bool | None, ...]:
         """Question by question; None where it was left open."""
         return tuple(answer.endswith(_RIGHT) if answer else None for answer in self.answers.split(","))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What was chosen, question by question; empty where it was left open."""
+        return tuple(self.answers.replace(_RIGHT, "").split(","))
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How many took each choice of a question, in the order in which they are shown, and how many took none."""
+
+    question: Question
+    counts: tuple[int, ...]
+    left_open: int
 
 
 def is_code(text: str) -> bool:
@@ -102,6 +117,21 @@ class Results(Database):
         chosen = sql.select(*columns).where(_QUIZZES.c.course == course).order_by(_QUIZZES.c.minute, _QUIZZES.c.name)
         with told("quiz.class.read"), self.engine.connect() as db:
             return [Row(*row) for row in db.execute(chosen)]
+
+
+def votes(rows: Sequence[Row], settings: Settings) -> list[Votes]:
+    """What was chosen in one quiz, question by question; rows with other numbers had other choices and are not counted.
+
+    A word that is no choice of its question, as in a row of another version, counts as none.
+    """
+    state = (settings.track, settings.when, settings.seed)
+    mine = [row.words for row in rows if (row.track, row.when, row.seed) == state]
+    found = []
+    for at, question in enumerate(quiz(settings)):
+        chosen = [words[at] if at < len(words) else "" for words in mine]
+        counts = tuple(chosen.count(word) for word in question.choices)
+        found.append(Votes(question, counts, len(mine) - sum(counts)))
+    return found
 
 
 def means(rows: Sequence[Row]) -> list[dict[str, str | int | float | None]]:
@@ -151,7 +181,7 @@ def table(rows: Sequence[Row]) -> list[dict[str, str | int | None]]:
             "utc": time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.minute * _MINUTE_S)),
             "score": row.score,
             **{f"question_{at}": None if right is None else int(right) for at, right in enumerate(row.right, 1)},
-            "answers": row.answers.replace(_RIGHT, ""),
+            "answers": ",".join(row.words),
         }
         for row in rows
     ]

@@ -7,6 +7,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from html import escape
 from typing import Any, Final
 
 import streamlit as st
@@ -15,9 +16,10 @@ from qkdemo.notation import written
 from qkdemo.settings import declarations
 from qkdemo.strings import say
 from qkdemo.tracks import results
-from qkdemo.tracks.quiz import QUIZZES, Marked, Settings
+from qkdemo.tracks.quiz import QUIZZES, Marked, Settings, text
 from qkdemo.tracks.results import MOST_IN_ALL, MOST_ROWS, Results, Row, is_code, row_of
 from qkdemo.training.database import StoreError, default_url
+from qkdemo.web import lecture
 from qkdemo.web.columns import percent
 from qkdemo.web.link import CLASS, address
 from qkdemo.web.takeaway import csv_of, table_of
@@ -72,7 +74,7 @@ def for_a_class(settings: Settings, code: str) -> None:
     part = st.expander(title, icon=":material/groups:", key="quiz:class", on_change="rerun")
     if part.open:
         with part:
-            _read(code) if code else _make(settings)
+            _read(settings, code) if code else _make(settings)
 
 
 def _make(settings: Settings) -> None:
@@ -94,7 +96,7 @@ def _enter(code: str) -> None:
     st.query_params[CLASS] = code
 
 
-def _read(code: str) -> None:
+def _read(settings: Settings, code: str) -> None:
     st.markdown(say("quiz.class.readers", code=code))
     try:
         rows = _results(default_url()).of_class(code)
@@ -104,6 +106,7 @@ def _read(code: str) -> None:
     if not rows:
         st.info(say("quiz.class.none"))
         return
+    _votes(settings, rows)
     st.markdown(say("quiz.class.means", of=max(len(questions) for questions in QUIZZES.values())))
     _table(results.means(rows))
     st.markdown(say("quiz.class.shares"))
@@ -111,12 +114,34 @@ def _read(code: str) -> None:
     _download(code, rows)
 
 
+def _votes(settings: Settings, rows: Sequence[Row]) -> None:
+    """A bar for every choice, whatever is right: a hall talks about it first."""
+    of_kind = [row for row in rows if (row.track, row.when) == (settings.track, settings.when)]
+    sent = sum(row.seed == settings.seed for row in of_kind)
+    st.markdown(say("quiz.class.votes", sent=sent) if sent else say("quiz.class.no_votes"))
+    if sent < len(of_kind):
+        st.markdown(say("quiz.class.other_numbers", other=len(of_kind) - sent))
+    for at, each in enumerate(results.votes(rows, settings) if sent else (), 1):
+        lines = [text(settings.track, each.question, f"choice.{word}") for word in each.question.choices]
+        bars = [*zip(lines, each.counts, strict=True), (say("quiz.class.left_open"), each.left_open)]
+        st.markdown(f"**{at}.** {text(settings.track, each.question, 'ask')}")
+        st.html(f"<table class='votes'>{''.join(_bar(line, count, sent) for line, count in bars)}</table>")
+
+
+def _bar(line: str, count: int, of: int) -> str:
+    width = f"{100 * count / of:.1f}%"
+    return f"<tr><th scope='row'>{escape(line)}</th><td>{count}</td><td><i style='width: {width}'></i></td></tr>"
+
+
 def _table(lines: Sequence[Mapping[str, Any]]) -> None:
     """In words: what nobody answered is a dash."""
     names = list(lines[0])
     heads = {name: st.column_config.TextColumn(say(f"column.quiz.{name}")) for name in names}
-    table = table_of([{name: _cell(line, name) for name in names} for line in lines])
-    st.dataframe(table, hide_index=True, column_config=heads)
+    cells = [{name: _cell(line, name) for name in names} for line in lines]
+    if lecture.on():  # the letters of a data frame do not grow with the page
+        st.table([{say(f"column.quiz.{name}"): row[name] for name in names} for row in cells], hide_index=True)
+    else:
+        st.dataframe(table_of(cells), hide_index=True, column_config=heads)
 
 
 def _cell(line: Mapping[str, Any], name: str) -> str:

@@ -6,6 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from qkdemo.tracks.quiz import Settings, quiz
 from tests.browser.test_accessibility import SEVERE
+from tests.browser.test_lesson import SMALLEST
 from tests.browser.test_pages import settled
 
 LINK = "quiz?track=developer&when=post&seed=3&class=physics-1&hide=track,when,seed"
@@ -52,6 +53,18 @@ def test_the_result_gets_the_focus_and_a_phone_goes_to_it(server: str, page: Pag
         assert box["y"] >= header["height"]
     else:
         assert page.evaluate(TOP) == top > 0
+
+
+def test_a_hall_reads_what_a_class_chose(server: str, page: Page) -> None:
+    sent(page, server)
+    page.goto(f"{server}/{LINK}&lecture=1")
+    page.locator("summary", has_text="Results of the class").click()
+    expect(page.locator(".votes")).to_have_count(8)
+    expect(page.locator("[data-testid=stTable]")).to_have_count(2)
+    settled(page)
+    assert page.evaluate(SMALLEST) >= 800 / 41
+    bars = page.locator(".votes").first.locator("i").evaluate_all("bars => bars.map((bar) => bar.clientWidth)")
+    assert sum(width > 0 for width in bars) >= 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

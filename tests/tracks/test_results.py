@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.tracks.quiz import QUIZZES, Settings, marked, quiz
-from qkdemo.tracks.results import Results, Row, is_code, means, row_of, shares, table
+from qkdemo.tracks.results import Results, Row, is_code, means, row_of, shares, table, votes
 from qkdemo.training.database import StoreError
 from qkdemo.training.store import Store
 
@@ -117,6 +117,22 @@ def test_a_place_that_is_no_database_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     with pytest.raises(StoreError, match="cannot be opened"):
         Results(f"sqlite:///{tmp_path}/file/runs.sqlite")
+
+
+def test_votes_count_who_took_which_choice_of_this_very_quiz(results: Results) -> None:
+    state = Settings(track="developer", when="post", seed=42)
+    questions = quiz(state)
+    for at in (0, 0, 1, 2):
+        results.add("a", row_of(marked(state, [None, *(each.choices[at] for each in questions[1:])])))
+    results.add("a", row_of(marked(state.but(seed=43), [each.answer for each in quiz(state.but(seed=43))])))
+    results.add("a", row("another version", "no such word!,", track="developer", when="post", seed=42))
+    first, *others = votes(results.of_class("a"), state)
+    assert (first.question, first.left_open, sum(first.counts)) == (questions[0], 5, 0)
+    for each, question in zip(others, questions[1:], strict=True):
+        assert each.question == question
+        assert each.counts[:3] == (2, 1, 1)
+        assert sum(each.counts) == 4
+        assert each.left_open == 1
 
 
 def test_means_hold_before_against_after() -> None:

@@ -1,5 +1,6 @@
 """The page of the quizzes: from the link to a locked sheet, and what a class gets to see."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,30 @@ def test_whoever_knows_the_code_reads_means_and_rows() -> None:
     app.session_state["quiz:class"] = True
     app.run()
     assert not app.exception
+    assert say("quiz.class.no_votes") in words(app)
+    assert "Sent with other numbers, and not counted here: 1." in words(app)
     means, by_question = (frame.value for frame in app.dataframe)
     assert means.iloc[0].to_list() == ["Beginner", "1", "2", "1", "7", "5"]
     assert by_question["pre"].to_list() == ["100 %"] * 2 + ["0 %"] * 6
     assert by_question["post"].to_list() == ["100 %"] * 7 + ["0 %"]
+
+
+def test_votes_of_a_class_are_bars_in_the_order_of_the_choices() -> None:
+    state = Settings(seed=5)
+    for right in (8, 8, 0):
+        send(visit("quiz", state.to_texts() | {"class": "physics-1"}), state, right=right)
+    app = visit("quiz", state.to_texts() | {"class": "physics-1"})
+    app.session_state["quiz:class"] = True
+    app.run()
+    assert not app.exception
+    assert "Choices in this quiz, question by question; sent by 3" in words(app)
+    tables = [html.proto.body for html in app.get("html") if html.proto.body.startswith("<table class='votes'")]
+    for question, table in zip(quiz(state), tables, strict=True):
+        counts = [int(count) for count in re.findall(r"<td>(\d+)</td>", table)]
+        assert dict(zip(question.choices, counts, strict=False))[question.answer] == 2
+        assert sum(counts) == 3
+        assert counts[-1] == 0  # left open
+        assert table.index("66.7%") > table.index(text("beginner", question, f"choice.{question.answer}"))
 
 
 def test_a_disk_that_cannot_be_written_is_said_and_the_sheet_is_marked_all_the_same(
