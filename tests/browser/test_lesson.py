@@ -57,7 +57,7 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
     for at, stop in enumerate(stops):
         expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
         settled(page)
-        page.keyboard.press("s")
+        page.keyboard.press("Alt+s")
         if is_trained(stop):
             expect(page.locator(".prose").or_(page.get_by_text("are training")).first).to_be_visible()
         else:
@@ -74,7 +74,7 @@ def test_a_choice_is_made_with_tab_and_space(server: str, page: Page) -> None:
     page.locator("[data-testid=stRadio] input").first.focus()
     page.keyboard.press("Space")
     expect(page).to_have_url(re.compile("said="))
-    page.keyboard.press("s")
+    page.keyboard.press("Alt+s")
     expect(page.locator("ul.judged")).to_contain_text("your prediction")
 
 
@@ -88,7 +88,7 @@ def test_what_is_asked_cannot_be_looked_up_and_then_runs(server: str, page: Page
         page.wait_for_timeout(60)
         assert reading(page) == start
     page.mouse.move(2, 2)
-    page.keyboard.press("s")
+    page.keyboard.press("Alt+s")
     seen = {reading(page)}
     for _ in range(200):
         page.wait_for_timeout(20)
@@ -113,7 +113,7 @@ def test_an_estimate_is_drawn_into_the_chart_and_stays_there(server: str, page: 
     expect(page).to_have_url(re.compile("said="))
     guess = float(query(page)["said"].split(",")[-1])
     assert ask.low <= guess <= ask.high
-    page.keyboard.press("s")
+    page.keyboard.press("Alt+s")
     expect(page).to_have_url(re.compile("%21|!"))
     expect(page.locator(".prose")).to_be_visible()
     assert float(query(page)["said"].split(",")[-1].removesuffix("!")) == guess
@@ -158,7 +158,7 @@ def test_on_a_phone_question_and_chart_fit_one_screen(server: str, page: Page, p
 
 def test_progress_survives_a_reload_and_a_new_browser(server: str, page: Page, browser: Browser) -> None:
     opened(page, server, CHOICE)
-    page.keyboard.press("s")
+    page.keyboard.press("Alt+s")
     expect(page.locator(".prose")).to_be_visible()
     page.reload()
     expect(page.locator(".prose")).to_be_visible()
@@ -201,16 +201,41 @@ def test_of_quick_presses_each_counts(server: str, page: Page, lecture: str) -> 
 def test_a_press_that_opens_a_question_is_not_followed_by_its_answer(server: str, page: Page) -> None:
     track, stops = CHOICE[0], TRACKS[CHOICE[0]]
     opened(page, server, (track, stops[0]))
-    for key in ("PageDown", "s", "PageDown", "s"):
+    for key in ("PageDown", "Alt+s", "PageDown", "Alt+s"):
         page.keyboard.press(key)
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[2])))
     page.wait_for_timeout(1000)
     assert "said" not in query(page)  # neither question was on screen when S was pressed
-    page.keyboard.press("s")
+    page.keyboard.press("Alt+s")
     expect(page).to_have_url(re.compile("%21|!"))
     page.keyboard.press("PageDown")
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[3])))
     assert query(page)["said"].count("!") == 1
+
+
+def test_a_letter_acts_alone_in_a_lecture_only_elsewhere_with_alt(server: str, page: Page) -> None:
+    opened(page, server, CHOICE)
+    for key in ("s", "l", "Shift+S", "Shift+L", "Control+l", "Control+Alt+s"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(1000)
+    assert not {"said", "lecture"} & query(page).keys()
+    page.keyboard.press("Alt+l")
+    expect(page.locator("[data-testid=stHeader]")).to_be_hidden()
+    expect(page.get_by_text("L leave")).to_be_visible()
+    settled(page)
+    page.keyboard.press("s")
+    expect(page.locator(".prose")).to_be_visible()
+    settled(page)
+    page.keyboard.press("l")
+    expect(page.locator("[data-testid=stHeader]")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("lecture"))
+
+
+def test_alt_and_a_letter_act_where_they_write_another_one(server: str, page: Page) -> None:
+    opened(page, server, CHOICE)
+    mac = {"key": "ß", "code": "KeyS", "altKey": True, "bubbles": True, "composed": True}
+    page.evaluate("(press) => document.body.dispatchEvent(new KeyboardEvent('keydown', press))", mac)
+    expect(page.locator(".prose")).to_be_visible()
 
 
 def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_machine(

@@ -1,5 +1,5 @@
 // Keys for whoever presents: each presses one of the page's buttons, wherever the focus is but in a text; and the pointer,
-// a large dot that follows the mouse, for the back row.
+// a large dot that follows the mouse, for the back row. In a lecture letters act alone, elsewhere with Alt.
 //
 // `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
 // the one that opens an answer; `run` is another number whenever the page was made anew.
@@ -24,8 +24,10 @@ export default function ({ data, parentElement }) {
     document.querySelector(".st-key-lecture-bar")?.classList.toggle("awake", clientY > AWAKE * innerHeight);
   };
   const press = (event) => {
-    const name = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    const held = event.ctrlKey || event.metaKey || event.altKey || event.repeat;
+    const key = keyOf(event);
+    const name = keys[key];
+    const fits = key.length === 1 ? lecture || event.altKey : !event.altKey; // a bare letter may be spoken, or slip
+    const held = event.ctrlKey || event.metaKey || event.repeat || !fits;
     const from = event.composedPath()[0];
     if (!name || held || from?.matches?.(TEXT) || document.querySelector("[role=dialog]")) return;
     const way = PAGES[event.key];
@@ -47,6 +49,12 @@ export default function ({ data, parentElement }) {
   return () => {
     if (signal === listening.signal) listening.abort();
   };
+}
+
+// A letter in lower case, whatever Alt makes of it: on a Mac another letter.
+function keyOf({ key = "", code = "", altKey }) {
+  if (altKey && code.startsWith("Key") && !/^[a-z]$/i.test(key)) return code.slice(3).toLowerCase();
+  return key.length === 1 ? key.toLowerCase() : key;
 }
 
 function click(name) {
