@@ -13,7 +13,8 @@ import segno
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.web.link import LECTURE, TRACK
+from qkdemo.web.lesson import current
+from qkdemo.web.link import LECTURE
 from qkdemo.web.presenter import keys
 
 _ON: Final = "1"
@@ -46,7 +47,7 @@ def lit(*, dials: bool) -> Iterator[None]:
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
                 _code()
-            listed = "lecture.lesson_keys" if TRACK in st.query_params else "lecture.keys"
+            listed = "lecture.lesson_keys" if current() is not None else "lecture.keys"
             st.html(f"<span class='keys'>{say(listed)}</span>")
     keys(lecture=on())
 

@@ -186,3 +186,11 @@ def test_a_lecturer_makes_a_link_for_a_class() -> None:
     link = app.code[0].value
     for part in ("track=developer", "when=pre", "seed=3", "class=physics-2", "hide=seed%2Ctrack%2Cwhen"):
         assert part in link
+
+
+def test_in_a_lecture_a_quiz_lists_no_keys_of_a_lesson() -> None:
+    app = visit("quiz", {"track": "developer", "lecture": "1"})
+    listed = [html.proto.body for html in app.get("html") if "class='keys'" in html.proto.body]
+    assert listed == [f"<span class='keys'>{say('lecture.keys')}</span>"]
+    app = visit("drift", {"track": "developer", "lecture": "1"})
+    assert any(say("lecture.lesson_keys") in html.proto.body for html in app.get("html"))
