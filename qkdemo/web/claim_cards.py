@@ -13,7 +13,8 @@ from qkdemo.tracks.catalogue import CLAIMS, TRACKS, cited, is_trained, text, tol
 from qkdemo.tracks.progress import Progress, Said
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Stop
-from qkdemo.web.lesson import evidence_now, page_of, place_of, say_at, verdict
+from qkdemo.web.evidence import evidence_now
+from qkdemo.web.lesson import page_of, place_of, say_at, verdict
 
 
 def claim_card(at: int, stop: Stop, said: Said) -> None:

@@ -1,11 +1,9 @@
 """Which table and view stand behind a stop: what its page draws, without a page.
 
-* `drawn(stop, state)`: the exhibit of the stop's lab in a state; None where there is none (yet);
-* `recorded(stop)`: what a stop's lab says; of a trained one None as long as nobody has trained it.
+* `drawn(stop, state)`: the exhibit of the stop's lab in a state; None where there is none (yet).
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
@@ -14,19 +12,16 @@ import pyarrow as pa
 
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, placement, rope
 from qkdemo.settings import Dials
-from qkdemo.tracks.catalogue import evidence, is_trained
-from qkdemo.tracks.stop import Evidence, Stop, Trained
+from qkdemo.tracks.stop import Stop
 from qkdemo.training import twins
-from qkdemo.training.plan import Plan
 from qkdemo.training.record import Chunk
-from qkdemo.training.store import Store, StoreError, default_url
 from qkdemo.web.axes import View
 from qkdemo.web.cache_view import cache_exhibit
 from qkdemo.web.cost_view import cost_exhibit
 from qkdemo.web.drift_view import drift_exhibit
 from qkdemo.web.epsilon_view import epsilon_exhibit
+from qkdemo.web.evidence import finished
 from qkdemo.web.formats_view import formats_exhibit
-from qkdemo.web.live import pool
 from qkdemo.web.mla_view import mla_exhibit
 from qkdemo.web.placement_view import placement_exhibit
 from qkdemo.web.rope_view import rope_exhibit
@@ -52,18 +47,8 @@ def drawn(stop: Stop, state: Dials) -> Drawn | None:
         return EXHIBITS[stop.lab](state)
     if not isinstance(state, twins.Settings):
         return None
-    chunk = _chunk(twins.plan_of(state))
+    chunk = finished(twins.plan_of(state))
     return None if chunk is None else _trained(state, chunk)
-
-
-def recorded(stop: Stop) -> Evidence | None:
-    """What the stop's lab says; None as long as that has to be trained."""
-    if not is_trained(stop):
-        return evidence(stop)
-    assert isinstance(stop.state, twins.Settings)
-    plan = twins.plan_of(stop.state)
-    chunk = _chunk(plan)
-    return None if chunk is None else stop.evidence(Trained(plan, chunk.curves))
 
 
 def _trained(state: twins.Settings, chunk: Chunk) -> Drawn:
@@ -76,21 +61,3 @@ def _trained(state: twins.Settings, chunk: Chunk) -> Drawn:
     scalars = {name: np.asarray(column, np.float64) for name, column in rows.scalars.items()}
     panels = [panel for panel in view["panels"] if panel["kind"] == "curves"]
     return pa.table({**scalars, **rows.texts}), view | {"panels": panels}
-
-
-def _chunk(plan: Plan) -> Chunk | None:
-    """The steps of a run that is finished: from the workers of this process, else from the store."""
-    workers = pool()
-    if workers is not None:
-        live = workers.look(plan)
-        return live.chunk if live is not None and live.state == "finished" else None
-    try:
-        record = _store(default_url()).read(plan)
-    except StoreError:
-        return None
-    return record.chunk if record is not None and record.finished else None
-
-
-@lru_cache(maxsize=2)
-def _store(url: str) -> Store:
-    return Store(url)

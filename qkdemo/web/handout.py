@@ -27,7 +27,8 @@ from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.axes import View
-from qkdemo.web.drawings import Drawn, drawn, recorded
+from qkdemo.web.drawings import Drawn, drawn
+from qkdemo.web.evidence import evidence_now
 from qkdemo.web.exhibit import untold
 from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
@@ -70,7 +71,7 @@ class _Sheet:
 
     def __init__(self, track: str, at: int, stop: Stop, said: Said, base_url: str) -> None:
         self.track, self.number, self.stop, self.said, self.base_url = track, at + 1, stop, said, base_url
-        self.found = recorded(stop)
+        self.found = evidence_now(stop)
         self.numbers: Mapping[str, str] = self.found.numbers if self.found is not None else {}
 
     def whole(self) -> str:

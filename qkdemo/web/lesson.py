@@ -3,8 +3,7 @@
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
 * `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
 * `asks()`: whether a question is open; `veil(dial)`, `marks(dial)`: what an exhibit may not show yet, and the
-  prediction that it draws;
-* `recorded(stop)`: the evidence of a stop whose lab has to be trained first, once it is.
+  prediction that it draws.
 
 The link is the one truth: `track`, `stop` and `said` stand in it, beside the dials. What was said in other tracks is
 kept for the session.
@@ -19,12 +18,11 @@ import streamlit as st
 from qkdemo.notation import written
 from qkdemo.settings import Dials
 from qkdemo.strings import say
-from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained
+from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
-from qkdemo.training.twins import plan_of
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
+from qkdemo.web.evidence import evidence_now
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
-from qkdemo.web.live import pool
 from qkdemo.web.pages import PAGES, Entry
 
 _NOW, _GOING = "lesson.now", "lesson.going"
@@ -262,21 +260,6 @@ def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | No
     assert isinstance(guess, float)
     assert isinstance(found.answer, float)
     return stop.ask.says(guess, found.answer)
-
-
-def evidence_now(stop: Stop) -> Evidence | None:
-    """What a stop's lab says; None as long as that is still being trained."""
-    return recorded(stop) if is_trained(stop) else evidence(stop)
-
-
-def recorded(stop: Stop) -> Evidence | None:
-    """What a trained stop's run says; None before it is finished."""
-    workers = pool()
-    if workers is None:
-        return None
-    plan = plan_of(stop.state)
-    live = workers.look(plan)
-    return stop.evidence(Trained(plan, live.chunk.curves)) if live is not None and live.state == "finished" else None
 
 
 def _keep(track: str, progress: Progress) -> None:

@@ -17,7 +17,7 @@ from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
 from qkdemo.training import twins
 from qkdemo.training.store import Store
 from qkdemo.training.worker import Hand, Job, train
-from qkdemo.web import drawings
+from qkdemo.web import drawings, evidence
 from qkdemo.web.handout import handout, main
 from qkdemo.web.look import cell, row_of
 
@@ -61,7 +61,7 @@ class Read(HTMLParser):
 def no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"sqlite:///{tmp_path}/runs.sqlite"
     monkeypatch.setenv("QKDEMO_STORE", url)
-    drawings._store.cache_clear()
+    evidence._store.cache_clear()
     return url
 
 
@@ -82,7 +82,7 @@ def test_every_stop_is_there_with_every_sentence_and_number(track: str, answers:
         f"stop-{at}" for at in range(1, len(TRACKS[track]) + 1)
     ]
     for stop in TRACKS[track]:
-        found = drawings.recorded(stop)
+        found = evidence.evidence_now(stop)
         numbers = found.numbers if found is not None else {}
         choices = [f"choice.{word}" for word in stop.ask.words] if isinstance(stop.ask, Choose) else []
         for part in ("title", "question", *choices, *(["explain"] if found is not None else [])):
@@ -143,7 +143,7 @@ def test_what_the_visitor_predicted_is_written_down_and_judged() -> None:
     progress: list[Said] = []
     right = wrong = 0
     for at, stop in enumerate(stops):
-        found = drawings.recorded(stop)
+        found = evidence.evidence_now(stop)
         if found is None or at == len(stops) - 1:
             progress.append(Said())
             continue
@@ -191,7 +191,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Stop:
     }
     for part, sentence in sentences.items():
         monkeypatch.setitem(LANGUAGES["en"], f"stop.beginner.small.{part}", sentence)
-    monkeypatch.setattr(drawings, "pool", lambda: None)
+    monkeypatch.setattr(evidence, "pool", lambda: None)
     return stop
 
 
