@@ -147,6 +147,25 @@ def test_a_fork_goes_on_beside_the_original_and_stands_in_the_link(server: str, 
     button(page, "Stop").click()
 
 
+def test_a_fork_begins_at_the_step_where_a_playback_was_held_and_not_elsewhere(server: str, page: Page) -> None:
+    open_run(page, server, "seed=11&steps=200&speed=200")
+    expect(page.locator(".bar .status")).to_contain_text("200 steps, recorded", timeout=PATIENCE_MS)
+    page.locator("[data-testid=stSidebar]").get_by_role("slider", name="Speed").press("ArrowLeft")  # 100 a second
+    expect(page).to_have_url(re.compile("speed=100"))
+    button(page, "Play").click()
+    until(page, lambda: 20 < step(page) < 180)
+    button(page, "Pause").click()
+    expect(page.get_by_text(re.compile(r"^Fork from step"))).not_to_contain_text("step 200:")
+    expect(page.get_by_text(re.compile(r"^Fork from step"))).to_contain_text(f"step {step(page)}:")
+    button(page, "Play").click()  # to its end, where the page speaks of the last step again
+    expect(page.get_by_text(re.compile(r"^Fork from step"))).to_contain_text("step 200:", timeout=PATIENCE_MS)
+    page.locator("#dial").press("Home")
+    button(page, "Step").click()
+    expect(page.get_by_text(re.compile(r"^Fork from step"))).to_contain_text("step 2:")
+    page.get_by_role("button", name="Slow W_q and W_k").click()
+    expect(page).to_have_url(re.compile("fork_at=2(&|$)"))
+
+
 def test_a_dial_that_makes_another_run_says_so_first(server: str, page: Page) -> None:
     open_run(page, server, "seed=7&steps=2000&speed=10")
     until(page, lambda: step(page) >= 2)

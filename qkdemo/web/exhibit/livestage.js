@@ -90,6 +90,7 @@ export class LiveStage extends Stage {
     this.ask();
   }
 
+  // The page is told where the visitor came to rest, since its words and its forks are about that step.
   commit(row) {
     this.hold(row);
     this.send({ dial: this.sweep.within(row) + 1 });
@@ -112,16 +113,16 @@ export class LiveStage extends Stage {
   }
 
   playOrPause() {
-    if (this.played) this.hold(this.row());
+    if (this.played) this.commit(this.row());
     else if (this.commands) this.send({ command: this.moving ? "pause" : "play" });
-    else if (this.moving) this.hold(this.sweep.rows - 2);
+    else if (this.moving) this.commit(this.sweep.rows - 2);
     else this.playBack();
     this.fillBar();
   }
 
   oneStep() {
     if (this.commands) this.send({ command: "step" });
-    else this.hold(this.row() + 1);
+    else this.commit(this.row() + 1);
   }
 
   // From the step that is looked at, or from the first one, at the run's pace.
@@ -132,7 +133,7 @@ export class LiveStage extends Stage {
       if (!this.played) return;
       const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * this.view.live.pace);
       if (row >= this.sweep.rows - 1) {
-        this.hold(row);
+        this.commit(row);
         return;
       }
       this.held = row + 1;
