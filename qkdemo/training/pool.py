@@ -286,6 +286,8 @@ class Pool:
             if live.owner == visitor:
                 live.owner = next(iter(live.visitors), "")
             if not live.visitors and live.watchers <= 1:
+                if but is not None and live.state not in RESTING:
+                    live.notice = say("live.left")
                 self._put_to_rest(live, "stopped")
 
     def _hand_out(self) -> None:

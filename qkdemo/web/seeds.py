@@ -3,7 +3,8 @@
 * `seeds_tab(settings)`.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ import streamlit as st
 from qkdemo.strings import say
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.pool import PoolError
+from qkdemo.training.program import program_of
 from qkdemo.training.twins import Settings, definitions, plan_of
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.live import pool
 from qkdemo.web.runs import visitor
-from qkdemo.web.training_view import View, seeds_exhibit
+from qkdemo.web.takeaway import csv_of, parquet_of
+from qkdemo.web.training_view import View, seeds_exhibit, status_words, table_rows
 
 COUNTS: Final = (5, 10, 20)
 _EVERY_S: Final = 1.0
@@ -32,6 +35,9 @@ def seeds_tab(settings: Settings) -> None:
     plan = plan_of(settings, seeds_of(settings, count))
     live = workers.look(plan)
     if live is None or (live.state in RESTING and live.state != "finished"):
+        twins = workers.live(plan_of(settings).name)
+        if twins is not None and twins.state not in RESTING and visitor() in twins.visitors:
+            st.markdown(say("training.seeds.rests"))
         st.button(
             say("training.seeds.start", count=count),
             key="training:seeds.start",
@@ -44,19 +50,51 @@ def seeds_tab(settings: Settings) -> None:
 
     @st.fragment(run_every=_EVERY_S if going else None)
     def watch() -> None:
+        workers.attend(visitor())  # no stream says so: a run that waits for a worker would be dropped
         status = workers.status(live)
         if going and live.state in RESTING:
             st.rerun()
         if live.state != "finished":
-            text = say("training.seeds.progress", step=status.steps, steps=plan.steps, runs=plan.width)
+            text = say("training.seeds.progress", runs=plan.width, status=status_words(status, plan))
             st.progress(status.steps / plan.steps, text)
+            if going and workers.owns(live, visitor()):
+                st.button(
+                    say("exhibit.stop"),
+                    key="training:seeds.stop",
+                    on_click=workers.stop,
+                    args=(live, visitor()),
+                    icon=":material/stop:",
+                )
             if status.notice:
                 st.info(status.notice)
             return
         exhibit(*_drawn(live), key="training.seeds.exhibit", on_pick=lambda pick: None)
         st.markdown(definitions(plan))
+        _downloads(live)
 
     watch()
+
+
+def _downloads(live: Live) -> None:
+    """Every step of every seed, and the program that trains them again; made when they are asked for."""
+    plan = live.plan
+    rows = partial(table_rows, plan, live.chunk.curves)
+    files: tuple[tuple[str, str, str, Callable[[], bytes]], ...] = (
+        ("csv", "csv", "text/csv", lambda: csv_of(rows())),
+        ("parquet", "parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows())),
+        ("program", "py", "text/x-python", lambda: program_of(plan).encode()),
+    )
+    with st.container(horizontal=True):
+        for word, ending, mime, data in files:
+            st.download_button(
+                say(f"training.seeds.{word}"),
+                data,
+                f"qkdemo-training-{plan.width // 2}-seeds.{ending}",
+                mime,
+                key=f"training:seeds.{word}",
+                on_click="ignore",
+                icon=":material/download:",
+            )
 
 
 def seeds_of(settings: Settings, count: int) -> tuple[int, ...]:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from qkdemo.notation import superscript, written
 from qkdemo.strings import say
 from qkdemo.training.live import Status
-from qkdemo.training.outcome import OutcomeWord
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import mapped_steps
 from qkdemo.training.tasks import TASKS
@@ -229,20 +228,21 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, Vi
     columns["finding"] = [sentence] * len(steps)
     at = CURVES.index("loss")
     chance = TASKS[plan.legs[0].runs[0].task].chance()
+    short = say(f"variant.{plan.legs[0].runs[1].variant}.short")
     panels = []
     for pair in range(len(found) // 2):
         lines = []
-        words: list[OutcomeWord] = []
+        words: list[str] = []
         for row, role in enumerate(ROLES):
             name = f"{role}.{pair}"
             columns[name] = curves[:, 2 * pair + row, at].astype(np.float64)
             lines.append({"role": role, "column": name, "label": ""})
-            words.append(found[2 * pair + row].outcome)
+            words.append(say(f"rates.head.{found[2 * pair + row].outcome}"))
         panels.append(
             {
                 "kind": "curves",
                 "title": say("training.panel.seed", seed=plan.legs[0].runs[2 * pair].seed),
-                "subtitle": " / ".join(say(f"twins.outcome.{word}") for word in words),
+                "subtitle": say("training.seeds.ends", variant=short, plain=words[0], twin=words[1]),
                 "wide": 3,
                 "x": {"ticks": _step_ticks(plan.steps)[::2]},
                 "y": {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks()},

@@ -184,7 +184,33 @@ def test_many_seeds_are_counted_from_the_runs_just_made(server: str, page: Page)
     expect(page.locator(".bar .status")).to_contain_text("40 steps, recorded", timeout=PATIENCE_MS)
     page.locator("[data-testid=stMain]").get_by_text("5", exact=True).click()
     page.get_by_role("button", name="Train 5 pairs").click()
+    expect(page.get_by_text("10 runs together: step")).to_be_visible()
     expect(page.get_by_text(re.compile(r"Plain attention failed in \d of 5 runs")).first).to_be_attached(
         timeout=PATIENCE_MS
     )
     expect(page.get_by_text("Seed 12: loss")).to_be_visible()
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="CSV of all seeds").click()
+    lines = kept.value.path().read_text().splitlines()
+    assert len(lines) == 1 + 40 * 10
+    assert {line.split(",")[3] for line in lines[1:]} == {"8", "9", "10", "11", "12"}
+
+
+def test_many_seeds_can_be_stopped_and_are_kept_waiting_while_their_tab_is_open(
+    server: str, page: Page, browser: Browser
+) -> None:
+    context = browser.new_context()
+    other = context.new_page()
+    open_run(other, server, "seed=30&steps=3000&n_keys=64&batch=32")
+    until(other, lambda: step(other) > 0)
+    open_run(page, server, "seed=31&steps=3000&speed=10")
+    page.get_by_role("button", name="Train 10 pairs").click()
+    expect(page.get_by_text(re.compile("20 runs together: .*waiting for a worker: number 1"))).to_be_visible()
+    expect(page.locator(".notice")).to_contain_text("you started another one")
+    page.wait_for_timeout(3000)
+    asked = page.locator("[data-testid=stTabs]").get_by_role("button", name="Stop")
+    asked.click()
+    expect(asked).to_have_count(0)
+    expect(page.get_by_text(re.compile("20 runs together: .*stopped"))).to_be_visible()
+    button(other, "Stop").click()
+    context.close()

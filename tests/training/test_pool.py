@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from qkdemo.strings import say
 from qkdemo.training.live import Live
 from qkdemo.training.plan import Plan, twins
 from qkdemo.training.pool import Pool, PoolError
@@ -156,6 +157,7 @@ def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -
     assert pool.status(first).hurried  # others wait
     mine = pool.start(fresh(steps=2060), "a")
     assert first.state == "stopped"
+    assert first.notice == say("live.left")  # and its own page says why
     until(lambda: second.state == "going")
     for visitor in "bca":
         pool.leave(visitor)

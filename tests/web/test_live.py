@@ -5,6 +5,7 @@ import base64
 import io
 import json
 import math
+import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from pyarrow import csv, parquet
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
 
 from qkdemo.training.live import Live, Status
 from qkdemo.training.plan import MOST_STEPS, Plan
@@ -267,8 +269,31 @@ def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
     assert twin.startswith("With RMSNorm 1 of 2 failed (1 solved, 0 partly)")
     table, view = seeds_exhibit(plan, curves)
     assert [panel["title"] for panel in view["panels"]] == ["Seed 3: loss", "Seed 4: loss"]
-    assert view["panels"][0]["subtitle"] == "failed / solved"
+    assert view["panels"][0]["subtitle"] == "plain failed, RMSNorm solved"
     assert table.num_rows == 100
+
+
+SEEDS_TAB = """
+from qkdemo.training.twins import Settings
+from qkdemo.web.seeds import seeds_tab
+
+seeds_tab(Settings(steps=20, n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2))
+"""
+
+
+def test_seeds_that_wait_for_a_worker_are_not_dropped_while_their_tab_is_open(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_hand_out", lambda: None)  # every worker has something to do
+    monkeypatch.setattr("qkdemo.web.seeds.visitor", lambda: "a")  # an AppTest has no cookies
+    app = AppTest.from_string(SEEDS_TAB).run()
+    app.button(key="training:seeds.start").click().run()
+    (live,) = pool._queue
+    live.watched -= 1000
+    app.run()
+    assert time.monotonic() - live.watched < 100
+    app.button(key="training:seeds.stop").click().run()
+    assert live.state == "stopped"
 
 
 # ---- the view, and what comes back from it
