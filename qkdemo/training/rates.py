@@ -1,8 +1,8 @@
 """Final loss against learning rate: how wide is the range of rates in which a model trains?
 
 Every curve is one way of treating q and k; every point of it is several runs that differ in their seed alone. Look at
-the right wall: a remedy moves it, and there still is one. The left wall (too few steps for so small a rate) is the same
-for all. Move along the curves to read a rate; the numbers appear as runs finish.
+the right wall: a remedy moves it, and there still is one. The left wall (too few steps for so small a rate) hardly
+moves. Move along the curves to read a rate; the numbers appear as runs finish.
 """
 
 import math
@@ -21,7 +21,7 @@ from qkdemo.training import settings as training
 from qkdemo.training.outcome import LAST_STEPS, Outcome, solved_below
 from qkdemo.training.plan import Leg, Plan
 from qkdemo.training.schedule import ScheduleWord
-from qkdemo.training.sensitivity import Point, sensitivity
+from qkdemo.training.sensitivity import Point, by_side, sensitivity
 from qkdemo.training.settings import RemedyWord, canonical
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -76,10 +76,14 @@ def words_of(settings: Settings) -> tuple[RemedyWord, ...]:
 
 
 def rates_of(settings: Settings) -> tuple[float, ...]:
-    """Evenly spaced on a log scale, ends included, rounded to two digits."""
+    """Evenly spaced on a log scale, ends included, rounded to two digits, or to three where two would be the same."""
     low, high = math.log(settings.lowest_rate), math.log(settings.highest_rate)
     between = [math.exp(low + (high - low) * at / (settings.n_rates - 1)) for at in range(1, settings.n_rates - 1)]
-    return (settings.lowest_rate, *(float(f"{rate:.2g}") for rate in between), settings.highest_rate)
+    for digits in (2, 3):
+        rates = (settings.lowest_rate, *(float(f"{rate:.{digits}g}") for rate in between), settings.highest_rate)
+        if len(set(rates)) == len(rates):
+            break
+    return rates
 
 
 def seeds_of(settings: Settings) -> tuple[int, ...]:
@@ -263,13 +267,17 @@ def explain(result: Result) -> list[str]:
     if task.floor is not None:
         sentences.append(say("rates.limit", limit=written(solved_below(task), 3), steps=LAST_STEPS))
     if result.whole:
-        numbers = [
-            say("rates.number", variant=_name(curve.variant), number=written(sensitivity(curve.found), 3))
-            for curve in result.curves
-        ]
+        numbers = [_number(curve) for curve in result.curves]
         sentences.append(say("rates.sensitivity", numbers=", ".join(numbers)))
     sentences += [_befell(curve) for curve in result.curves]
     return sentences
+
+
+def _number(curve: Curve) -> str:
+    """Its LR sensitivity, and from which side that comes."""
+    whole, (low, high) = sensitivity(curve.found), by_side(curve.found)
+    parts = {"number": written(whole, 3), "low": written(low, 2), "high": written(high, 2)}
+    return say("rates.number", variant=_name(curve.variant), **parts)
 
 
 def _fails_too(curve: Curve, result: Result) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Loss against learning rate: how wide the range of rates is in which a run succeeds.
 
 * `Point`, `curve(outcomes)`: final losses of all seeds at each rate;
-* `sensitivity(curve)`: the one number that is made of a curve.
+* `sensitivity(curve)`: the one number that is made of a curve; `by_side(curve)`: how much of it lies on which side.
 
 Source: Wortsman et al. 2023, "Small-scale proxies for large-scale Transformer training instabilities", section 2.2.
 """
@@ -46,3 +46,11 @@ def sensitivity(points: Sequence[Point]) -> float:
     """
     means = [point.mean for point in points]
     return float(np.mean(means) - min(means))
+
+
+def by_side(points: Sequence[Point]) -> tuple[float, float]:
+    """What rates below the best one, and rates above it, add to the sensitivity; their sum is the sensitivity."""
+    means = [point.mean for point in points]
+    above = [mean - min(means) for mean in means]
+    best = means.index(min(means))
+    return sum(above[:best]) / len(points), sum(above[best:]) / len(points)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from qkdemo.training.schedule import SCHEDULES
-from qkdemo.training.sensitivity import Point, curve, sensitivity
+from qkdemo.training.sensitivity import Point, by_side, curve, sensitivity
 
 
 def test_a_flat_curve_is_not_sensitive_and_the_number_is_the_mean_distance_from_the_best() -> None:
@@ -14,6 +14,8 @@ def test_a_flat_curve_is_not_sensitive_and_the_number_is_the_mean_distance_from_
     steep = curve({0.1: [(0.0, 2.8)], 0.01: [(1.0, 2.8)], 1.0: [(2.0, 2.8)]})
     assert [point.learning_rate for point in steep] == [0.01, 0.1, 1.0]
     assert sensitivity(steep) == pytest.approx(1.0)
+    assert by_side(steep) == pytest.approx((1 / 3, 2 / 3))
+    assert sum(by_side(flat)) == pytest.approx(sensitivity(flat))
 
 
 @pytest.mark.parametrize("worse", [3.0, 1e9, math.inf, math.nan])
