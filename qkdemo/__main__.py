@@ -37,6 +37,7 @@ LABS: Final[dict[str, ModuleType]] = {
 }
 TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
 _LONGEST_RANGE: Final = 10_000
+_INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
 _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
@@ -64,10 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
+    unkept = ""
     if lab in TRAININGS.values():
+        states = list(dict.fromkeys(states))  # runs are counted: none twice
         report, columns = lab.report_all(states, ProgressLine())
         if file:
-            write_parquet(file, columns)
+            unkept = write_parquet(file, columns)
     for state in states if lab in LABS.values() else ():
         for name, rows in (lab.live_report if measured else lab.report)(state).items():
             if not isinstance(rows, list):
@@ -80,7 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
         print("\n\n".join(_table(_rows(part)) for part in report.values() if isinstance(part, list | dict)))
-    return 0
+    if unkept:  # what was computed is printed nevertheless
+        print(f"{parser.prog}: {unkept}", file=sys.stderr)
+    return 1 if unkept else 0
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -100,7 +105,11 @@ def _parser() -> _Parser:
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
     for word, lab in (LABS | TRAININGS).items():
         sub = subparsers.add_parser(
-            word, help=say(f"command.{word}"), description=say(f"command.{word}"), allow_abbrev=False
+            word,
+            help=say(f"command.{word}"),
+            description=say(f"command.{word}"),
+            epilog=say("command.lists"),
+            allow_abbrev=False,
         )
         sub.add_argument("--json", action="store_true", help=say("command.json"))
         sub.add_argument(
@@ -149,7 +158,7 @@ def _states(
     cls: type[Dials] = lab.Settings
     base: Dials = lab.PRESETS[preset] if preset else _base(lab)
     texts: dict[str, str] = getattr(lab, "SWEPT", {}) | {name: text for name, text in given.items() if text is not None}
-    chosen = {name: [cls.from_text(name, part) for part in _parts(text)] for name, text in texts.items()}
+    chosen = {name: [cls.from_text(name, part) for part in _parts(name, text)] for name, text in texts.items()}
     combinations = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
     states = [base.but(**_renamed(base, combination)) for combination in combinations]
     for name in chosen:
@@ -157,12 +166,16 @@ def _states(
     return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
 
 
-def _parts(text: str) -> list[str]:
-    """The values of a list: 1,2,4; or 0:20 for 0, 1, …, 19."""
-    low, colon, high = text.partition(":")
-    if colon and low.isdecimal() and high.isdecimal() and 0 < int(high) - int(low) <= _LONGEST_RANGE:
-        return [str(value) for value in range(int(low), int(high))]
-    return text.split(",")
+def _parts(name: str, text: str) -> list[str]:
+    """The values of a list: 1,2,4; or 0:20 for 0, 1, …, 19; or both. Raises SettingsError for what is no range."""
+    return [value for part in text.split(",") for value in (_between(name, part) if ":" in part else [part])]
+
+
+def _between(name: str, text: str) -> list[str]:
+    low, _, high = text.partition(":")
+    if not (low.isdecimal() and high.isdecimal() and 0 < int(high) - int(low) <= _LONGEST_RANGE):
+        raise SettingsError(say("command.range", name=name, text=text, most=_LONGEST_RANGE))
+    return [str(value) for value in range(int(low), int(high))]
 
 
 def _swept(states: Sequence[Dials], lists: Collection[str]) -> dict[str, list[Any]]:
@@ -257,6 +270,9 @@ def _status() -> int:
         return main()
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
+    except KeyboardInterrupt:
+        print(f"\nqkdemo: {say('command.interrupted')}", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def _unwritten(reason: str) -> int:

@@ -4,6 +4,7 @@
 * `write_parquet(file, columns)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
 """
 
+import io
 import sys
 import time
 from collections.abc import Mapping
@@ -44,14 +45,30 @@ class ProgressLine:
 
 
 def refuse_unwritable(file: str) -> None:
-    """Raises SettingsError if `file` cannot be written: before the work, not after it."""
+    """Raises SettingsError if `file` cannot be written: before the work, not after it. Leaves nothing behind."""
+    path = Path(file)
+    missing = not path.exists()
     try:
-        with Path(file).open("ab"):
+        with path.open("ab"):
             pass
+        if missing:
+            path.unlink()
     except OSError as error:
         raise SettingsError(say("command.unwritable", file=file, reason=error.strerror)) from error
 
 
-def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Writes `columns` to `file`."""
-    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), file)
+def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> str:
+    """Writes `columns` to `file`; returns a sentence if that fails, and leaves what stood there as it was."""
+    written = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), written)
+    path = Path(file).resolve()
+    beside = path.with_name(path.name + ".part") if path.is_file() or not path.exists() else None
+    try:
+        (beside or path).write_bytes(written.getvalue())
+        if beside is not None:
+            beside.replace(path)
+    except OSError as error:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
+        return say("command.unwritable", file=file, reason=error.strerror or error)
+    return ""

@@ -1,6 +1,10 @@
 """`python -m qkdemo train` and `sensitivity`."""
 
+import errno
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +74,46 @@ def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_2(
     assert error[0].endswith("runs.parquet cannot be written: No such file or directory.")
 
 
+def test_ranges_and_single_values_make_one_list_and_none_is_trained_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "train", "--variant", "rms", "--seeds", "7,0:2,1,7", "--steps", "20", *TINY)
+    assert [run["seed"] for run in found["runs"]] == [7, 0, 1]
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    assert "0:20 stands for 0, 1, …, 19." in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_disk_that_is_full_after_the_work_leaves_the_file_and_prints_the_report(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "runs.parquet"
+    file.write_bytes(b"of an earlier run")
+
+    def full(path: Path, data: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main(["train", "--steps", "20", *TINY, "--json", "--parquet", str(file)]) == 1
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["runs"]) == 2
+    assert said.err.endswith(f"qkdemo: {file} cannot be written: No space left on device.\n")
+    assert file.read_bytes() == b"of an earlier run"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_an_interrupted_command_says_so_in_a_line() -> None:
+    command = [sys.executable, "-m", "qkdemo", "train", "--steps", "3000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    process.stderr.readline()  # the first line of its progress
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate()
+    assert (process.returncode, out) == (130, "")
+    assert error.splitlines()[-1] == "qkdemo: interrupted; nothing was printed or written."
+    assert "Traceback" not in error
+
+
 def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(
         capsys, "sensitivity", "--learning-rate", "0.1,0.001", "--seeds", "0:2", "--steps", "20", "--warmup", "2"
@@ -91,8 +135,11 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
     ("arguments", "sentence"),
     [
         (["--variant", "qknorm"], "variant is 'qknorm', which is not known here."),
-        (["--seeds", "0:"], "seed must be a number, but is '0:'."),
-        (["--seeds", "5:5"], "seed must be a number, but is '5:5'."),
+        (["--seeds", "0:"], "seed is '0:', which is no range. A range is two whole numbers, the second one left out:"),
+        (["--seeds", "5:5"], "seed is '5:5', which is no range."),
+        (["--seeds", "1,20:0"], "seed is '20:0', which is no range."),
+        (["--seeds", "0:20:2"], "seed is '0:20:2', which is no range."),
+        (["--seeds", "0:99999"], "0:20 is 0, 1, …, 19; at most 10000 values."),
         (["--learning-rate", "1:3"], "learning_rate must be between 0.00001 and 3"),
     ],
 )
