@@ -31,6 +31,8 @@ _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _ABANDONED_S: Final = 60.0  # a queued run that nobody watches for so long is dropped
 _SILENT_S: Final = 180.0  # a worker with a job that says nothing for so long is ended
 _TICK_S: Final = 0.5
+_NEWS_S: Final = 2.0  # between two words to those who wait
+_LIVELY_S: Final = 2.0  # a run that goes on elsewhere was written to that recently
 _USUAL_STEP_S: Final = 0.02  # until a step was measured
 
 
@@ -238,6 +240,9 @@ class Pool:
             live.chunks = [record.chunk]
             live.recorded = record.touched
             live.state = "finished" if record.finished else "stopped"
+            own = record.chunk.last > plan.legs[-1].after  # steps that are not its trunk's
+            if record.ending == "going" and not record.finished and own and time.time() - record.touched > _LIVELY_S:
+                live.broken_off, live.notice = True, say("live.broken_off", step=live.steps)
         return live
 
     def _remember(self, live: Live) -> None:
@@ -251,7 +256,8 @@ class Pool:
     def _enqueue(self, live: Live, until: int) -> None:
         live.until = until
         live.state = "queued"
-        live.notice = ""
+        live.notice = live.notice if live.broken_off else ""
+        live.broken_off = False
         live.version += 1
         live.watched = time.monotonic()
         self._queue.append(live)
@@ -341,11 +347,11 @@ class Pool:
         live.chunks = [*live.chunks, chunk_from_bytes(live.plan, told["first"], told["count"], *data)]
         if len(live.chunks) > 64:
             live.chunks = [live.chunk]
-        if self._pace_of(live) == math.inf:
+        if self._pace_of(live) == math.inf and live.timed:
             took = (now - live.touched) / told["count"]
             live.step_s = took if live.step_s is None else 0.8 * live.step_s + 0.2 * took
             self._step_s = live.step_s
-        live.touched = now
+        live.touched, live.timed = now, True
         live.recorded = None
         live.version += 1
 
@@ -384,9 +390,14 @@ class Pool:
         self._hand_out()
 
     def _tick(self) -> None:
+        told = time.monotonic()
         while not self._closed.wait(_TICK_S):
             with self._lock:
                 now = time.monotonic()
+                if now - told >= _NEWS_S:
+                    told = now
+                    for live in self._queue:  # nothing of their own happens, and their place moves on
+                        live.version += 1
                 for live in [one for one in self._queue if not one.watchers and now - one.watched > _ABANDONED_S]:
                     self._put_to_rest(live, "stopped")
                 for worker in self._workers:

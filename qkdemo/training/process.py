@@ -62,7 +62,7 @@ class WorkerProcess:
         """Give it a run."""
         self.live, self.busy, self.heard = live, False, time.monotonic()
         self.number += 1
-        live.touched = time.monotonic()
+        live.touched, live.timed = time.monotonic(), False
         self._pace = pace
         self._send(do="train", plan=live.plan.to_json(), until=live.until, after=live.steps, pace=_finite(pace))
 

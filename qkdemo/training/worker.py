@@ -48,12 +48,18 @@ class Hand:
     def __post_init__(self) -> None:
         self._moved = threading.Condition()
         self.stopped = False
+        self.abandoned = False
 
     def stop(self) -> None:
         """End the job after the step it is in."""
         with self._moved:
             self.stopped = True
             self._moved.notify_all()
+
+    def abandon(self) -> None:
+        """End it as well, since whoever ordered it is gone: its record says that it was not brought to rest."""
+        self.abandoned = True
+        self.stop()
 
     def set_pace(self, pace: float) -> None:
         """Go on at `pace`."""
@@ -105,7 +111,7 @@ def train(job: Job, store: Store | None, hand: Hand, emit: Emit) -> None:
         keeper.keep(chunk, course)
         if not behind:
             emit("rows", {"first": chunk.first, "count": len(chunk.curves)}, chunk_to_bytes(chunk))
-    keeper.end(course)
+    keeper.end(course, told=not hand.abandoned)
     emit("rest", {"step": course.step}, ())
 
 
@@ -185,14 +191,15 @@ class _Keeper:
         except StoreError as error:
             self._give_up(error)
 
-    def end(self, course: _Course) -> None:
-        """Record the state in which a run comes to rest, and how."""
+    def end(self, course: _Course, *, told: bool) -> None:
+        """Record the state in which a run comes to rest, and, if it was `told` to, how."""
         if self._store is None:
             return
         try:
             if self._states:
                 self._store.keep_state(self._plan, course.step, state_to_bytes(course.state))
-            self._store.end(self._plan, "finished" if self._last >= self._plan.steps else "stopped")
+            if told or self._last >= self._plan.steps:
+                self._store.end(self._plan, "finished" if self._last >= self._plan.steps else "stopped")
         except StoreError as error:
             self._give_up(error)
 
@@ -259,7 +266,7 @@ class _Desk:
                     self._hand.set_pace(order["pace"] or float("inf"))
         with self._ordered:
             self._ended = True
-            self._hand.stop()
+            self._hand.abandon()
             self._ordered.notify()
 
     def work(self) -> None:

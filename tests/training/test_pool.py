@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from zlib import crc32
 
@@ -18,6 +19,8 @@ from qkdemo.strings import say
 from qkdemo.training.live import Live
 from qkdemo.training.plan import Plan, twins
 from qkdemo.training.pool import Pool, PoolError
+from qkdemo.training.process import WorkerProcess
+from qkdemo.training.record import Chunk, chunk_to_bytes
 from qkdemo.training.store import Store
 from qkdemo.training.trainer import Trainer
 from qkdemo.training.worker import Hand, Job, read_frame, train
@@ -55,6 +58,14 @@ def until(happened: Callable[[], Any]) -> None:
 
 def rests(live: Live, state: str) -> None:
     until(lambda: live.state == state)
+
+
+def without_workers(url: str) -> Pool:
+    """Another server's pool, which starts nothing."""
+    idle = Pool.__new__(Pool)
+    idle.store, idle._lives, idle._queue, idle._generation, idle._lock = Store(url), {}, [], 0, RLock()
+    idle._workers = []
+    return idle
 
 
 def test_a_run_is_made_in_a_process_of_its_own_and_recorded(pool: Pool, url: str) -> None:
@@ -155,6 +166,8 @@ def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -
     assert [pool.status(live).position for live in (second, third)] == [1, 2]
     assert pool.status(third).wait_s > pool.status(second).wait_s > 0
     assert pool.status(first).hurried  # others wait
+    told = third.version
+    until(lambda: third.version > told)  # who waits hears how it stands, though nothing of theirs happens
     mine = pool.start(fresh(steps=2060), "a")
     assert first.state == "stopped"
     assert first.notice == say("live.left")  # and its own page says why
@@ -173,14 +186,56 @@ def test_a_line_that_is_too_long_is_refused_in_a_sentence(pool: Pool, fresh: Any
 def test_a_record_is_found_again_by_its_name_by_another_pool(pool: Pool, url: str) -> None:
     live = pool.start(PLAN, "a", pace=math.inf)
     rests(live, "finished")
-    idle = Pool.__new__(Pool)  # another server's, without a worker
-    idle.store, idle._lives, idle._generation, idle._lock = Store(url), {}, 0, pool._lock
+    idle = without_workers(url)
     found = idle.live(PLAN.name)
     assert found is not None
     assert found.state == "finished"
     assert found.recorded is not None
     assert same(found.chunk, live.chunk)
     assert idle.live("0" * 24) is None
+
+
+def test_a_run_whose_server_died_says_so_and_one_that_was_stopped_does_not(
+    url: str, tmp_path: Path, fresh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/runs.sqlite"
+    pool = Pool(Store(url))
+    stopped = pool.start(fresh(steps=3000), "a", pace=50)
+    until(lambda: stopped.steps > 2)
+    pool.stop(stopped, "a")
+    broken = pool.start(fresh(steps=2980), "a", pace=50)
+    until(lambda: broken.steps > 2)
+    (process,) = (worker.process for worker in pool._workers)
+    pool.close()  # the worker's input ends, as if its server had been killed
+    assert process is not None
+    process.wait(PATIENCE_S)
+    idle = without_workers(url)
+    still = idle.live(broken.plan.name)
+    assert still is not None
+    assert still.notice == ""  # another server may be training it
+    monkeypatch.setattr("qkdemo.training.pool._LIVELY_S", 0.0)
+    idle._lives.clear()
+    found, other = idle.live(broken.plan.name), idle.live(stopped.plan.name)
+    assert found is not None
+    assert other is not None
+    assert found.steps >= broken.steps  # all that was shown
+    assert found.notice == say("live.broken_off", step=found.steps)
+    assert other.notice == ""
+    monkeypatch.setattr(idle, "_hand_out", lambda: None)
+    for notice in (found.notice, ""):  # said as long as it goes on, and not again after a rest
+        idle._enqueue(found, 3000)
+        assert found.notice == notice
+
+
+def test_the_time_left_does_not_count_what_a_worker_takes_to_begin(url: str) -> None:
+    idle, chunk, worker = without_workers(url), whole(PLAN), WorkerProcess(url, lambda *frame: None)
+    live = Live(PLAN, owner="a", generation=1, pace=math.inf, touched=time.monotonic() - 1000)
+    for first in (1, 3):
+        rows = Chunk(first, chunk.curves[first - 1 : first + 1], chunk.maps[first - 1 : first + 1])
+        idle._on_rows(worker, live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
+    assert live.steps == 4
+    assert live.step_s is not None
+    assert live.step_s < 100
 
 
 def test_again_trains_it_again_and_the_record_stays(pool: Pool, url: str) -> None:
