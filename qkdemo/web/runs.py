@@ -39,11 +39,19 @@ class Shown:
     own: bool
     other: bool
     at: int | None  # the step that is looked at, if not the newest
+    turned: Settings  # what the dials say
+    begins: int  # the last step that is known of their run
 
     @property
     def resting(self) -> bool:
         """Whether nothing trains it now."""
         return self.live.state in RESTING
+
+    @property
+    def new_rate(self) -> float | None:
+        """The learning rate of the dials, if nothing else makes another run of what they describe."""
+        rate = self.turned.learning_rate
+        return rate if self.other and _same_run(self.settings.but(learning_rate=rate), self.turned) else None
 
     @property
     def words(self) -> list[str]:
@@ -93,7 +101,10 @@ def attend(settings: Settings) -> Shown | str:
     st.session_state[_SHOWN] = held
     workers.set_pace(live, visitor(), pace_of(held))
     other = not _same_run(settings, held)
-    return Shown(held, plan, live, workers.owns(live, visitor()), other, st.session_state.get(_AT))
+    known = workers.look(plan_of(settings)) if other and live.state in RESTING else None
+    begins = known.steps if known is not None else 0
+    at: int | None = st.session_state.get(_AT)
+    return Shown(held, plan, live, workers.owns(live, visitor()), other, at, settings, begins)
 
 
 def visitor() -> str:

@@ -31,8 +31,18 @@ def beside(shown: Shown) -> None:
         if not shown.other:
             st.info(say("training.watching"), icon=":material/visibility:")
             return
-        st.info(say("training.other_going" if going else "training.other"), icon=":material/tune:")
+        key = "other_going" if going else "other_from" if shown.begins else "other"
+        st.info(say(f"training.{key}", step=shown.begins), icon=":material/tune:")
         with st.container(horizontal=True):
+            if shown.new_rate is not None:
+                st.button(
+                    say("training.fork.new_rate_here", rate=written(shown.new_rate)),
+                    help=say("training.fork.rate_help"),
+                    on_click=runs.fork,
+                    args=(shown, "rate", shown.new_rate, 0),
+                    icon=":material/fork_right:",
+                    key="training.fork.new_rate_here",
+                )
             st.button(say("training.start"), on_click=runs.start, icon=":material/play_arrow:")
             st.button(say("training.put_back"), on_click=runs.put_back, args=(shown,), icon=":material/undo:")
 

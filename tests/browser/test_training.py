@@ -179,6 +179,29 @@ def test_a_dial_that_makes_another_run_says_so_first(server: str, page: Page) ->
     button(page, "Stop").click()
 
 
+def test_a_learning_rate_that_is_turned_while_a_run_goes_on_changes_it_without_a_reset(server: str, page: Page) -> None:
+    open_run(page, server, "seed=12&steps=2000&speed=10")
+    until(page, lambda: step(page) >= 5)
+    page.locator("[data-testid=stSidebar]").get_by_role("slider", name="Learning rate").press("ArrowLeft")
+    page.get_by_role("button", name="Go on at 0.18 instead").click()
+    expect(page.locator("h1")).to_contain_text("both go on at a learning rate of 0.18.", timeout=PATIENCE_MS)
+    assert step(page) > 5
+    expect(page).to_have_url(re.compile(r"fork=rate.*fork_rate=0\.18"))
+    expect(page.get_by_text("The dials now describe another run.")).to_have_count(0)
+    button(page, "Stop").click()
+    expect(page.locator(".bar .status")).to_contain_text("stopped")
+    page.locator("[data-testid=stSidebar]").get_by_text("constant", exact=True).click()
+    expect(page.get_by_text("Starting it begins at step 1.")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Go on at .* instead$"))).to_have_count(0)
+    page.get_by_role("button", name="Start this run").click()
+    expect(button(page, "Stop")).to_be_enabled()
+    button(page, "Stop").click()
+    expect(page.locator(".bar .status")).to_contain_text("stopped")
+    page.locator("[data-testid=stSidebar]").get_by_text("ramp", exact=True).click()
+    known = re.compile(r"Starting it goes on after step \d+, up to which it is recorded")
+    expect(page.get_by_text(known)).to_be_visible()
+
+
 def test_many_seeds_are_counted_from_the_runs_just_made(server: str, page: Page) -> None:
     open_run(page, server, "seed=8&steps=40&speed=200")
     expect(page.locator(".bar .status")).to_contain_text("40 steps, recorded", timeout=PATIENCE_MS)

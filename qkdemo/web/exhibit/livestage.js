@@ -8,6 +8,7 @@ import { Stage } from "./stage.js";
 
 const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
+const NEWS_MS = 700;
 
 export class LiveStage extends Stage {
   constructor(root) {
@@ -63,12 +64,21 @@ export class LiveStage extends Stage {
     this.tell();
   }
 
-  // So that the words under the exhibit follow: once for every page that was drawn while the run went on.
+  // So that the words under the exhibit follow: once for every page that was drawn while the run went on. Not at once: a
+  // fork lets the run rest, and a message that overtook the page with the fork's dials would turn them back.
   tell() {
-    const drawn = this.view.live.resting && this.sweep.rows <= this.view.live.shown;
-    if (!AT_REST.has(this.status.state) || drawn || this.told === this.view) return;
+    if (!this.unsaid() || this.told === this.view) return;
     this.told = this.view;
-    this.send({ news: this.sweep.rows });
+    const { source } = this;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.source === source && this.unsaid()) this.send({ news: this.sweep.rows });
+    }, NEWS_MS);
+  }
+
+  unsaid() {
+    const drawn = this.view.live.resting && this.sweep.rows <= this.view.live.shown;
+    return AT_REST.has(this.status.state) && !drawn;
   }
 
   // New rows came: words that follow the cursor look into the texts of this sweep.
@@ -198,6 +208,7 @@ export class LiveStage extends Stage {
   }
 
   close() {
+    clearTimeout(this.telling);
     this.feed?.close();
     this.played = null;
     super.close();
