@@ -27,7 +27,7 @@ def beside(shown: Shown) -> None:
     going = not shown.resting
     if not shown.other and (shown.own or not going):
         return
-    with st.container(key="notice"):  # at the foot of the window: the exhibit stays where it is
+    with st.container(key="notice" if shown.other else "watching"):  # at the foot of the window: the exhibit stays put
         if not shown.other:
             st.info(say("training.watching"), icon=":material/visibility:")
             return

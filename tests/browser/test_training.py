@@ -112,6 +112,10 @@ def test_a_visitor_of_a_running_link_watches_the_same_run_and_cannot_stop_it(
     until(other, lambda: step(other) >= 2)
     expect(button(other, "Stop")).to_be_disabled()
     button(other, "Pause").click()  # of the view alone
+    told = other.locator(".st-key-watching")
+    assert (told.bounding_box() or {})["y"] < 800  # in sight
+    other.set_viewport_size({"width": 390, "height": 844})
+    assert (told.bounding_box() or {})["y"] > 844  # where it would hide what one watches
     other.wait_for_timeout(200)  # until the held step is painted
     held = step(other)
     now = step(page)
