@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
@@ -99,6 +100,28 @@ def test_a_finished_run_is_there_at_once_in_another_browser_and_can_be_played(
     until(other, lambda: step(other) < 60)
     until(other, lambda: step(other) == 60)
     context.close()
+
+
+def test_the_dot_at_the_end_of_a_line_covers_no_letter_of_its_label(server: str, page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 2600, "height": 1400})  # everything grows, the dots as well
+    open_run(page, server, "seed=4&steps=60&speed=200")
+    expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
+    page.get_by_text("Largest attention logit").hover()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="SVG: Largest attention logit").click()
+    download.value.save_as(tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    dots = [tag for tag in re.findall("<circle[^>]*>", drawing) if "stroke" in tag]
+    edges = [number(tag, "cx") + number(tag, "r") + number(tag, "stroke-width") / 2 for tag in dots]
+    (label,) = re.findall(r"<text transform=.translate\(([\d.]+) [^>]*>plain<", drawing)
+    assert len(edges) == 2
+    assert float(label) > max(edges)
+
+
+def number(tag: str, name: str) -> float:
+    match = re.search(rf'{name}="([-\d.]+)"', tag)
+    assert match is not None, tag
+    return float(match[1])
 
 
 def test_a_visitor_of_a_running_link_watches_the_same_run_and_cannot_stop_it(

@@ -9,6 +9,7 @@ import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
 const DOT = 4;
 const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
 const GAP = 7; // between the frame and the words outside it
+const beyondDot = ({ zoom }) => GAP * Math.max(1, zoom); // a dot at the frame grows on a projector
 
 const top = ({ theme }) => Math.max(6, theme.small * 0.6); // half a tick label
 
@@ -21,7 +22,7 @@ export function gutters(panels, theme, measure, width) {
   const ticks = panels.flatMap((panel) => (panel.y.ticks ?? []).map(([, words]) => measure(words)));
   const beside = panels.filter((panel) => panel.labels !== "apart");
   const labels = beside.flatMap((panel) => panel.lines.map((line) => measure(line.label ?? "", 600)));
-  return [Math.max(0, ...ticks) + GAP, Math.max(DOT, ...labels.filter((w) => w <= longest)) + GAP];
+  return [Math.max(0, ...ticks) + GAP, Math.max(DOT, ...labels.filter((w) => w <= longest)) + beyondDot(theme)];
 }
 
 export function frameOf(box, scene) {
@@ -218,10 +219,10 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
   const taken = [...levels, ...diamonds, ...lines.flatMap((line) => line.exits.map(exitBox))];
   const named = lines.filter((line) => line.label && line.runs.length);
   const apart = panel.labels === "apart";
-  const beside = named.filter((line) => !apart && line.ends && pen.width(line.label, size, 600) <= right - GAP + 0.5);
+  const beside = named.filter((line) => !apart && line.ends && pen.width(line.label, size, 600) <= right - beyondDot(theme) + 0.5);
   const ends = beside.map((line) => clamp(line.runs.at(-1).at(-1), frame.top, frame.bottom));
   spread(ends, size * 1.15, frame.top - 4, frame.bottom + 4).forEach((y, i) =>
-    pen.text(beside[i].label, frame.right + GAP, y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
+    pen.text(beside[i].label, frame.right + beyondDot(theme), y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
   );
   const write = (words, fill, candidates) => {
     const box = freest(candidates, dots, taken, frame);
