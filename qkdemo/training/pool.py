@@ -31,8 +31,7 @@ _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _ABANDONED_S: Final = 60.0  # a queued run that nobody watches for so long is dropped
 _SILENT_S: Final = 180.0  # a worker with a job that says nothing for so long is ended
 _TICK_S: Final = 0.5
-_NEWS_S: Final = 2.0  # between two words to those who wait
-_LIVELY_S: Final = 2.0  # a run that goes on elsewhere was written to that recently
+_NEWS_TICKS: Final = 4  # between two words to those who wait
 _USUAL_STEP_S: Final = 0.02  # until a step was measured
 
 
@@ -101,10 +100,9 @@ class Pool:
         """That visitor is still there, though no stream says so."""
         with self._lock:
             now = time.monotonic()
-            for live in self._lives.values():
-                if visitor in live.visitors:
-                    live.watched = now
-                    live.owner_seen = now if live.owner == visitor else live.owner_seen
+            for live in (one for one in self._lives.values() if visitor in one.visitors):
+                live.watched = now
+                live.owner_seen = now if live.owner == visitor else live.owner_seen
             self._series.attend(visitor)
 
     def _refuse_if_full(self) -> None:
@@ -240,8 +238,7 @@ class Pool:
             live.chunks = [record.chunk]
             live.recorded = record.touched
             live.state = "finished" if record.finished else "stopped"
-            own = record.chunk.last > plan.legs[-1].after  # steps that are not its trunk's
-            if record.ending == "going" and not record.finished and own and time.time() - record.touched > _LIVELY_S:
+            if record.broken_off:
                 live.broken_off, live.notice = True, say("live.broken_off", step=live.steps)
         return live
 
@@ -329,16 +326,13 @@ class Pool:
                 self._lost(worker)
                 return
             live = worker.live
-            if told.get("number", worker.number) == worker.number and live is not None:
+            if told["kind"] != "ready" and told["number"] == worker.number and live is not None:
                 getattr(self, f"_on_{told['kind']}")(worker, live, told, data)
             if told["kind"] in ("rest", "failed") and told["number"] == worker.number:
                 worker.live, worker.busy = None, False
                 for visitor in self._series.wanting(live.plan, live.state) if live is not None else ():
                     self._go_on(visitor)
             self._hand_out()
-
-    def _on_ready(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
-        pass
 
     def _on_rows(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: list[bytes]) -> None:
         if told["first"] != live.steps + 1:
@@ -390,14 +384,13 @@ class Pool:
         self._hand_out()
 
     def _tick(self) -> None:
-        told = time.monotonic()
+        ticks = 0
         while not self._closed.wait(_TICK_S):
+            ticks += 1
             with self._lock:
                 now = time.monotonic()
-                if now - told >= _NEWS_S:
-                    told = now
-                    for live in self._queue:  # nothing of their own happens, and their place moves on
-                        live.version += 1
+                for live in self._queue if ticks % _NEWS_TICKS == 0 else ():  # their place moves on, and nothing else
+                    live.version += 1
                 for live in [one for one in self._queue if not one.watchers and now - one.watched > _ABANDONED_S]:
                     self._put_to_rest(live, "stopped")
                 for worker in self._workers:

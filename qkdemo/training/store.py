@@ -35,6 +35,7 @@ __all__ = ["MOST_BYTES", "MOST_RUNS", "VARIABLE", "Ending", "Record", "Store", "
 MOST_RUNS: Final = 300
 MOST_BYTES: Final = 1 << 30
 _FORGOTTEN_S: Final = 86400  # a run that goes on and was not written to for so long has lost its server
+_LIVELY_S: Final = 2.0  # a run that goes on, perhaps elsewhere, was written to that recently
 _TABLES: Final = sql.MetaData()
 _RUNS: Final = sql.Table(
     "runs",
@@ -79,6 +80,12 @@ class Record:
     def finished(self) -> bool:
         """Whether all its steps are there."""
         return self.chunk.last >= self.plan.steps
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether it went on, beyond the trunk of a fork, and whoever trained it is gone."""
+        silent = time.time() - self.touched > _LIVELY_S
+        return self.ending == "going" and silent and self.plan.legs[-1].after < self.chunk.last < self.plan.steps
 
 
 class Store(Database):

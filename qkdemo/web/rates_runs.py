@@ -75,7 +75,7 @@ class Sweep:
             if live is not None and live.state == "going" and live.step_s is not None:
                 left = live.step_s * (1 - self.share) * len(self.plans) * self.settings.steps
                 return text + " · " + say("training.status.left", left=max(1, round(left)))
-        return text if self.going else text + " · " + say("training.status.stopped")
+        return text + " · " + say("training.status.stopped") if self.share and not self.going else text
 
     @property
     def notices(self) -> list[str]:

@@ -37,6 +37,7 @@ def test_a_click_on_a_curve_sets_the_dial_and_the_link(server: str, page: Page) 
 def test_stop_stops_and_the_rest_can_be_trained_later(server: str, page: Page) -> None:
     page.goto(f"{server}/sensitivity?{GRID}&steps=2000&seed=22")
     page.get_by_role("button", name="Stop").click(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile("of 3 rates trained, .* · stopped"))).to_be_visible()
     rest = page.get_by_role("button", name=re.compile("^.*Train( the rest)?$"))
     expect(rest).to_be_visible()
     before = page.get_by_text(re.compile(r"of 3 rates trained")).text_content()

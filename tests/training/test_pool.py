@@ -213,7 +213,7 @@ def test_a_run_whose_server_died_says_so_and_one_that_was_stopped_does_not(
     still = idle.live(broken.plan.name)
     assert still is not None
     assert still.notice == ""  # another server may be training it
-    monkeypatch.setattr("qkdemo.training.pool._LIVELY_S", 0.0)
+    monkeypatch.setattr("qkdemo.training.store._LIVELY_S", 0.0)
     idle._lives.clear()
     found, other = idle.live(broken.plan.name), idle.live(stopped.plan.name)
     assert found is not None
