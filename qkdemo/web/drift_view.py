@@ -227,12 +227,15 @@ def _heat(role: str, title: str, side: Side, query: int, key: int) -> View:
     return {
         "kind": "heat",
         "title": title,
+        "subtitle": say("drift.axis.heat", width=width) if width > 1 else "",
         "wide": 3,
         "role": role,
         "column": f"{role}.heat",
         "rows": rows,
         "columns": columns,
         "selected": [query // width, key // width],
+        "each": width,
+        "chosen": [query, key],
         "query_label": say("drift.query"),
         "key_label": say("drift.key"),
     }
@@ -244,9 +247,10 @@ def _bars(result: Result, query: int, key: int) -> View:
     return {
         "kind": "bars",
         "title": say("drift.panel.bars", query=query),
+        "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
         "wide": 3,
         "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
-        "labels": [str(bar * width) for bar in range(shown)],
+        "labels": [str(key if bar == key // width else bar * width) for bar in range(shown)],
         "selected": key // width,
         "key_label": say("drift.key"),
     }

@@ -23,6 +23,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               role}], points?: [{x, y, role, label}], levels?: [{y, label}], labels? ("apart": inside, where a line is
               far from the others; for lines that end together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
+              each? (how many queries, and keys, a cell stands for), chosen? (then the numbers of the selected two)
               details? {url, numbers: {name: [texts, one for each entry]}, panel}: what the pointer stands on is asked
               for at url&row=&column=&name=; the answer, {title, texts by column}, stands in that panel meanwhile
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined

@@ -70,10 +70,15 @@ def _heat(table: pa.Table, view: View, panel: View, look: Look) -> str:
     drawing.text(left, base, panel.get("key_label", ""), fill=MUTED)
     if panel.get("selected"):
         query, key = panel["selected"]
+        query_number, key_number = panel.get("chosen") or panel["selected"]
         drawing.box((left + key * side, query * side), (side, side), stroke=INK, stroke_width=1.4)
-        drawing.text(left - 4, (query + 0.5) * side + 0.35 * CAPTION, str(query), text_anchor="end", font_weight=600)
+        drawing.text(
+            left - 4, (query + 0.5) * side + 0.35 * CAPTION, str(query_number), text_anchor="end", font_weight=600
+        )
         after = left + text_width(panel.get("key_label", "")) + CAPTION
-        drawing.text(max(left + (key + 0.5) * side, after), base, str(key), text_anchor="middle", font_weight=600)
+        drawing.text(
+            max(left + (key + 0.5) * side, after), base, str(key_number), text_anchor="middle", font_weight=600
+        )
     return drawing.html(panel["title"], _heat_in_words(codes, columns, panel))
 
 
@@ -83,6 +88,7 @@ def _heat_in_words(codes: Sequence[float], columns: int, panel: View) -> str:
     code = codes[query * columns + key]
     if not panel.get("selected") or code in (_MASKED, _UNDEFINED):
         return str(panel["title"])
+    query, key = panel.get("chosen") or panel["selected"]
     name = f"{panel.get('query_label', '')} {query}, {panel.get('key_label', '')} {key}"
     return f"{name}: {written((code / _BRIGHTEST) ** 2, 2)}"
 

@@ -70,6 +70,8 @@ panels: list[dict[str, object]] = [
         "selected": [query, key],
         "query_label": "query",
         "key_label": "key",
+        "each": 2,
+        "chosen": [2 * query + 1, 2 * key + 1],
     },
     {
         "kind": "bars",

@@ -99,6 +99,9 @@ def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 0, 'key': \d\}"))).to_be_visible()
     exhibit.get_by_role("application", name="Plain").focus()
     exhibit.keyboard.press("ArrowDown")
+    expect(exhibit.locator("[role=status].unseen")).to_have_text(
+        re.compile(r"query 2, key \d")
+    )  # a cell is two queries
     exhibit.keyboard.press("ArrowDown")
     exhibit.keyboard.press("Enter")
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 2, 'key': \d\}"))).to_be_visible()
@@ -139,6 +142,16 @@ def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: P
     assert "<image" not in drawing
     for words in ("Logits grow", "largest |logit|", "Weight scale", "∞", "overflow"):
         assert words in drawing
+
+
+def test_a_cell_that_stands_for_several_queries_names_the_one_that_was_chosen(exhibit: Page, tmp_path: Path) -> None:
+    exhibit.locator("figure.heat").hover()
+    with exhibit.expect_download() as download:
+        exhibit.get_by_role("button", name="SVG: Plain").click()
+    download.value.save_as(tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert ">5</text>" in drawing
+    assert ">7</text>" in drawing
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -19,10 +19,9 @@ export function live(pen, box, scene) {
     if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.soft[panel.role], width: 1 });
   });
   drawArrow(pen, frame, reach(0, sweep.numbers(panel.query)[row], frame, panel), { stroke: theme.text, width: 2.5 });
+  if (selected !== null && Number.isNaN(lengths[selected])) drawUndefined(pen, frame, scene);
+  else if (selected !== null) drawArrow(pen, frame, arm(selected), { stroke: theme.role[panel.role], width: 3 });
   drawLabel(pen, frame, scene);
-  if (selected === null) return;
-  if (Number.isNaN(lengths[selected])) drawUndefined(pen, frame, scene);
-  else drawArrow(pen, frame, arm(selected), { stroke: theme.role[panel.role], width: 3 });
 }
 
 function frameOf(box) {

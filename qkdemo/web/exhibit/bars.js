@@ -60,7 +60,8 @@ function drawAxes(pen, frame, group, { panel, theme, selected }) {
     const crowded = selected !== null && !chosen && Math.abs(key - selected) * group < widest + 6;
     if (chosen || (key % every === 0 && !crowded)) {
       const style = { fill: chosen ? theme.text : theme.muted, weight: chosen ? 600 : 400, align: "center" };
-      pen.text(words, frame.left + (key + 0.5) * group, frame.bottom + theme.small * 1.25, style);
+      const x = Math.min(frame.left + (key + 0.5) * group, frame.right + 2 - pen.width(words) / 2);
+      pen.text(words, x, frame.bottom + theme.small * 1.25, style);
     }
   });
 }

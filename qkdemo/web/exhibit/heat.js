@@ -26,6 +26,11 @@ export function cellUnder(x, y, box, scene) {
   return inside ? [query, key] : null;
 }
 
+// The numbers of a cell's query and key: of the first ones, where it stands for several and none of them was chosen.
+export function numbersOf(cell, { each = 1, selected, chosen }) {
+  return chosen && String(cell) === String(selected) ? chosen : cell.map((at) => at * each);
+}
+
 // Axis labels, and the numbers of the selected query and key.
 export function rest(pen, box, scene) {
   const { panel, theme, selected } = scene;
@@ -38,10 +43,11 @@ export function rest(pen, box, scene) {
   pen.text(panel.key_label ?? "", grid.x, base, quiet);
   if (!selected) return;
   const [query, key] = selected;
+  const [queryNumber, keyNumber] = numbersOf(selected, panel);
   const chosen = { fill: theme.text, weight: 600 };
   const under = Math.max(grid.x + (key + 0.5) * grid.side, grid.x + pen.width(panel.key_label ?? "") + size);
-  pen.text(String(query), grid.x - 5, grid.y + (query + 0.5) * grid.side, { ...chosen, align: "right", middle: true });
-  pen.text(String(key), under, base, { ...chosen, align: "center" });
+  pen.text(String(queryNumber), grid.x - 5, grid.y + (query + 0.5) * grid.side, { ...chosen, align: "right", middle: true });
+  pen.text(String(keyNumber), under, base, { ...chosen, align: "center" });
 }
 
 export function live(pen, box, scene) {

@@ -5,7 +5,7 @@
 //   awaited    a dial value that was picked and that new data has not brought yet
 //   committed  the dial value of the data
 
-import { cellUnder } from "./heat.js";
+import { cellUnder, numbersOf } from "./heat.js";
 import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
@@ -134,7 +134,11 @@ export class Stage {
         return [stage.view.panels[i].rows, stage.view.panels[i].columns];
       },
       choice: ([query, key]) => ({ query, key, from: "heat" }),
-      name: ([query, key]) => `${stage.view.panels[i].query_label} ${query}, ${stage.view.panels[i].key_label} ${key}`,
+      name(cell) {
+        const panel = stage.view.panels[i];
+        const [query, key] = numbersOf(cell, panel);
+        return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
+      },
     };
   }
 
