@@ -217,14 +217,11 @@ class CausalAttention(torch.autograd.Function):
         shape = (*qkv.shape[1:-1], qkv.shape[-2])
         flat = qkv.flatten(1, 3)
         q, k, v = flat.unbind(0)
-        if cap is None:
-            logits = torch.baddbmm(mask.hidden, q, k.mT, alpha=ctx.scale).view(shape)
-        else:
-            logits = torch.bmm(q, k.mT).mul_(ctx.scale).view(shape)
+        logits = torch.baddbmm(mask.hidden, q, k.mT, alpha=ctx.scale).view(shape)
+        if cap is not None:  # the others' logits are as they would be without a capped run beside them
             share = torch.tanh(logits[cap.rows] / cap.at)
             slope = 1 - share.square()
-            logits[cap.rows] = share * cap.at
-            logits = logits + mask.hidden
+            logits[cap.rows] = share * cap.at + mask.hidden
         weights = logits.float().softmax(-1)
         answered = weights.flatten(0, 2)[:, mask.first :]
         ctx.save_for_backward(flat, answered, slope)

@@ -80,14 +80,20 @@ def reparametrised(
     Gradients go through W in σ, and not through u.
     Source: Zhai et al. 2023, "Stabilizing Transformer Training by Preventing Attention Entropy Collapse".
     """
-    image = (matrix @ vector[:, :, None]).squeeze(-1)
+    image = _image(matrix, vector)
     left = l2_normalise(image.detach())
     return matrix * (gain / (left * image).sum(-1))[:, None, None]
 
 
 def power_step(matrix: Float[Tensor, "runs inputs outputs"], vector: Float[Tensor, "runs outputs"]) -> Tensor:
     """One step of the power iteration on WᵀW."""
-    return l2_normalise((matrix.mT @ l2_normalise((matrix @ vector[:, :, None]).squeeze(-1))[:, :, None]).squeeze(-1))
+    left = l2_normalise(_image(matrix, vector))
+    return l2_normalise((matrix * left[:, :, None]).sum(1))
+
+
+def _image(matrix: Tensor, vector: Tensor) -> Tensor:
+    """W u. torch's product with a vector rounds otherwise for one run than for several."""
+    return (matrix * vector[:, None, :]).sum(-1)
 
 
 def block_matrices(leaves: Leaves, shape: Shape) -> list[Tensor]:
