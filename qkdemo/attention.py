@@ -98,8 +98,8 @@ def l2_normalise(x: Float[Tensor, "*shape"], r: Rounding = exact) -> Float[Tenso
 
     Source: Henry et al. 2020, "Query-Key Normalization for Transformers", eq. 3; floor as in torch.
     """
-    norm = r(torch.sqrt(_sum_of_squares(x, (-1,), r)))
-    return r(x / norm.clamp_min(L2_FLOOR))
+    square = _sum_of_squares(x, (-1,), r).clamp_min(L2_FLOOR**2)  # the root of 0 has no derivative
+    return r(x / r(torch.sqrt(square)).clamp_min(L2_FLOOR))
 
 
 def rms_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*#shape"]:

@@ -215,6 +215,13 @@ def test_zero_vectors_give_zero_logits_and_no_nan(word: VariantWord) -> None:
     assert torch.equal(logits_of(word, zero, zero), torch.zeros(2, 3, 3, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("word", WORDS)
+def test_zero_vectors_have_a_derivative_that_is_finite(word: VariantWord) -> None:
+    zero = torch.zeros(2, 3, 8, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(logits_of(word, zero, zero).sum(), zero)
+    assert slope.isfinite().all()
+
+
 def test_a_constant_vector_has_no_layer_norm_but_a_length() -> None:
     constant = torch.full((1, 1, 8), 3.0, dtype=torch.float64)
     assert torch.equal(layer_norm(constant), torch.zeros(1, 1, 8, dtype=torch.float64))

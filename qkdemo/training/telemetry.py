@@ -119,6 +119,10 @@ def spectral_norm(matrices: Float[Tensor, "*batch inputs outputs"]) -> Float[Ten
     where an entry is not finite.
     """
     flat = matrices.reshape(-1, *matrices.shape[-2:])
+    largest = flat.flatten(1).abs().amax(1)
+    exponent = torch.frexp(largest).exponent.clamp_(-_EXPONENTS, _EXPONENTS)
+    # by a power of 2, which is exact: squares neither overflow nor vanish
+    flat = flat * torch.ldexp(torch.ones_like(largest), -exponent)[:, None, None]
     power = torch.bmm(flat.mT, flat)
     for squaring in range(_SQUARINGS):
         if squaring % _UNSCALED == 0:
@@ -127,11 +131,12 @@ def spectral_norm(matrices: Float[Tensor, "*batch inputs outputs"]) -> Float[Ten
     leading = power.diagonal(dim1=-2, dim2=-1).argmax(-1)[:, None, None]
     direction = power.gather(-1, leading.expand(*power.shape[:-1], 1))
     length = torch.linalg.vector_norm(direction, dim=-2, keepdim=True).clamp_min_(_TINY)
-    norm: Tensor = torch.linalg.vector_norm(torch.bmm(flat, direction / length), dim=(-2, -1))
-    return norm.view(matrices.shape[:-2])
+    norm = torch.linalg.vector_norm(torch.bmm(flat, direction / length), dim=(-2, -1))
+    return torch.ldexp(norm, exponent).view(matrices.shape[:-2])
 
 
 _TINY: Final = 1e-30
+_EXPONENTS: Final = 126  # powers of 2 that float32 holds both ways
 
 
 def _trace(matrices: Tensor) -> Tensor:

@@ -63,10 +63,12 @@ def test_the_spectral_norm_holds_where_singular_values_are_equal_zero_large_or_s
     assert spectral_norm(torch.eye(8)).item() == pytest.approx(1)
     assert spectral_norm(torch.zeros(2, 8, 8)).tolist() == [0, 0]
     row = torch.randn(8, 8, generator=torch.Generator().manual_seed(2))
-    for scale in (1e-8, 1e8):
-        assert spectral_norm(scale * row).item() == pytest.approx(
-            torch.linalg.matrix_norm(scale * row, 2).item(), rel=5e-3
-        )
+    for scale in (1e-30, 1e-8, 1e8, 1e30):  # squares of the outer two vanish and overflow in float32
+        expected = torch.linalg.matrix_norm((scale * row).double(), 2).item()
+        assert spectral_norm(scale * row).item() == pytest.approx(expected, rel=5e-3)
+    for bad in (torch.inf, torch.nan):
+        spoilt = torch.stack([row, torch.where(row == row.max(), bad, row)])
+        assert spectral_norm(spoilt).isnan().tolist() == [False, True]
     close = torch.diag(torch.linspace(0.99, 1, 32))  # the hardest: all within one per cent
     assert spectral_norm(close).item() == pytest.approx(1, rel=1e-2)
 

@@ -73,6 +73,15 @@ def test_every_other_dial_equals_the_plain_module_too(changes: dict[str, Any]) -
     assert telemetry.gradient_norm[:, 0] == pytest.approx(norms, rel=1e-3)
 
 
+def test_a_position_whose_units_are_all_silent_does_not_spoil_ngpt() -> None:
+    """A block that adds nothing has no direction: its length 0 is where the root has no derivative."""
+    run = Settings(variant="ngpt", task="recall", n_layers=3, n_heads=1, d_head=8, n_keys=8, batch=32, seed=1)
+    losses, norms, _ = reference.train(run, 3)
+    read = Trainer([run]).advance(3)
+    assert read.loss[:, 0] == pytest.approx(losses, abs=SINGLE)
+    assert read.gradient_norm[:, 0] == pytest.approx(norms, rel=1e-3)
+
+
 def test_the_dials_of_the_comparison_act() -> None:
     """Otherwise a remedy that does nothing would pass it."""
     read = Trainer([small(word) for word in WORDS], maps=False).advance(20)
