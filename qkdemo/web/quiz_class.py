@@ -1,14 +1,16 @@
 """A class and its quizzes: the code in the link, what is kept under it, and what the lecturer reads.
 
 * `joined()`: the code that the link names, if it can be one, and what a visitor has to know about it;
-* `keep(code, result)`: keeps a finished quiz, the first of its kind in a session; `what_was_kept(result)` says so;
+* `kept()`: what became of a session's quizzes; `keep(code, result, into)`: keeps a finished one, the first of its kind
+  in a session; `what_was_kept(result)` says so;
 * `for_a_class(settings, code)`: the results of the class, or how to make a link for one.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from html import escape
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, TypeAlias
 
 import streamlit as st
 
@@ -25,7 +27,10 @@ from qkdemo.web.link import CLASS, address
 from qkdemo.web.takeaway import csv_of, table_of
 
 _SHARES: Final = ("pre", "post")
-_KEPT: Final = "quiz.kept"  # (class, track, when) of a quiz → its settings, and why it was not kept
+Kept: TypeAlias = dict[tuple[str, str, str], tuple[Settings, str]]  # class, track, when → settings; why not kept
+
+_KEPT: Final = "quiz.kept"
+_ONE_AT_A_TIME: Final = Lock()  # Streamlit runs the callbacks of two quick clicks beside each other
 
 
 def joined() -> str:
@@ -40,24 +45,29 @@ def joined() -> str:
     return code
 
 
-def keep(code: str, result: Marked) -> None:
+def kept() -> Kept:
+    """What became of this session's quizzes, for `keep`; asked for while the page is drawn."""
+    found: Kept = st.session_state.setdefault(_KEPT, {})
+    return found
+
+
+def keep(code: str, result: Marked, into: Kept) -> None:
     """Keep a finished quiz for its class: the first before a track and the first after it; in callbacks."""
-    kept: dict[tuple[str, str, str], tuple[Settings, str]] = st.session_state.setdefault(_KEPT, {})
     kind = (code, result.settings.track, result.settings.when)
-    if kind in kept and not kept[kind][1]:
-        return
-    try:
-        _results(default_url()).add(code, row_of(result))
-    except StoreError as error:
-        kept[kind] = (result.settings, str(error))
-    else:
-        kept[kind] = (result.settings, "")
+    with _ONE_AT_A_TIME:
+        if kind in into and not into[kind][1]:
+            return
+        try:
+            _results(default_url()).add(code, row_of(result))
+        except StoreError as error:
+            into[kind] = (result.settings, str(error))
+        else:
+            into[kind] = (result.settings, "")
 
 
 def what_was_kept(result: Marked) -> None:
     """What became of a finished quiz in each class that it was sent in."""
-    kept: dict[tuple[str, str, str], tuple[Settings, str]] = st.session_state.get(_KEPT, {})
-    for (code, *kind), (settings, why) in kept.items():
+    for (code, *kind), (settings, why) in kept().items():
         if kind != [result.settings.track, result.settings.when]:
             continue
         if why and settings == result.settings:

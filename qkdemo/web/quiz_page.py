@@ -15,7 +15,7 @@ from qkdemo.strings import say
 from qkdemo.tracks.quiz import Marked, Question, Settings, marked, rows, text
 from qkdemo.web.arrival import arrive_at
 from qkdemo.web.controls import turn
-from qkdemo.web.quiz_class import keep, what_was_kept
+from qkdemo.web.quiz_class import Kept, keep, kept, what_was_kept
 from qkdemo.web.takeaway import csv_of
 
 _KEY: Final = "quiz"
@@ -48,11 +48,11 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
                     key=_of(settings, question),
                 )
         st.form_submit_button(
-            say("quiz.page.send"), on_click=_send, args=(settings, questions, code), icon=":material/lock:"
+            say("quiz.page.send"), on_click=_send, args=(settings, questions, code, kept()), icon=":material/lock:"
         )
 
 
-def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
+def _send(settings: Settings, questions: Sequence[Question], code: str, into: Kept) -> None:
     answers = [st.session_state.get(_of(settings, question)) for question in questions]
     if not any(answers):
         st.toast(say("quiz.page.empty"), icon=":material/edit_off:")
@@ -60,7 +60,7 @@ def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
     result = marked(settings, answers)
     st.session_state[_sent(settings)] = result
     if code:
-        keep(code, result)
+        keep(code, result, into)
 
 
 def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -> None:

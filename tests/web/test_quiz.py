@@ -1,14 +1,16 @@
 """The page of the quizzes: from the link to a locked sheet, and what a class gets to see."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.strings import say
-from qkdemo.tracks.quiz import Settings, quiz, text
+from qkdemo.tracks.quiz import Settings, marked, quiz, text
 from qkdemo.tracks.results import Results
 from qkdemo.web import quiz_class
 from tests.web.visit import complaints, link_of, visit
@@ -174,6 +176,28 @@ def test_a_disk_that_cannot_be_written_is_said_and_the_sheet_is_marked_all_the_s
     app.session_state["quiz:class"] = True
     app.run()
     assert not app.exception
+
+
+def test_two_quick_clicks_are_one_vote(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their callbacks run beside each other, in threads: the second begins while the first still writes."""
+    together = Barrier(2)
+    writing = Results.add
+
+    def slowly(*args: Any) -> None:
+        with suppress(BrokenBarrierError):
+            together.wait(0.2)
+        writing(*args)
+
+    monkeypatch.setattr(Results, "add", slowly)
+    result = marked(Settings(), [each.choices[0] for each in quiz(Settings())])
+    into: quiz_class.Kept = {}
+    quiz_class._results(url)  # the table is there
+    clicks = [Thread(target=quiz_class.keep, args=("physics-1", result, into)) for _ in range(2)]
+    for click in clicks:
+        click.start()
+    for click in clicks:
+        click.join()
+    assert len(Results(url).of_class("physics-1")) == 1
 
 
 def test_a_lecturer_makes_a_link_for_a_class() -> None:
