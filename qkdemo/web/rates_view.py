@@ -131,7 +131,7 @@ def _view(result: Result, own: Own | None) -> View:
         {
             "kind": "curves",
             "title": say("rates.panel.loss"),
-            "subtitle": say("rates.axis.loss", n=settings.n_seeds),
+            "subtitle": say(_counted("rates.axis.loss", settings.n_seeds), n=settings.n_seeds),
             "wide": 7,
             "tall": True,
             "x": x,
@@ -197,6 +197,11 @@ def _logits(result: Result) -> list[float]:
     return [median_logit(ends) for curve in result.curves for ends in curve.outcomes if ends]
 
 
+def _counted(key: str, n: int) -> str:
+    """The sentence for so many."""
+    return f"{key}_of_one" if n == 1 else key
+
+
 def _loss_axis(chance: float) -> View:
     return {"log": False, "domain": [0, chance * _HEADROOM], "ticks": [[x, str(x)] for x in range(int(chance) + 1)]}
 
@@ -227,9 +232,10 @@ def _counts(result: Result) -> View:
         number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
         name = say(f"variant.{curve.variant}.name")
         rows.append([{"text": text} for text in (name, far, number, *(str(counts[word]) for word in _HEADS[2:]))])
+    runs = len(result.curves[0].all_outcomes)
     return {
         "kind": "cells",
-        "title": say("rates.panel.counts", n=len(result.curves[0].all_outcomes)),
+        "title": say(_counted("rates.panel.counts", runs), n=runs),
         "wide": 12,
         "head": ["", *(say(f"rates.head.{name}") for name in _HEADS)],
         "roles": [None] * (1 + len(_HEADS)),

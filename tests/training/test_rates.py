@@ -156,6 +156,16 @@ def test_what_is_not_trained_yet_is_said_drawn_as_a_gap_and_counted_nowhere() ->
     assert table["plain.loss.text"].to_pylist()[1] == say("rates.unknown")
 
 
+def test_of_one_seed_no_plural_is_said() -> None:
+    settings = SMALL.but(n_seeds=1)
+    trained = telemetry_of(settings, [[0.0] * plan.width for plan in plans_of(settings)])
+    for done, runs in ((1, "one run"), (2, "2 runs")):
+        first = [curves if at < done else None for at, curves in enumerate(trained)]
+        panels = rates_exhibit(result_of(settings, first), None)[1]["panels"]
+        assert panels[0]["subtitle"] == "nats; one seed"
+        assert panels[-1]["title"] == f"What became of {runs} of each"
+
+
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("done", [0, 1, 3])
 def test_every_preset_can_be_drawn_at_every_stage(name: str, done: int) -> None:
