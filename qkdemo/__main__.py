@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.notation import plain, written
+from qkdemo.notation import counted, plain, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
 from qkdemo.training import sensitivity_command, train_command
@@ -238,9 +238,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return written(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+    match value:
+        case None:
+            return "–"
+        case bool() | str():
+            return str(value)
+        case int():
+            return counted(value)
+        case _:
+            return written(value)
 
 
 def _from_a_shell() -> int:

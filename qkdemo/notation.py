@@ -1,6 +1,7 @@
 """How a number is written on a page, in a sentence and in a table: the same everywhere.
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
+* `counted(n)`: a whole number, a count or a dial, with every digit;
 * `superscript(n)`: an exponent;
 * `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
 """
@@ -33,6 +34,15 @@ def written(x: float, digits: int = 4) -> str:
         return f"{rounded:,.12g}".replace(",", _THIN_SPACE)
     mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
     return f"{_trimmed(mantissa)}·10{superscript(int(exponent))}"
+
+
+def counted(n: int) -> str:
+    """`n` with every digit: what is counted or turned by whole steps is not rounded.
+
+    >>> counted(1048576), counted(-32768), counted(9999)
+    ('1\u202f048\u202f576', '−32\u202f768', '9\u202f999')
+    """
+    return f"{n:,}".replace(",", _THIN_SPACE).replace("-", "−")
 
 
 def superscript(n: int) -> str:

@@ -232,6 +232,16 @@ def test_without_json_a_table_with_one_line_per_row_is_printed(capsys: Capture) 
     assert len({len(line) for line in lines}) == 1  # columns stand below each other
 
 
+@pytest.mark.parametrize("lab", LABS)
+def test_no_whole_number_is_rounded_in_a_table(capsys: Capture, lab: str) -> None:
+    assert main([lab]) == 0
+    cells = capsys.readouterr().out.replace("\u202f", "").split()
+    tables = LABS[lab].report(LABS[lab].Settings())
+    values = [x for rows in tables.values() if isinstance(rows, list) for row in rows for x in row.values()]
+    for value in values:
+        assert type(value) is not int or str(value) in cells, value
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["drift", "--help"], ["drift", "-h"]])
 def test_help_succeeds(capsys: Capture, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:

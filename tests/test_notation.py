@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.notation import plain, written
+from qkdemo.notation import counted, plain, written
 
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -68,6 +68,13 @@ def test_a_minus_sign_is_all_that_a_negative_number_adds(size: float) -> None:
 def test_no_number_is_written_with_a_trailing_zero_after_a_point(x: float) -> None:
     mantissa = written(x).split("·")[0]
     assert "." not in mantissa or mantissa[-1] not in "0."
+
+
+@given(st.integers(-(10**18), 10**18))
+def test_a_count_keeps_every_digit(n: int) -> None:
+    text = counted(n)
+    assert int(text.replace("\u202f", "").replace("−", "-")) == n
+    assert all(len(group) == 3 for group in text.split("\u202f")[1:])
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from qkdemo.alternatives import METHODS, Alternatives, LatentRecipe, compare
 from qkdemo.latent_costs import COSTS, Cost, ReadingWord, Widths, burden, cost_of
 from qkdemo.latent_programs import alternatives_program, readings_program
 from qkdemo.normalisers import NORMS, divisor
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.rotary import rotate
 from qkdemo.settings import Choice, Dial, Dials, Value
@@ -262,7 +262,7 @@ def _finding(naive: Cost, absorbed: Cost) -> str:
     factor = naive.flops / absorbed.flops
     word = "dearer" if factor > _ALIKE else "cheaper" if factor < 1 / _ALIKE else "alike"
     values = {
-        "context": written(naive.context, 6),
+        "context": counted(naive.context),
         "factor": written(max(factor, 1 / factor), 3),
         "formed": size_text(naive.formed_bytes),
     }

@@ -206,7 +206,7 @@ def _remember(found: drift.Result) -> Evidence:
     numbers = {
         "low": written(found.scales[0]),
         "high": written(found.scales[-1]),
-        "plain": written(plain.max_abs_logit[found.at], 2),
+        "plain": written(plain.max_abs_logit[found.at]),
         "twin": written(twin.max_abs_logit.max()),
         "bound": written(twin.bound),
     }

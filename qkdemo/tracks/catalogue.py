@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from qkdemo.notation import written
-from qkdemo.settings import Choice, Dial, Dials, Switch, declarations
+from qkdemo.notation import counted, written
+from qkdemo.settings import Declaration, Dial, Dials, declarations
 from qkdemo.strings import has, say
 from qkdemo.tracks import beginner, claims, developer, researcher
 from qkdemo.tracks.stop import Evidence, Stop
@@ -69,8 +69,10 @@ def _states(stop: Stop) -> dict[str, str]:
 
 def _dials(state: str, dials: Dials) -> dict[str, str]:
     declared = declarations(type(dials))
-    return {f"{state}_{dial.name}": _written(dial.kind, getattr(dials, dial.name)) for dial in declared}
+    return {f"{state}_{dial.name}": _written(dial, getattr(dials, dial.name)) for dial in declared}
 
 
-def _written(kind: Dial | Choice | Switch, value: Any) -> str:
-    return written(value) if isinstance(kind, Dial) else str(value)
+def _written(dial: Declaration, value: Any) -> str:
+    if not isinstance(dial.kind, Dial):
+        return str(value)
+    return counted(value) if dial.whole else written(value)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, Value, declarations
 from qkdemo.strings import has, say
 from qkdemo.web.link import D, arrive, hidden, keep
@@ -82,8 +82,8 @@ def _widget(dial: Declaration, key: str) -> Value | None:
         case Dial() as kind:
             stops = {*kind.grid(), st.session_state[key]}  # a link may stand between two stops
             options = sorted(int(stop) if dial.whole else stop for stop in stops)
-            digits = 9 if dial.whole else 4  # 131 072 tokens are not 131 100
-            value = st.select_slider(options=options, format_func=lambda x: kind.sign + written(x, digits), **common)
+            write = counted if dial.whole else written  # 131 072 tokens are not 131 100
+            value = st.select_slider(options=options, format_func=lambda x: kind.sign + write(x), **common)
     return value
 
 

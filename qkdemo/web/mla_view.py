@@ -26,7 +26,7 @@ from qkdemo.labs.mla import (
     size_text,
 )
 from qkdemo.latent_costs import COSTS, ReadingWord
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 from qkdemo.settings import Value
 from qkdemo.strings import say
 from qkdemo.web.axes import decades, log_axis
@@ -62,7 +62,7 @@ def _table(settings: Settings, contexts: tuple[int, ...]) -> pa.Table:
     head, _, _ = result.shown
     columns: dict[str, Any] = {
         "context": np.array(contexts, dtype=np.float64),
-        "context.text": [written(context, 6) for context in contexts],
+        "context.text": [counted(context) for context in contexts],
         "finding": findings(result),
     }
     for word, found in result.by_context.items():
@@ -290,7 +290,7 @@ def _needs(result: Result) -> View:
 
 def _costs_of_ways(result: Result) -> View:
     rows = other_rows(result)
-    texts = [(row["method"], [written(cast(float, row[column])) for column in _COUNTS.values()]) for row in rows]
+    texts = [(row["method"], [counted(cast(int, row[column])) for column in _COUNTS.values()]) for row in rows]
     return _ways_table("costs", texts, tuple(_COUNTS))
 
 

@@ -5,12 +5,14 @@ import re
 
 import pytest
 
+from qkdemo.labs import mla
 from qkdemo.settings import declarations
 from qkdemo.strings import LANGUAGES, has
+from qkdemo.tracks import catalogue
 from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.prose import Word, words_of
-from qkdemo.tracks.stop import Choose, Stop
+from qkdemo.tracks.stop import Choose, Evidence, Stop
 from tests.tracks.finding import PINS, evidence_of, pinned
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
@@ -68,6 +70,13 @@ def test_every_sentence_is_there_and_every_number_in_it_was_computed(track: str,
             targets = set(word.turns.values())
             digits = [digit for digit in re.findall(r"\d[\d.]*", literal) if digit not in targets]
             assert not digits, f"{part}: {digits} are not computed: {bare}"
+
+
+def test_a_whole_dial_is_quoted_with_every_digit() -> None:
+    ask = Choose(("yes", "no"))
+    state = mla.Settings(context=131072)
+    stop = Stop(name="whole", lab=mla, state=state, ask=ask, evidence=lambda found: Evidence("yes"), points=())
+    assert catalogue._states(stop)["state_context"] == "131\u202f072"
 
 
 def template_of(track: str, stop: Stop, part: str) -> str:
