@@ -1,18 +1,24 @@
 """What the lab of a stop says, wherever that is shown: on its page, on a card, in a handout.
 
 * `evidence_now(stop)`: that; of a stop that trains, that of its finished run, and None before there is one;
-* `finished(plan)`: the steps of a run, once it is finished.
+* `finished(plan)`: the steps of a run, once it is finished;
+* `train_here(stop, progress)`: finishes that run in this process, and keeps it for as long as that lives: for a shell.
 """
 
 from functools import lru_cache
+from typing import Final
 
 from qkdemo.tracks.catalogue import evidence, is_trained
 from qkdemo.tracks.stop import Evidence, Stop, Trained
+from qkdemo.training.batches import Progress
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import Chunk
 from qkdemo.training.store import Store, StoreError, default_url
 from qkdemo.training.twins import plan_of
+from qkdemo.training.whole import train_whole
 from qkdemo.web.live import pool
+
+_TRAINED_HERE: Final[dict[str, Chunk]] = {}
 
 
 def evidence_now(stop: Stop) -> Evidence | None:
@@ -26,6 +32,8 @@ def evidence_now(stop: Stop) -> Evidence | None:
 
 def finished(plan: Plan) -> Chunk | None:
     """The steps of a finished run, from the workers of this process, or from the store where there are none."""
+    if plan.name in _TRAINED_HERE:
+        return _TRAINED_HERE[plan.name]
     workers = pool()
     if workers is not None:
         live = workers.look(plan)
@@ -35,6 +43,12 @@ def finished(plan: Plan) -> Chunk | None:
     except StoreError:
         return None
     return record.chunk if record is not None and record.finished else None
+
+
+def train_here(stop: Stop, progress: Progress = lambda done, total: None) -> None:
+    """Train the run of a stop that trains. Raises SettingsError or RuntimeError if it cannot be trained here."""
+    plan = plan_of(stop.state)
+    _TRAINED_HERE[plan.name] = train_whole(plan, progress)
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,7 @@
 """A track on paper: one HTML file with every question, its figure, and what was found, for print or for a folder.
 
 * `handout(track, progress, base_url, answers=...)`: the file as text: no script, nothing fetched; A4, light;
-* as a program, `python -m qkdemo.web.handout beginner > beginner.html`: see `--help`.
+* as a program, `python -m qkdemo.web.handout beginner > beginner.html`; it trains what nobody has recorded.
 
 `answers` says where they stand: `below` each question, or at the `end`, on pages of their own. At the end, a question's
 figure shows no more than the page does before it is answered.
@@ -20,15 +20,17 @@ import pyarrow as pa
 import torch
 
 from qkdemo.notation import written
+from qkdemo.settings import SettingsError
 from qkdemo.strings import language, say
-from qkdemo.tracks.catalogue import TRACKS, text
+from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
+from qkdemo.training.progress import ProgressLine
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.axes import View
 from qkdemo.web.drawings import Drawn, drawn
-from qkdemo.web.evidence import evidence_now
+from qkdemo.web.evidence import evidence_now, train_here
 from qkdemo.web.exhibit import untold
 from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
@@ -220,8 +222,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     progress = read_progress(given.said, TRACKS[given.track])
+    lacking = [stop for stop in TRACKS[given.track] if not _is_answered(given.track, stop)]
     sys.stdout.write(handout(given.track, progress, given.url, given.answers))
-    return 0
+    return 1 if lacking else 0
+
+
+def _is_answered(track: str, stop: Stop) -> bool:
+    """Whether the sheet can hold the answer of a stop: a run that nobody has recorded is trained, and that is said."""
+    if not is_trained(stop) or evidence_now(stop) is not None:
+        return True
+    title = text(track, stop, "title")
+    sys.stderr.write(say("handout.training", title=title) + "\n")
+    try:
+        train_here(stop, ProgressLine())
+    except (SettingsError, RuntimeError, MemoryError) as error:  # torch says RuntimeError when it is full
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        sys.stderr.write(say("handout.lacking", title=title, reason=reason) + "\n")
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -223,7 +223,8 @@ def test_a_store_that_cannot_be_read_is_as_good_as_empty(trained: Stop, tmp_path
 # ---- from a shell
 
 
-def test_the_command_writes_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_file(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRACKS, "beginner", TRACKS["beginner"][:3])  # type: ignore[index]  # none that trains
     first = TRACKS["beginner"][0]
     assert isinstance(first.ask, Choose)
     assert main(["beginner", "--url", BASE, "--answers", "end", "--said", f"{first.ask.words[0]}!"]) == 0
@@ -231,6 +232,58 @@ def test_the_command_writes_the_file(capsys: pytest.CaptureFixture[str]) -> None
     assert written == handout("beginner", read_progress(f"{first.ask.words[0]}!", TRACKS["beginner"]), BASE, "end")
     with pytest.raises(SystemExit):
         main(["kale"])
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what one test trains is not there for the next."""
+    monkeypatch.setattr(evidence, "_TRAINED_HERE", {})
+
+
+@pytest.mark.parametrize("store", ["empty", "unreadable"])
+def test_a_shell_trains_the_run_that_nobody_trained_and_says_so(
+    trained: Stop, forgetful: None, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    if store == "unreadable":
+        (tmp_path / "file").write_text("no folder", encoding="utf-8")
+        monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/file/runs.sqlite")
+    assert main(["beginner", "--answers", "end"]) == 0
+    captured = capsys.readouterr()
+    page = Read(captured.out)
+    assert "After 60 steps." in page.said
+    assert len(page.all("svg")) == 1
+    assert LANGUAGES["en"]["handout.not_trained"] not in page.said
+    assert captured.err.startswith("“T” is answered by a training run that is not recorded: training it now.\n")
+
+
+def test_what_a_shell_trains_is_what_a_worker_records(trained: Stop, forgetful: None, no_runs: str) -> None:
+    evidence.train_here(trained)
+    plan = twins.plan_of(SMALL)
+    here = evidence.finished(plan)
+    store = Store(no_runs)
+    store.begin(plan)
+    train(Job(plan, plan.steps, 0), store, Hand(), lambda *_: None)
+    kept = store.read(plan)
+    assert here is not None
+    assert kept is not None
+    assert (here.curves == kept.chunk.curves).all()
+    assert (here.maps == kept.chunk.maps).all()
+
+
+def test_a_shell_that_cannot_train_writes_the_rest_and_warns(
+    trained: Stop, forgetful: None, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RuntimeError("out of memory\nat 0x1")
+
+    monkeypatch.setattr(evidence, "train_whole", full)
+    assert main(["beginner"]) == 1
+    captured = capsys.readouterr()
+    assert LANGUAGES["en"]["handout.not_trained"] in Read(captured.out).said
+    assert captured.err.splitlines()[-1] == "“T” cannot be trained (out of memory): the sheet lacks its answer."
 
 
 def test_every_lab_with_an_exhibit_can_be_drawn() -> None:
