@@ -163,6 +163,7 @@ def _states(
     states = [base.but(**_renamed(base, combination)) for combination in combinations]
     for name in chosen:
         _refuse_if_idle(name, states, combinations)
+    _refuse_misfits(chosen, states)
     return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
 
 
@@ -212,6 +213,14 @@ def _refuse_if_idle(name: str, states: Sequence[Dials], combinations: Sequence[M
         known = ", ".join(write(word) for word in words)
         value = write(getattr(states[0], other))
         raise SettingsError(say("error.idle", name=name, other=other, value=value, known=known))
+
+
+def _refuse_misfits(names: Collection[str], states: Sequence[Dials]) -> None:
+    """Raises SettingsError if a dial was given a value that another dial of the same state leaves no room for."""
+    for dial in declarations(type(states[0])):
+        for state in states if dial.name in names else ():
+            if misfit := dial.misfit(state):
+                raise SettingsError(misfit)
 
 
 def _finite(value: Any) -> Any:

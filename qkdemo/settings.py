@@ -46,6 +46,8 @@ class Dial:
     elsewhere can be set exactly.
 
     `only_for` names another field and its values for which this dial acts: it is shown for those alone.
+    `below` and `divides` name another field by whose value this one is bounded. A lab takes the nearest that there is,
+    so that turning the other dial moves nothing; whoever types a value that there is not is told (`misfit`).
     """
 
     low: float
@@ -57,6 +59,8 @@ class Dial:
     more: bool = False  # stands under "more dials"
     also: str = ""  # another dial's name that a command line may use for this one where that one is idle
     only_for: tuple[str, tuple[Value, ...]] | None = None
+    below: str = ""
+    divides: str = ""
 
     def grid(self) -> tuple[float, ...]:
         """The stops of a logarithmic dial, ends included; empty for a linear one."""
@@ -112,6 +116,16 @@ class Declaration:
         """Whether this dial changes anything in the state `settings`."""
         rule = self.kind.only_for
         return rule is None or getattr(settings, rule[0]) in rule[1]
+
+    def misfit(self, settings: "Dials") -> str:
+        """What the state `settings` does not have of this dial's value, in a sentence; empty if it has it."""
+        if isinstance(self.kind, Dial):
+            value: Any = getattr(settings, self.name)
+            for rule, other in (("below", self.kind.below), ("divides", self.kind.divides)):
+                bound: Any = getattr(settings, other) if other else None
+                if bound is not None and (value >= bound if rule == "below" else bound % value):
+                    return say(f"error.{rule}", name=self.name, value=_echo(value), other=other, bound=_echo(bound))
+        return ""
 
     def check(self, value: Value) -> Value:
         """`value` in the field's own type. Raises SettingsError if it is not allowed."""

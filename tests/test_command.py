@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from qkdemo.__main__ import LABS, main
+from qkdemo.__main__ import LABS, _states, main
 from qkdemo.labs.drift import PRESETS, Settings, report
-from qkdemo.settings import declarations
+from qkdemo.settings import Dial, declarations
 from qkdemo.strings import LANGUAGES, has, say
 
 ROOT = Path(__file__).parents[1]
@@ -322,6 +322,48 @@ def test_wrong_input_ends_with_code_two_and_one_line(capsys: Capture, arguments:
     found = refused(capsys, *arguments)
     assert found.startswith("qkdemo")
     assert found == (line or found)
+
+
+BOUNDED = [
+    (lab, dial.name, dial.kind.below)
+    for lab, module in LABS.items()
+    for dial in declarations(module.Settings)
+    if isinstance(dial.kind, Dial) and dial.kind.below
+]
+
+
+def test_every_place_that_is_looked_at_lies_within_what_there_is() -> None:
+    places = {"query": "n_keys", "key": "n_keys", "step": "n_keys", "head": "n_heads"}
+    for lab, module in LABS.items():
+        for dial in declarations(module.Settings):
+            assert dial.name not in places or (lab, dial.name, places[dial.name]) in BOUNDED
+
+
+@pytest.mark.parametrize(("lab", "name", "other"), BOUNDED)
+def test_a_value_that_another_dial_leaves_no_room_for_is_refused(
+    capsys: Capture, lab: str, name: str, other: str
+) -> None:
+    bound = ("--" + other.replace("_", "-"), "2")
+    line = f"qkdemo: {name} must be less than {other}, which is 2, but is 2."
+    assert refused(capsys, lab, *bound, f"--{name}", "2") == line
+    assert refused(capsys, lab, *bound, f"--{name}", "1,2") == line
+    states, _ = _states(LABS[lab], None, {other: "2", name: "1"})
+    assert getattr(states[0], name) == 1
+    states, _ = _states(LABS[lab], None, {other: "2"})  # what nobody asked for is the lab's to choose
+    assert getattr(states[0], name) == getattr(LABS[lab].Settings(), name)
+
+
+def test_a_sweep_is_refused_if_one_of_its_states_leaves_no_room(capsys: Capture) -> None:
+    line = "qkdemo: query must be less than n_keys, which is 4, but is 8."
+    assert refused(capsys, "drift", "--query", "8", "--n-keys", "16,4") == line
+
+
+def test_key_heads_that_do_not_divide_the_heads_are_refused(capsys: Capture) -> None:
+    line = refused(capsys, "placement", "--n-heads", "4", "--n-kv-heads", "3")
+    assert line == "qkdemo: n_kv_heads must divide n_heads, which is 4, but is 3."
+    assert refused(capsys, "placement", "--n-heads", "2", "--n-kv-heads", "4")
+    small = ("--n-heads", "4", "--d-model", "16", "--d-head", "8", "--n-keys", "4")
+    assert printed(capsys, "placement", "--n-kv-heads", "2", *small)["settings"]["n_kv_heads"] == 2
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _LOOK: Final = {"step": 0, "head": 0, "key": 0}  # dials that only say where to 
 class Settings(Dials):
     """The dials of the cache lab; by default a cache that normalises its keys again at every read."""
 
-    step: Annotated[int, Dial(0, 63)] = 15
+    step: Annotated[int, Dial(0, 63, below="n_keys")] = 15
     way: Annotated[WayWord, Choice()] = "normed_again"
     quantised: Annotated[QuantWord, Choice()] = "none"
     order: Annotated[TurnWord, Choice()] = "norm_rotary"
@@ -52,8 +52,8 @@ class Settings(Dials):
     d_head: Annotated[int, Dial(4, 64, log=True, stops=(4, 8, 16, 32, 64), more=True)] = 32
     offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 10, 100, 1000, 5000), more=True)] = 0
     epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True)] = 1e-6
-    head: Annotated[int, Dial(0, 7, more=True)] = 0
-    key: Annotated[int, Dial(0, 63, more=True)] = 0
+    head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
+    key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 

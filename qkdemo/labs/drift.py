@@ -59,9 +59,9 @@ class Settings(Dials):
     n_heads: Annotated[int, Dial(1, 4, more=True)] = 1
     head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 1.0
     norm_in_format: Annotated[bool, Switch(more=True)] = False
-    query: Annotated[int, Dial(0, 255, more=True)] = 5
-    key: Annotated[int, Dial(0, 255, more=True)] = 12
-    head: Annotated[int, Dial(0, 3, more=True)] = 0
+    query: Annotated[int, Dial(0, 255, below="n_keys", more=True)] = 5
+    key: Annotated[int, Dial(0, 255, below="n_keys", more=True)] = 12
+    head: Annotated[int, Dial(0, 3, below="n_heads", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
     device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
 

@@ -72,9 +72,9 @@ class Settings(Dials):
     clip_threshold: Annotated[float, Dial(1, 1000, log=True)] = 30.0
     head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 4.0
     n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32), more=True)] = 16
-    query: Annotated[int, Dial(0, 31, more=True)] = 15
-    key: Annotated[int, Dial(0, 31, more=True)] = 4
-    head: Annotated[int, Dial(0, 3, more=True)] = 0
+    query: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 15
+    key: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 4
+    head: Annotated[int, Dial(0, 3, below="n_heads", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 

@@ -128,16 +128,16 @@ class Settings(Dials):
     right_grouping: _Grouping = "repeat"
     d_model: Annotated[int, Dial(8, 512, log=True, stops=(8, 16, 32, 64, 128, 256, 512), more=True)] = 256
     n_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
-    n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
+    n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True, divides="n_heads")] = 4
     d_head: Annotated[int, Dial(8, 128, log=True, stops=_WIDTHS, more=True)] = 64
     n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
     gain: Annotated[float, Dial(0.1, 100, log=True, more=True)] = 10.0
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
     causal: Annotated[bool, Switch(more=True)] = False
     format: Annotated[FormatWord, _more] = "float64"
-    query: Annotated[int, Dial(0, 63, more=True)] = 20
-    key: Annotated[int, Dial(0, 63, more=True)] = 9
-    head: Annotated[int, Dial(0, 7, more=True)] = 0
+    query: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 20
+    key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 9
+    head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
     @property
