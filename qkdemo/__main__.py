@@ -116,7 +116,7 @@ def _parser() -> _Parser:
             "--preset",
             choices=list(lab.PRESETS),
             type=lambda name: name.replace("-", "_"),  # both spellings are known
-            help=say("command.preset"),
+            help=_presets(word, lab),
             metavar="NAME",
         )
         if hasattr(lab, "live_report"):
@@ -143,6 +143,13 @@ def _range(dial: Declaration) -> str:
 def _help(dial: Declaration, lab: ModuleType) -> str:
     default = getattr(lab, "SWEPT", {}).get(dial.name) or dial.write(getattr(_base(lab), dial.name))
     return f"{dial.label}. {dial.help} [{default}]".replace("%", "%%")
+
+
+def _presets(word: str, lab: ModuleType) -> str:
+    """What `--preset` does, and every state that it knows, with its name on the page."""
+    page = {"train": "training"}.get(word, word)
+    named = "; ".join(f"{name} ({say(f'preset.{page}.{name}')})" for name in lab.PRESETS)
+    return f"{say('command.preset')}: {named}".replace("%", "%%")
 
 
 def _base(lab: ModuleType) -> Dials:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from qkdemo.__main__ import LABS, _states, main
+from qkdemo.__main__ import LABS, TRAININGS, _states, main
 from qkdemo.labs.drift import PRESETS, Settings, report
 from qkdemo.settings import Dial, declarations
 from qkdemo.strings import LANGUAGES, has, say
@@ -264,6 +264,19 @@ def test_help_names_every_dial_with_its_range_and_default(capsys: Capture, lab: 
         assert dial.label in words
         assert f"[{dial.write(dial.default)}]" in words
     assert "%%" not in out
+
+
+@pytest.mark.parametrize("word", [*LABS, *TRAININGS])
+def test_help_names_every_preset_and_says_what_it_is(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "4000")  # no word is broken at its hyphen
+    with pytest.raises(SystemExit):
+        main([word, "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    for name in (LABS | TRAININGS)[word].PRESETS:
+        keys = [f"preset.{page}.{name}" for page in (word, "training")]
+        assert f"{name} ({next(say(key) for key in keys if has(key))})" in words
 
 
 # --- what it refuses ----------------------------------------------------------------------------------------------
