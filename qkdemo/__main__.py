@@ -1,6 +1,7 @@
 """The labs from a shell: `python -m qkdemo drift --scale 1,2,4,8,16 --variant l2 --gain 10 --json`.
 
-Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed.
+Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed: for
+the eye in a terminal, with plain numbers in a pipe or a file.
 A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
 """
 
@@ -18,9 +19,10 @@ from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.notation import counted, plain, written
+from qkdemo.notation import plain
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
+from qkdemo.tables import table
 from qkdemo.training import sensitivity_command, train_command
 from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
 
@@ -82,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = states[0].as_dict() | swept
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
-        print("\n\n".join(_table(_rows(part)) for part in report.values() if isinstance(part, list | dict)))
+        dials, plainly = [dial.name for dial in declarations(lab.Settings)], not sys.stdout.isatty()
+        parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
+        print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
         print(f"{parser.prog}: {unkept}", file=sys.stderr)
     return 1 if unkept else 0
@@ -242,27 +246,6 @@ def _finite(value: Any) -> Any:
 def _rows(part: Any) -> Sequence[Mapping[str, Any]]:
     """A part of a report as rows; counts by variant become one row each."""
     return [{"variant": word, **counts} for word, counts in part.items()] if isinstance(part, dict) else part
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    if not rows:
-        return ""
-    names = list(rows[0])
-    cells = [names, *([_cell(row[name]) for name in names] for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
-
-
-def _cell(value: Any) -> str:
-    match value:
-        case None:
-            return "–"
-        case bool() | str():
-            return str(value)
-        case int():
-            return counted(value)
-        case _:
-            return written(value)
 
 
 def _from_a_shell() -> int:

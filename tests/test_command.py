@@ -104,12 +104,12 @@ def table(found: dict[str, Any], variant: str) -> list[tuple[str, str, str, str]
 
 def test_a_shell_in_any_encoding_prints_what_main_prints(capsys: Capture) -> None:
     """From a process of its own, into a pipe that knows ASCII alone."""
-    command = ["drift", "--scale", "8,400", "--format", "float16"]
+    command = ["models", "--family", "gemma"]
     done = shell(*command, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert main(command) == 0
     assert done.stdout == capsys.readouterr().out
-    assert "∞" in done.stdout
+    assert "√" in done.stdout
 
 
 def test_a_shell_gets_the_exit_code_and_the_line() -> None:
@@ -228,18 +228,8 @@ def test_without_json_a_table_with_one_line_per_row_is_printed(capsys: Capture) 
         ["8", "none", "169.2", "1"],
         ["8", "l2", "3.302", "0.5237"],
     ]
-    assert [line.split()[-1] for line in lines] == ["–", "10", "–", "10"]
+    assert [line.split()[-1] for line in lines] == ["-", "10", "-", "10"]
     assert len({len(line) for line in lines}) == 1  # columns stand below each other
-
-
-@pytest.mark.parametrize("lab", LABS)
-def test_no_whole_number_is_rounded_in_a_table(capsys: Capture, lab: str) -> None:
-    assert main([lab]) == 0
-    cells = capsys.readouterr().out.replace("\u202f", "").split()
-    tables = LABS[lab].report(LABS[lab].Settings())
-    values = [x for rows in tables.values() if isinstance(rows, list) for row in rows for x in row.values()]
-    for value in values:
-        assert type(value) is not int or str(value) in cells, value
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["drift", "--help"], ["drift", "-h"]])
