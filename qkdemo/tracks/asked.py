@@ -2,19 +2,23 @@
 
 * `Asked`: choices as words, the right one, and the numbers of its sentences;
 * `Maker`: a function that draws parameters, runs a lab and returns one;
-* `numeric(right, others, ...)`: choices that are numbers: the right one, and those that common mistakes lead to.
+* `numeric(right, others, ...)`: choices that are numbers: the right one, and those that common mistakes lead to;
+* `printed(x, digits)`: the number that a sentence shows; `digits_for(derive, least)`: how many digits it must show, so
+  that who computes with what is shown finds the answer that stands there.
 """
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from qkdemo.notation import written
 
 RIGHT: Final = "right"
 MOST: Final = 4  # numbers to choose from
+_ALL_DIGITS: Final = 17  # they read back as the same number
 _APART: Final = 1.25  # numbers whose ratio is smaller are no two choices
 
 
@@ -28,6 +32,27 @@ class Asked:
 
 
 Maker: TypeAlias = Callable[[random.Random], Asked]
+
+
+def printed(x: float, digits: int) -> float:
+    """`x` as `written(x, digits)` shows it.
+
+    >>> printed(17.1384, 3)
+    17.1
+    """
+    return float(f"{x:.{digits}g}")
+
+
+def digits_for(derive: Callable[[Callable[[float], float]], Sequence[str]], least: int) -> int:
+    """The fewest digits, from `least` on, with which `derive` says the same as with all of them.
+
+    `derive` gets what rounds a number to what is shown of it, and returns the answers as they are written.
+
+    >>> digits_for(lambda shown: [written((65504 / shown(17.1384)) ** 0.5, 3)], least=3)
+    4
+    """
+    exact = derive(lambda x: x)
+    return next(n for n in range(least, _ALL_DIGITS + 1) if derive(partial(printed, digits=n)) == exact)
 
 
 def numeric(

@@ -15,7 +15,7 @@ from qkdemo.labs import drift
 from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
-from qkdemo.tracks.asked import Asked, Maker, numeric
+from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric, printed
 from qkdemo.tracks.stop import closest, only
 
 _SEEDS: Final = 9999
@@ -33,7 +33,9 @@ def _growth(dice: random.Random) -> Asked:
     found = _drifted(dice, 1, k)
     before, after = found.plain.max_abs_logit
     root = math.sqrt(found.settings.d_head)
-    numbers = {"k": written(k), "root": written(root), "before": written(before), "after": written(after)}
+    digits = digits_for(lambda shown: [written(shown(after) / shown(before))], 4)
+    sizes = {"before": written(before, digits), "after": written(after, digits)}
+    numbers = {"k": written(k), "root": written(root), **sizes}
     asked = numeric(after / before, {"same": 1, "once": k, "both": 2 * k, "divided": k * k / root}, numbers)
     assert closest(after / before, {"square": k * k, "once": k, "both": 2 * k, "same": 1}) == "square"
     return asked
@@ -45,7 +47,8 @@ def _twin(dice: random.Random) -> Asked:
     found = _drifted(dice, 1, k)
     before, after = found.twin.max_abs_logit
     plain = found.plain.max_abs_logit[1] / found.plain.max_abs_logit[0]
-    others = {"square": before * plain, "once": before * k, "shrunk": before / k}
+    shown = printed(before, 4)
+    others = {"square": shown * plain, "once": shown * k, "shrunk": shown / k}
     return numeric(float(after), others, {"k": written(k), "before": written(before), "plain": written(plain)})
 
 
@@ -55,7 +58,8 @@ def _winner(dice: random.Random) -> Asked:
     found = _drifted(dice, 1, k)
     fresh, after = np.exp(found.plain.entropy)
     numbers = {"k": written(k), "fresh": written(fresh, 3), "n": written(found.settings.n_keys)}
-    others = {"all": found.settings.n_keys, "same": float(fresh), "half": float(fresh) / 2}
+    shown = printed(fresh, 3)
+    others = {"all": found.settings.n_keys, "same": shown, "half": shown / 2}
     return numeric(float(after), others, numbers, lambda x: written(x, 3))
 
 
@@ -129,14 +133,20 @@ def _ceiling(dice: random.Random) -> Asked:
 
 def _overflow(dice: random.Random) -> Asked:
     """At which scale the largest product passes what float16 can hold: the root of what a straight line would say."""
-    settings = drift.Settings(seed=dice.randint(0, _SEEDS), format="float16", d_head=dice.choice((32, 64, 128)))
-    found = drift.run(settings)
-    q, k = (x[0] for x in _drawn(settings.seed, settings.d_head))
-    raw = float((q @ k.mT).abs().max())
     largest = FORMATS["float16"].largest
-    numbers = {"raw": written(raw, 3), "largest": written(largest, 5)}
-    others = {"straight": largest / raw, "never": math.inf, "half": largest / (2 * raw)}
-    return numeric(found.plain.first_raw_loss, others, numbers, lambda x: written(x, 3))
+    while True:
+        settings = drift.Settings(seed=dice.randint(0, _SEEDS), format="float16", d_head=dice.choice((32, 64, 128)))
+        q, k = (x[0] for x in _drawn(settings.seed, settings.d_head))
+        raw, first = float((q @ k.mT).abs().max()), drift.run(settings).plain.first_raw_loss
+        if written(first, 3) == written(
+            math.sqrt(largest / raw), 3
+        ):  # what rounds down to `largest` makes no difference
+            break
+    digits = digits_for(lambda shown: [written(math.sqrt(largest / shown(raw)), 3)], 3)
+    shown = printed(raw, digits)
+    numbers = {"raw": written(raw, digits), "largest": written(largest, 5)}
+    others = {"straight": largest / shown, "never": math.inf, "half": largest / (2 * shown)}
+    return numeric(first, others, numbers, lambda x: written(x, 3))
 
 
 QUESTIONS: Final[Mapping[str, Maker]] = {

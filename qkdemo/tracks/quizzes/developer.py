@@ -22,7 +22,7 @@ from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
 from qkdemo.pipeline import trace
 from qkdemo.stages import STAGES, STORED, Choices, drawn
-from qkdemo.tracks.asked import Asked, Maker, numeric
+from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric
 from qkdemo.tracks.stop import only
 
 _SEEDS: Final = 9999
@@ -61,7 +61,8 @@ def _kept_scale(dice: random.Random) -> Asked:
     aligned = scores(x, 3 * x, VARIANTS["l2"], Parameters(g=g)).logits  # k points where q points: no logit is larger
     kept = float(aligned) / math.sqrt(d)
     others = {"bound": g, "rms": math.sqrt(d), "per_width": g / d, "grown": g * math.sqrt(d)}
-    numbers = {"g": written(g), "d": written(d), "bound": written(g), "root": written(math.sqrt(d))}
+    digits = digits_for(lambda shown: [written(g / shown(math.sqrt(d)))], 4)
+    numbers = {"g": written(g), "d": written(d), "bound": written(g), "root": written(math.sqrt(d), digits)}
     return numeric(kept, others, numbers)
 
 

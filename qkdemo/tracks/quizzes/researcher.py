@@ -16,7 +16,7 @@ from qkdemo.latent_costs import COSTS
 from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
-from qkdemo.tracks.asked import Asked, Maker, numeric
+from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric, printed
 
 _SEEDS: Final = 9999
 
@@ -35,12 +35,19 @@ def _entropy_floor(dice: random.Random) -> Asked:
     """How small a row's entropy gets under a bound: one key at +B, all others at −B."""
     d, n = dice.choice((32, 64, 96, 128)), dice.choice((64, 256, 1024, 2048, 8192, 32768))
     bound = math.sqrt(d)  # of RMSNorm with unit gain
-    least, one_sided = (_entropy(n, bound, rest) for rest in (-bound, 0.0))
-    others = {"one_sided": one_sided, "even": math.log(n), "shifted": math.log(n) / bound, "never": 0.01 * math.log(n)}
+    least = _entropy(n, bound, -bound)
+    digits = digits_for(lambda shown: [written(_entropy(n, shown(bound), -shown(bound)), 3)], 4)
+    shown = printed(bound, digits)
+    others = {
+        "one_sided": _entropy(n, shown, 0.0),
+        "even": math.log(n),
+        "shifted": math.log(n) / shown,
+        "never": 0.01 * math.log(n),
+    }
     numbers = {
         "d": written(d),
         "n": written(n, 6),
-        "bound": written(bound),
+        "bound": written(bound, digits),
         "even": written(math.log(n)),
         "share": written(100 * least / math.log(n), 2),
     }
@@ -54,8 +61,10 @@ def _jacobian(dice: random.Random) -> Asked:
     logits[0] = gap + math.log(n - 1)  # so that the favourite beats all others together by the gap
     top = float(torch.softmax(logits, 0)[0])
     slope = _slope(lambda x: torch.softmax(x, 0)[0], logits)
-    others = {"weight": top, "square": top * top, "quarter": 0.25, "linear": 1 / gap, "even": 1 / n}
-    numbers = {"n": written(n), "top": written(top), "rest": written(1 - top, 3)}
+    digits = digits_for(lambda shown: [written(shown(top) * (1 - shown(top)), 3)], 4)
+    shown = printed(top, digits)
+    others = {"weight": shown, "square": shown * shown, "quarter": 0.25, "linear": 1 / gap, "even": 1 / n}
+    numbers = {"n": written(n), "top": written(top, digits), "rest": written(1 - shown, digits)}
     return numeric(slope, others, numbers, lambda x: written(x, 3))
 
 
@@ -65,7 +74,9 @@ def _spectral(dice: random.Random) -> Asked:
     w_q, w_k = np.random.default_rng(dice.randint(0, _SEEDS)).standard_normal((2, d // 2, d))
     before, after = (float(np.linalg.norm((x * w_q).T @ (y * w_k), 2)) for x, y in ((1, 1), (a, b)))
     others = {"sum": a + b, "largest": b, "root": math.sqrt(a * b), "square": (a * b) ** 2}
-    numbers = {"a": written(a), "b": written(b), "before": written(before), "after": written(after)}
+    digits = digits_for(lambda shown: [written(shown(after) / shown(before))], 4)
+    sizes = {"before": written(before, digits), "after": written(after, digits)}
+    numbers = {"a": written(a), "b": written(b), **sizes}
     return numeric(after / before, others, numbers)
 
 
@@ -75,8 +86,9 @@ def _softcap_slope(dice: random.Random) -> Asked:
     logit = cap * times
     slope = _slope(lambda x: (cap * torch.tanh(x / cap))[0], torch.tensor([logit], dtype=torch.float64))
     capped = cap * math.tanh(times)
-    others = {"all": 1, "ratio": capped / logit, "none": 0, "linear": 1 / (1 + times)}
-    numbers = {"cap": written(cap), "logit": written(logit), "capped": written(capped)}
+    digits = digits_for(lambda shown: [written(1 - (shown(capped) / cap) ** 2, 3)], 4)
+    others = {"all": 1, "ratio": printed(capped, digits) / logit, "none": 0, "linear": 1 / (1 + times)}
+    numbers = {"cap": written(cap), "logit": written(logit), "capped": written(capped, digits)}
     return numeric(slope, others, numbers, lambda x: written(x, 3))
 
 
