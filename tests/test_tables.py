@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from qkdemo.__main__ import LABS, main
 from qkdemo.tables import table
 
-CELLS = st.none() | st.booleans() | st.integers(-(10**15), 10**15) | st.floats()
+CELLS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.floats(-1e300, 1e300)
+    | st.sampled_from([math.inf, math.nan])
+)
 Capture = pytest.CaptureFixture[str]
 
 
