@@ -33,6 +33,7 @@ MOST_FORKS: Final = 3  # in a chain
 _FORKS: Final = ("norm_on", "rate", "qk_rate")
 _FORKED, _FORKED_2, _FORKED_3 = (("fork", _FORKS), ("fork_2", _FORKS), ("fork_3", _FORKS))
 _QK_FACTOR: Final = 0.1
+_ENOUGH: Final = 0.25  # of the run's steps: where fewer are left, a fork goes on for as many as the run has
 _AT_CHANCE: Final = 0.9  # a loss of nine tenths of chance is called back at chance
 
 
@@ -65,7 +66,10 @@ FORK: Final = frozenset(f"{name}{end}" for name in _NAMES for end in _OF_FORK)
 
 @dataclass(frozen=True)
 class Fork:
-    """One fork of a chain, as the dials say it. `steps` 0: to the end of the plan that it leaves, at least 20."""
+    """One fork of a chain, as the dials say it.
+
+    `steps` 0: to the end of the plan that it leaves; near that end, for as many steps as the run has.
+    """
 
     word: ForkWord
     at: int
@@ -89,7 +93,8 @@ def plan_of(settings: Settings, seeds: tuple[int, ...] | None = None) -> Plan:
     plan = plans.twins(run_of(settings), seeds)
     for fork in forks_of(settings):
         after = max(plan.legs[-1].after + 1, min(fork.at, plan.steps, plans.MOST_STEPS - 1))
-        more = fork.steps or max(plan.steps - after, LAST_STEPS)
+        left = plan.steps - after
+        more = fork.steps or max(left if left >= _ENOUGH * settings.steps else settings.steps, LAST_STEPS)
         plan = plans.forked_at(plan, after, _changes(settings, fork), more=more, beside=seeds is None)
     return plan
 
@@ -196,16 +201,57 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
         ]
     logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
     sides = [course(task, loss, largest) for loss, largest in zip(losses, logits, strict=True)]
-    pairs = list(zip(*sides, strict=True))[first - 1 :]
-    said: dict[tuple[Side, Side, bool], str] = {}
+    after = plan.legs[-1].after if len(plan.legs) > 1 else plan.steps
+    if len(curves) > after:
+        sides += [_unforked(plan, task, curves, row) for row in (0, 1)]
+    said: dict[tuple[object, ...], str] = {}
     sentences = []
-    for step, pair in enumerate(pairs, first):
-        forked = len(plan.legs) > 1 and step > plan.legs[-1].after
-        key = (*pair, forked)
+    for step in range(first, len(curves) + 1):
+        now = [side[step - 1] for side in sides]
+        key = (*now, step > after, step == plan.steps)
         if key not in said:
-            said[key] = (_fork_words(plan) if forked else "") + _sentence(pair[0], pair[1], run)
+            if step > after:
+                before = [side[after - 1] for side in sides[:2]]
+                said[key] = _fork_words(plan) + _of_fork(plan, before, now, ended=step == plan.steps)
+            else:
+                said[key] = _sentence(now[0], now[1], run)
         sentences.append(said[key])
     return sentences
+
+
+def _unforked(plan: Plan, task: Task, curves: NDArray[np.float32], row: int) -> list[Side]:
+    """The course of a twin that the last fork left as it was: its own row up to there, then the one beside."""
+    after = plan.legs[-1].after
+    whole = np.concatenate([curves[:after, row], curves[after:, row + 2]])
+    return course(task, whole[:, CURVES.index("loss")], whole[:, CURVES.index("max_abs_logit")])
+
+
+def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: bool) -> str:
+    """What became of a fork. `before`: both twins at its step; `now`: both, and then both as they were not forked."""
+    leg, variant = plan.legs[-1], _name(plan.legs[0].runs[1])
+    words = [_since_fork(was, side, leg.after, plan.steps, ended=ended) for was, side in zip(before, now, strict=False)]
+    if leg.runs[1] == leg.runs[3] and leg.runs[0] != leg.runs[2]:  # plain attention alone goes on otherwise
+        key = "twins.fork.one_alike" if now[0].word == now[2].word else "twins.fork.one"
+        return say(key, plain=words[0], unforked=say(f"twins.unforked.{now[2].word}", since=now[2].since))
+    if plan.legs[0].runs[1].variant == "none":
+        return say("twins.fork.same", plain=words[0])
+    text = say("twins.fork.both", plain=words[0], twin=words[1], variant=variant)
+    names = [say("twins.plain"), say("twins.twin", variant=variant)]
+    return text + "".join(
+        " " + say("twins.fork.unlike", side=name, unforked=say(f"twins.unforked.{other.word}", since=other.since))
+        for name, side, other in zip(names, now[:2], now[2:], strict=True)
+        if side.word != other.word
+    )
+
+
+def _since_fork(was: Side, now: Side, after: int, last: int, *, ended: bool) -> str:
+    """How a twin stands that was forked after step `after`; the word is final once the run has `ended`."""
+    held = was.word in ("learnt", "back"), now.word in ("learnt", "back")
+    if now.word == was.word and now.since <= after:
+        stays = "holds" if held[1] else was.word
+        return say(f"twins.since.{stays}_{'ended' if ended else 'so_far'}", steps=last - after)
+    kind: str = "found" if was.word == "lost" and held[1] else "lost_found" if now.word == "back" else now.word
+    return say(f"twins.since.{kind}", since=now.since, steps=now.since - after)
 
 
 def longest_finding(plan: Plan) -> str:
@@ -214,9 +260,11 @@ def longest_finding(plan: Plan) -> str:
     if TASKS[run.task].floor is None:
         loss = _nats(1.111)
         return say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+    if len(plan.legs) > 1:
+        stays, back = Side("lost", 0, None, True), Side("back", steps, None, False)
+        return _fork_words(plan) + _of_fork(plan, [stays] * 2, [stays, stays, back, stays], ended=True)
     lost = say("twins.is.lost_warned", since=steps, earlier=steps)
-    forked = _fork_words(plan) if len(plan.legs) > 1 else ""
-    return forked + say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
+    return say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
 
 
 def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:

@@ -37,6 +37,7 @@ from qkdemo.training.twins import (
     findings,
     forked_from,
     forks_of,
+    longest_finding,
     plan_of,
     with_forks,
 )
@@ -237,6 +238,73 @@ def test_the_finding_follows_the_run_step_by_step() -> None:
         "Plain attention learnt the task and lost it at step 81, 30 steps after its largest logit passed 100; "
         "its twin with RMSNorm keeps it."
     )
+
+
+def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: list[float]) -> np.ndarray[Any, Any]:
+    """Curves of a fork: beside it plain attention goes on as `beside`, and its twin as `twin` does."""
+    pair = curves_of(plain, twin, [5.0] * len(plain))
+    was = curves_of(beside, twin, [5.0] * len(plain))
+    was[: plan.legs[-1].after] = np.nan
+    return np.concatenate([pair, was], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("fork", "at", "plain", "beside", "running", "ended"),
+    [
+        (
+            "norm_on",
+            100,
+            LOSES + [2.7] * 100,
+            LOSES + [2.7] * 100,
+            "After step 100 plain attention goes on with RMSNorm. It had lost the task and has not found it again yet;",
+            "It had lost the task and has not found it again in these 100 steps; unforked, the same becomes of it.",
+        ),
+        (
+            "qk_rate",
+            100,
+            LOSES + [2.7] * 10 + [0.05] * 90,
+            LOSES + [2.7] * 100,
+            "has not found it again yet",
+            "It had lost the task and found it again at step 111, 11 steps after the fork; unforked, it lost the task",
+        ),
+        (
+            "norm_on",
+            60,
+            LEARNS,
+            LOSES,
+            "It has not lost the task so far; unforked, the same",
+            "It does not lose the task in these 40 steps; unforked, it lost the task at step 81.",
+        ),
+        (
+            "rate",
+            100,
+            LOSES + [2.7] * 100,
+            LOSES + [2.7] * 50 + [0.05] * 50,
+            "Plain attention had lost the task and has not found it again yet; its twin with RMSNorm has not lost",
+            "does not lose the task in these 100 steps. Plain attention unforked: it found the task again at step 151.",
+        ),
+        ("norm_on", 60, LOSES, LOSES, "has not lost the task so far", "It lost the task at step 81, 21 steps after"),
+    ],
+)
+def test_the_headline_of_a_fork_says_what_became_of_it(
+    fork: Any, at: int, plain: list[float], beside: list[float], running: str, ended: str
+) -> None:
+    plan = plan_of(Settings(steps=100, fork=fork, fork_at=at, fork_steps=len(plain) - at if at == 100 else 0))
+    assert plan.steps == len(plain)
+    curves = forked_curves(plan, plain, LEARNS + [0.05] * (len(plain) - 100), beside)
+    said = findings(plan, curves, 1)
+    assert "fork" not in said[at - 1]
+    assert running in said[at]
+    assert ended in said[-1]
+    assert max(map(len, said)) <= len(longest_finding(plan)) + 15  # digits
+    assert findings(plan, curves[: at + 1], 1) == said[: at + 1]  # not before it is known
+
+
+@pytest.mark.parametrize(("at", "steps"), [(150, 300), (225, 300), (226, 526), (280, 580), (300, 600)], ids=str)
+@pytest.mark.parametrize("fork", ["norm_on", "qk_rate", "rate"])
+def test_a_fork_near_the_end_goes_on_for_as_long_as_the_run_had(fork: Any, at: int, steps: int) -> None:
+    assert plan_of(Settings(fork=fork, fork_at=at)).steps == steps
+    assert plan_of(Settings(steps=3000, fork=fork, fork_at=3000)).steps == MOST_STEPS
 
 
 def test_a_verdict_never_depends_on_later_steps() -> None:
