@@ -6,7 +6,8 @@
 It draws the same first weights and batches, and does the same arithmetic in another order. While training is calm every
 loss agrees with the engine's to 1e-3 over the first 20 steps (on small models to 1e-4), which tests check for every
 remedy. Later, differences in the last bit of float32 grow by themselves: changing the first weights by one part in 10⁷
-changes the engine's own run as much, so that a collapse agrees in kind and not digit by digit.
+changes the engine's own run as much. Far from the limit of what trains, a run then ends alike, though not digit by
+digit; near that limit rounding decides, and one that the engine solves the program may solve partly or not at all.
 """
 
 from collections.abc import Sequence
@@ -224,7 +225,9 @@ for run in RUNS:
 _TEMPLATE: Final = '''"""{title}. Needs torch and NumPy.
 
 First weights and batches are those of the app. Losses agree with the app's to {tolerance} nats over the first {agrees}
-steps; later, differences in the last bit of float32 grow by themselves, as those between two machines do.
+steps; later, differences in the last bit of float32 grow by themselves, as those between two machines do. Near the
+limit of what trains, such rounding decides how a run ends: one that is solved in the app may be solved partly or fail
+here, and the other way round.
 """
 import math
 

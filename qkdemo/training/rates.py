@@ -27,6 +27,7 @@ from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.train_command import summary
 from qkdemo.training.twins import outcomes
+from qkdemo.training.walls import Curve, about, factor_words, wall_of
 
 OtherWord: TypeAlias = Literal[
     "nothing", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
@@ -138,25 +139,6 @@ def order(n: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """One remedy over all rates; None where its runs are not finished."""
-
-    variant: RemedyWord
-    points: tuple[Point | None, ...]
-    outcomes: tuple[tuple[Outcome, ...], ...]  # per rate, one per seed; none where they are not finished
-
-    @property
-    def found(self) -> list[Point]:
-        """The points there are, in order of the rate."""
-        return [point for point in self.points if point is not None]
-
-    @property
-    def all_outcomes(self) -> list[Outcome]:
-        """Those of every run that is finished."""
-        return [outcome for some in self.outcomes for outcome in some]
-
-
-@dataclass(frozen=True, eq=False)
 class Result:
     """Every curve. `rates` holds all rates, also those that are not trained yet."""
 
@@ -173,18 +155,6 @@ class Result:
     def whole(self) -> bool:
         """Whether all are."""
         return self.done == len(self.rates)
-
-
-@dataclass(frozen=True)
-class Wall:
-    """Where a curve stops solving its task, from its lowest point to the right.
-
-    `at` is where the line between the mean losses crosses the limit of *solved*, over the rate's logarithm; None if it
-    is solved up to the highest rate tried.
-    """
-
-    last_solved: float
-    at: float | None
 
 
 def result_of(settings: Settings, trained: Sequence[NDArray[np.float32] | None]) -> Result:
@@ -207,23 +177,6 @@ def result_of(settings: Settings, trained: Sequence[NDArray[np.float32] | None])
     )
 
 
-def wall_of(curve: Curve, settings: Settings) -> Wall | None:
-    """The right wall of a curve; None if it solves its task at no rate, or nobody knows when it is solved."""
-    task, points = TASKS[settings.task], curve.found
-    if task.floor is None or not points:
-        return None
-    limit = solved_below(task)
-    best = min(range(len(points)), key=lambda at: points[at].mean)
-    if points[best].mean >= limit:
-        return None
-    for before, after in zip(points[best:], points[best + 1 :], strict=False):
-        if after.mean >= limit:
-            share = (limit - before.mean) / (after.mean - before.mean)
-            at = before.learning_rate * (after.learning_rate / before.learning_rate) ** share
-            return Wall(before.learning_rate, at)
-    return Wall(points[-1].learning_rate, None)
-
-
 def finding(result: Result) -> str:
     """The headline: how far plain attention gets, and how far the remedy."""
     if not result.whole:
@@ -243,8 +196,8 @@ def finding(result: Result) -> str:
         f"rates.finding.{key}",
         variant=_name(twin.variant),
         high=written(result.rates[-1]),
-        factor=written(max(factor, 1 / factor), 2),
-        **{name: _about(rate) for name, rate in zip(("plain", "twin"), at, strict=True)},
+        factor=factor_words(factor, plain, twin, result.settings),
+        **{name: about(curve, result.settings) for name, curve in zip(("plain", "twin"), (plain, twin), strict=True)},
         **{name: _lowest(curve) for name, curve in zip(("plain_loss", "twin_loss"), (plain, twin), strict=True)},
     )
 
@@ -253,7 +206,7 @@ def _finding_of_one(result: Result, plain: Curve) -> str:
     wall = wall_of(plain, result.settings)
     if wall is None:
         return say("rates.one_never", plain=_lowest(plain))
-    return say("rates.one_open" if wall.at is None else "rates.one", plain=_about(wall.at or result.rates[-1]))
+    return say("rates.one_open" if wall.at is None else "rates.one", plain=about(plain, result.settings))
 
 
 def explain(result: Result) -> list[str]:
@@ -265,7 +218,9 @@ def explain(result: Result) -> list[str]:
         sentences += _fails_too(curve, result)
     task = TASKS[result.settings.task]
     if task.floor is not None:
-        sentences.append(say("rates.limit", limit=written(solved_below(task), 3), steps=LAST_STEPS))
+        seeds = result.settings.n_seeds
+        values = {"limit": written(solved_below(task), 3), "steps": LAST_STEPS, "seeds": seeds}
+        sentences.append(say("rates.limit" if seeds > 1 else "rates.limit_one", **values))
     if result.whole:
         numbers = [_number(curve) for curve in result.curves]
         sentences.append(say("rates.sensitivity", numbers=", ".join(numbers)))
@@ -360,10 +315,6 @@ def seen_of(settings: Settings) -> Mapping[str, Value]:
 
 def _lowest(curve: Curve) -> str:
     return written(min(point.mean for point in curve.found), 3)
-
-
-def _about(rate: float | None) -> str:
-    return written(rate, 2) if rate is not None else ""
 
 
 def _name(word: RemedyWord) -> str:

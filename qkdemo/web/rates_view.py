@@ -17,12 +17,21 @@ from qkdemo.settings import Value
 from qkdemo.strings import say
 from qkdemo.training.live import Live
 from qkdemo.training.outcome import solved_below
-from qkdemo.training.rates import Curve, Result, Settings, explain, finding, median_logit, rates_of, seen_of, wall_of
+from qkdemo.training.rates import (
+    Result,
+    Settings,
+    explain,
+    finding,
+    median_logit,
+    rates_of,
+    seen_of,
+)
 from qkdemo.training.sensitivity import sensitivity
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.train_command import summary
 from qkdemo.training.twins import outcomes
+from qkdemo.training.walls import Curve, about, wall_of
 from qkdemo.web.axes import View, decades, log_axis
 from qkdemo.web.columns import words
 from qkdemo.web.exhibit import Pick
@@ -189,6 +198,8 @@ def _view(result: Result, own: Own | None) -> View:
 
 def _longest_finding(result: Result) -> str:
     rate = written(result.rates[-1])
+    if result.settings.n_seeds > 1:
+        rate = say("rates.by_seed", number=rate, low=rate, high=rate)
     name = say(f"variant.{result.curves[-1].variant}.name")
     return say("rates.finding.wider", plain=rate, twin=rate, variant=name, factor=rate, high=rate)
 
@@ -228,7 +239,8 @@ def _counts(result: Result) -> View:
         if wall is None:
             far = say("rates.unknown")
         else:
-            far = written(wall.at, 2) if wall.at is not None else say("rates.at_least", rate=written(wall.last_solved))
+            far = about(curve, result.settings)
+            far = far if wall.at is not None else say("rates.at_least", rate=far)
         number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
         name = say(f"variant.{curve.variant}.name")
         rows.append([{"text": text} for text in (name, far, number, *(str(counts[word]) for word in _HEADS[2:]))])

@@ -95,6 +95,7 @@ def _downloads(live: Live) -> None:
                 on_click="ignore",
                 icon=":material/download:",
             )
+    st.markdown(say("training.seeds.rounding"))
 
 
 def seeds_of(settings: Settings, count: int) -> tuple[int, ...]:

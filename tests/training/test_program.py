@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qkdemo.strings import say
 from qkdemo.training.outcome import outcome_of
 from qkdemo.training.plan import Plan
 from qkdemo.training.program import AGREES, TOLERANCE, courses_of, program_of, sweep_program
@@ -119,6 +120,16 @@ def test_a_sweep_prints_every_runs_final_loss() -> None:
     outcome = outcome_of(run, Trainer([run], maps=False).advance(settings.steps))
     assert float(found["final_loss"]) == pytest.approx(outcome.final_loss, abs=TOLERANCE)
     assert float(found["max_abs_logit"]) == pytest.approx(outcome.max_abs_logit, rel=1e-3)
+
+
+def test_nobody_is_promised_that_a_run_near_the_limit_ends_alike() -> None:
+    settings = Sweep(**SMALL, n_rates=3, n_seeds=2, highest_rate=0.03)
+    for program in (program_of(plan_of(Settings(**SMALL))), sweep_program(plans_of(settings))):
+        assert "rounding decides how a run ends" in " ".join(program.split())
+    for key in ("takeaway.code_help_training", "takeaway.code_help_sensitivity", "training.seeds.rounding"):
+        assert "rounding decides how a" in say(key)
+        assert "agree in kind" not in say(key)
+        assert "story stays the same" not in say(key)
 
 
 def test_the_program_stands_alone_and_is_short() -> None:

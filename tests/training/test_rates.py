@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from qkdemo.strings import say
 from qkdemo.training.rates import (
     PRESETS,
-    Curve,
     Result,
     Settings,
     around,
@@ -25,13 +24,13 @@ from qkdemo.training.rates import (
     run_rows,
     seeds_of,
     seen_of,
-    wall_of,
     words_of,
 )
 from qkdemo.training.sensitivity import Point
 from qkdemo.training.sensitivity_command import BASE
 from qkdemo.training.settings import identity
 from qkdemo.training.telemetry import CURVES
+from qkdemo.training.walls import Curve, seed_walls, wall_of
 from qkdemo.web.rates_view import Own, picked, rates_exhibit
 from tests.strategies import settings_of
 
@@ -125,6 +124,39 @@ def test_without_a_solved_rate_or_a_known_floor_there_is_no_wall() -> None:
 )
 def test_the_headline_says_what_the_walls_are(plain: Any, twin: Any, words: str) -> None:
     assert words in finding(result_with(curve_of("none", *plain), curve_of("rms", *twin)))
+
+
+def seeds_curve(word: Any, *losses: tuple[float, ...]) -> Curve:
+    return Curve(word, tuple(Point(r, some, 2.9) for r, some in zip(RATES, losses, strict=True)), ((),) * 4)
+
+
+def test_the_headline_says_from_where_to_where_single_seeds_are_solved() -> None:
+    plain = seeds_curve("none", (2, 2), (0, 0), (0, 1), (1, 2))  # the mean crosses 0.1 before the second seed's rate
+    twin = seeds_curve("rms", (2, 2), (0, 0), (0, 0), (0.2, 1))
+    alone = [wall.at for wall in seed_walls(plain, Settings()) if wall is not None]
+    assert alone == pytest.approx([0.1 * 3**0.1, 0.01 * 10**0.1])
+    said = finding(result_with(plain, twin))
+    assert "up to a learning rate of about 0.016 (by seed 0.013 to 0.11), RMSNorm up to about" in said
+    assert "(by seed 0.11 to 0.17): a factor of 7.6 (by seed 1.6 to 8.9), not a licence" in said
+
+
+def test_a_seed_that_is_never_or_always_solved_has_an_end_in_words() -> None:
+    plain = seeds_curve("none", (2, 2, 2), (0, 0.05, 0.12), (0, 2, 2), (0, 2, 2))
+    twin = seeds_curve("rms", (2, 2, 2), (0, 0, 0), (0, 0, 0), (0, 0, 2))
+    said = finding(result_with(plain, twin))
+    assert "(by seed none to over 0.3)" in said
+    assert "a factor of 11, not" in said  # no range: one is open
+
+
+@given(
+    st.integers(1, 5).flatmap(lambda n: st.lists(st.tuples(*[st.floats(0, 3)] * n), min_size=4, max_size=4)),
+)
+def test_no_seed_alone_ends_before_all_of_them_do_and_the_mean_not_before_the_first(losses: Any) -> None:
+    curve = seeds_curve("none", *losses)
+    wall = wall_of(curve, Settings())
+    if wall is not None and wall.at is not None:
+        ends = [0.0 if one is None else one.at or math.inf for one in seed_walls(curve, Settings())]
+        assert min(ends) <= wall.at * (1 + 1e-9)
 
 
 SMALL = Settings(n_rates=3, n_seeds=2, steps=100)
