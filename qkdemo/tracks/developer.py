@@ -15,6 +15,7 @@ from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
 from qkdemo.training import twins
+from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
@@ -205,6 +206,7 @@ def _log(found: Trained) -> Evidence:
         "twin_jump": written(float(gradients[1]), 1),
         "slope": written(plain.final_softmax_slope, 1),
         "twin_slope": written(twin.final_softmax_slope, 1),
+        "last": str(LAST_STEPS),
     }
     answer = "after" if ahead <= 0 else closest(ahead, {"once": 1, "ten": 10, "hundred": 100})
     return Evidence(answer, numbers)
@@ -217,6 +219,7 @@ def _calm(found: Trained) -> Evidence:
     numbers = {
         "rate": written(found.plan.legs[0].runs[0].learning_rate),
         "loss": written(max(plain.final_loss, twin.final_loss), 1),
+        "last": str(LAST_STEPS),
         "logit": written(plain.max_abs_logit, 2),
         "twin_logit": written(twin.max_abs_logit, 2),
         "cost": written(100 * share, 2),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qkdemo.notation import written
 from qkdemo.strings import say
-from qkdemo.training.outcome import Outcome
+from qkdemo.training.outcome import LAST_STEPS, Outcome
 from qkdemo.training.plan import Plan
 from qkdemo.training.tasks import TASKS, TaskWord
 from qkdemo.training.telemetry import CURVES
@@ -46,6 +46,7 @@ def _of_losses(plan: Plan, plain: Outcome, twin: Outcome) -> str:
         "chance": written(chance, 3),
         "plain_logit": written(plain.max_abs_logit, 2),
         "twin_logit": written(twin.max_abs_logit, 2),
+        "last": LAST_STEPS,
         "times": written(plain.max_abs_logit / twin.max_abs_logit, 2) if twin.max_abs_logit else "∞",
     }
     larger = plain.max_abs_logit > _LARGER * twin.max_abs_logit
@@ -80,5 +81,6 @@ def _of_sharp_heads(plan: Plan, curves: NDArray[np.float32], plain: Outcome, twi
         before=written(before, 2),
         after=written(mine.final_entropy_fraction, 2),
         slope=written(mine.final_softmax_slope, 2),
+        last=LAST_STEPS,
         other=written(other.final_softmax_slope, 2),
     )

@@ -325,6 +325,7 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
                 word=say(f"twins.outcome.{outcome.outcome}"),
                 logit=written(outcome.max_abs_logit),
                 slope=written(outcome.final_softmax_slope, 3),
+                last=min(LAST_STEPS, len(curves)),
             )
             for side, outcome in zip(sides, found, strict=False)
         ),

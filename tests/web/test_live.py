@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
+from qkdemo.notation import written
 from qkdemo.training.live import Live, Status
 from qkdemo.training.plan import MOST_STEPS, Plan
 from qkdemo.training.pool import Pool
@@ -411,6 +412,13 @@ def test_the_words_of_a_run_are_whole() -> None:
     words = explain(PLAN, whole(PLAN).curves)
     assert len(words) == 4
     assert explain(PLAN, whole(PLAN).curves[:0]) == []
+
+
+def test_what_is_a_mean_of_the_last_steps_is_called_so_and_the_largest_logit_is_not() -> None:
+    curves = whole(PLAN).curves
+    means = [written(float(curves[-20:, 0, CURVES.index(name)].mean()), 3) for name in ("loss", "softmax_slope")]
+    said = explain(PLAN, curves)[1]
+    assert said.endswith(f"Means of the last 20 steps: loss {means[0]}, softmax slope {means[1]}.")
 
 
 @pytest.mark.parametrize(
