@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qkdemo.strings import say
+from qkdemo.training.batches import train_all
 from qkdemo.training.lessons import lessons
+from qkdemo.training.outcome import outcome_of
 from qkdemo.training.plan import Plan
+from qkdemo.training.settings import Settings as Run
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.twins import Settings, plan_of
 
@@ -29,7 +33,7 @@ def curves_of(plan: Plan, plain: dict[str, Any], twin: dict[str, Any]) -> np.nda
     ("task", "plain", "twin", "words"),
     [
         ("copy", {"loss": 0.0, "max_abs_logit": 25}, {"loss": 0.01}, "largest logit came to 5 times its twin’s"),
-        ("copy", {"loss": 0.0}, {"loss": 0.01}, "No difference here:** both solve the task."),
+        ("copy", {"loss": 0.0}, {"loss": 0.01}, "No difference in how it ends:** both solve the task."),
         ("copy", {"max_abs_logit": 1e5}, {}, "came to 100 000 and its twin’s to 5 only"),
         ("copy", {}, {}, "both end at chance (2.77 nats)."),
         ("copy", {"learnt": True}, {"learnt": True}, "both learnt the task and lost it again"),
@@ -69,3 +73,18 @@ def test_a_rescue_needs_no_lesson_and_neither_does_what_is_unfinished_or_forked(
     assert lessons(plan, curves_of(plan, {}, {})[:-1]) == []
     forked = plan_of(Settings(steps=60, fork="rate", fork_at=30))
     assert lessons(forked, np.zeros((60, 4, len(CURVES)), np.float32)) == []
+
+
+def test_where_the_page_says_that_both_twins_learn_to_copy_they_do_and_their_logits_differ() -> None:
+    assert "from 0.003 to 0.01 both twins learn to copy within 300 steps, with different logits" in say("how.training")
+    calm = [
+        Run(variant=variant, schedule="constant", learning_rate=rate)
+        for rate in (0.003, 0.01)
+        for variant in ("none", "rms")
+    ]
+    slow = [Run(variant=variant, schedule="constant", learning_rate=0.001, seed=2) for variant in ("none", "rms")]
+    runs = [*calm, *slow]
+    found = [outcome_of(run, read) for run, read in zip(runs, train_all(runs, lambda *_: None), strict=True)]
+    assert [end.outcome for end in found] == ["solved"] * 4 + ["partly"] * 2
+    assert found[0].max_abs_logit > 2 * found[1].max_abs_logit
+    assert found[2].max_abs_logit > 2 * found[3].max_abs_logit
