@@ -112,7 +112,7 @@ def _parser() -> _Parser:
             word,
             help=say(f"command.{word}"),
             description=say(f"command.{word}"),
-            epilog=say("command.lists"),
+            epilog=say("command.lists") + (_definitions() if word in TRAININGS else ""),
             allow_abbrev=False,
         )
         sub.add_argument("--json", action="store_true", help=say("command.json"))
@@ -132,6 +132,12 @@ def _parser() -> _Parser:
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
     return parser
+
+
+def _definitions() -> str:
+    """What the words and columns of a report on trained runs mean."""
+    words = ("solved", "partly", "failed", "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
+    return "".join(" " + say(f"training.definition.{word}") for word in words)
 
 
 def _range(dial: Declaration) -> str:

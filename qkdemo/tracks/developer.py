@@ -15,7 +15,7 @@ from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
 from qkdemo.training import twins
-from qkdemo.training.outcome import LAST_STEPS
+from qkdemo.training.outcome import LAST_STEPS, course
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
@@ -193,7 +193,7 @@ def _log(found: Trained) -> Evidence:
     plain, twin = twins.outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
     curves = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
-    end = twins.course(task, curves["loss"][:, 0], curves["max_abs_logit"][:, 0])[-1]
+    end = course(task, curves["loss"][:, 0], curves["max_abs_logit"][:, 0])[-1]
     large = plain.first_step_logit_over_100
     assert end.word == "lost"
     ahead = -1 if large is None else end.since - large

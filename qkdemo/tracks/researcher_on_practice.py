@@ -45,8 +45,7 @@ def course(found: Trained) -> Evidence:
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
     gradients = columns["gradient_norm"][:, 0]
-    sides = twins.course(TASKS[found.plan.legs[0].runs[0].task], columns["loss"][:, 0], columns["max_abs_logit"][:, 0])
-    lost = next((side.since for side in sides if side.word == "lost"), 0)
+    lost = plain.lost_at or 0
     warned = plain.first_step_logit_over_100 or 0
     told = plain.spikes > 0 and 0 < warned < lost / 1.5 and twin.outcome != "failed" and spectral[1] > 2
     finite = plain.non_finite_at is None

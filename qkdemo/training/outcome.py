@@ -1,6 +1,7 @@
 """What became of a run, in words that have definitions.
 
 * `Outcome`, `outcome_of(...)`: solved, partly or failed, and the numbers behind it;
+* `course(...)`, `Side`: how a run stands after each of its steps, and whether it lost again what it had learnt;
 * `incidents(losses)`: rises of the loss that recovered (spikes), that did not (divergence), and non-finite losses.
 
 Definitions, with *final* the mean over a run's last 20 steps, and losses counted from the task's floor:
@@ -11,15 +12,17 @@ if the loss of some step was below 0.1: every step draws a fresh batch, so that 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import Telemetry
 
 OutcomeWord: TypeAlias = Literal["solved", "partly", "failed"]
+SideWord: TypeAlias = Literal["unlearnt", "learnt", "lost", "back"]
 IncidentWord: TypeAlias = Literal["spike", "divergence", "non_finite"]
 
 LAST_STEPS: Final = 20
@@ -28,6 +31,7 @@ LARGE_LOGIT: Final = 100.0
 _RISE: Final = 0.25  # nats above the lowest loss so far: where an incident begins, if that is more than
 _RELATIVE_RISE: Final = 0.15  # of that lowest loss
 _SHORTEST_DIVERGENCE: Final = 3  # steps; of a long record a twentieth
+_AT_CHANCE: Final = 0.9  # a loss of nine tenths of chance is called back at chance
 _DECIDED_SHARE: Final = 20
 
 
@@ -44,7 +48,8 @@ class Outcome:
     final_softmax_slope: float
     first_step_logit_over_100: int | None
     spikes: int
-    diverged_at: int | None
+    lost_at: int | None  # when the task, once learnt, was first lost; the loss began to rise before
+    diverged_at: int | None  # since when the loss stands high and does not come back
     non_finite_at: int | None
 
 
@@ -78,6 +83,7 @@ def outcome_of(settings: Settings, telemetry: Telemetry, run: int = 0) -> Outcom
         final_softmax_slope=float(telemetry.softmax_slope[final, run].mean(dtype=np.float64)),
         first_step_logit_over_100=_first(largest > LARGE_LOGIT),
         spikes=sum(incident.kind == "spike" for incident in found),
+        lost_at=next((side.since for side in course(task, loss, largest) if side.word == "lost"), None),
         diverged_at=next((incident.start + 1 for incident in found if incident.kind == "divergence"), None),
         non_finite_at=next((incident.start + 1 for incident in found if incident.kind == "non_finite"), None),
     )
@@ -136,6 +142,44 @@ def incidents(losses: Sequence[float]) -> list[Incident]:
     return found
 
 
-def _first(happened: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> int | None:
+@dataclass(frozen=True)
+class Side:
+    """How one twin stands after a step. Steps are counted from 1."""
+
+    word: SideWord
+    since: int
+    large_at: int | None  # when its largest logit passed 100
+    at_chance: bool
+
+
+def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.float32]) -> list[Side]:
+    """How a twin stands after every step.
+
+    It has *learnt* at the first loss below 0.1 (above the task's floor). It has *lost* it again once the mean of 20
+    steps, which had come down, is half-way to chance; and is *back* at the next loss below 0.1. Each step's verdict
+    depends on the steps up to it alone.
+    """
+    finite = np.nan_to_num(loss.astype(np.float64), nan=1e9, posinf=1e9)
+    total = np.concatenate([[0.0], np.cumsum(finite)])
+    steps = np.arange(1, len(loss) + 1)
+    mean = (total[steps] - total[np.maximum(steps - LAST_STEPS, 0)]) / np.minimum(steps, LAST_STEPS)
+    learnt, failed = solved_below(task) if task.floor is not None else -np.inf, failed_from(task)
+    sides: list[Side] = []
+    word: SideWord = "unlearnt"
+    since, large_at, settled = 0, None, False
+    for step, now, before, logit in zip(steps.tolist(), finite.tolist(), mean.tolist(), largest.tolist(), strict=True):
+        if large_at is None and logit > LARGE_LOGIT:
+            large_at = step
+        if word in ("unlearnt", "lost") and now < learnt:
+            word, since, settled = ("learnt" if word == "unlearnt" else "back"), step, False
+        elif word in ("learnt", "back"):
+            settled = settled or before < failed
+            if settled and before >= failed:
+                word, since = "lost", step
+        sides.append(Side(word, since, large_at, before >= _AT_CHANCE * task.chance()))
+    return sides
+
+
+def _first(happened: NDArray[np.bool_]) -> int | None:
     """The step, counted from 1, at which it first happened."""
     return int(happened.argmax()) + 1 if happened.any() else None

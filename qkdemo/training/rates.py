@@ -298,7 +298,7 @@ def run_rows(result: Result) -> list[dict[str, Any]]:
 
 _OF_RUN: Final = (
     *("outcome", "final_loss", "max_abs_logit", "final_entropy_fraction", "final_softmax_slope", "learnt_at"),
-    *("first_step_logit_over_100", "spikes", "diverged_at", "non_finite_at"),
+    *("first_step_logit_over_100", "spikes", "lost_at", "diverged_at", "non_finite_at"),
 )
 
 

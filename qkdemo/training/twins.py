@@ -19,13 +19,12 @@ from qkdemo.strings import say
 from qkdemo.training import plan as plans
 from qkdemo.training import settings as training
 from qkdemo.training import train_command
-from qkdemo.training.outcome import LARGE_LOGIT, LAST_STEPS, Outcome, failed_from, outcome_of, solved_below
+from qkdemo.training.outcome import LAST_STEPS, Outcome, Side, course, failed_from, outcome_of, solved_below
 from qkdemo.training.plan import Plan
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import CURVES, Telemetry
 
 ForkWord: TypeAlias = Literal["none", "norm_on", "rate", "qk_rate"]
-SideWord: TypeAlias = Literal["unlearnt", "learnt", "lost", "back"]
 
 AS_FAST_AS_IT_GOES: Final = 200  # the last stop of the speed dial
 _SPEEDS: Final = (1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, float(AS_FAST_AS_IT_GOES))
@@ -34,7 +33,6 @@ _FORKS: Final = ("norm_on", "rate", "qk_rate")
 _FORKED, _FORKED_2, _FORKED_3 = (("fork", _FORKS), ("fork_2", _FORKS), ("fork_3", _FORKS))
 _QK_FACTOR: Final = 0.1
 _ENOUGH: Final = 0.25  # of the run's steps: where fewer are left, a fork goes on for as many as the run has
-_AT_CHANCE: Final = 0.9  # a loss of nine tenths of chance is called back at chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,44 +146,6 @@ def _changes(settings: Settings, fork: Fork) -> tuple[Mapping[str, Value], Mappi
 
 
 # ---- what the numbers say
-
-
-@dataclass(frozen=True)
-class Side:
-    """How one twin stands after a step. Steps are counted from 1."""
-
-    word: SideWord
-    since: int
-    large_at: int | None  # when its largest logit passed 100
-    at_chance: bool
-
-
-def course(task: Task, loss: NDArray[np.float32], largest: NDArray[np.float32]) -> list[Side]:
-    """How a twin stands after every step.
-
-    It has *learnt* at the first loss below 0.1 (above the task's floor). It has *lost* it again once the mean of 20
-    steps, which had come down, is half-way to chance; and is *back* at the next loss below 0.1. Each step's verdict
-    depends on the steps up to it alone.
-    """
-    finite = np.nan_to_num(loss.astype(np.float64), nan=1e9, posinf=1e9)
-    total = np.concatenate([[0.0], np.cumsum(finite)])
-    steps = np.arange(1, len(loss) + 1)
-    mean = (total[steps] - total[np.maximum(steps - LAST_STEPS, 0)]) / np.minimum(steps, LAST_STEPS)
-    learnt, failed = solved_below(task) if task.floor is not None else -np.inf, failed_from(task)
-    sides: list[Side] = []
-    word: SideWord = "unlearnt"
-    since, large_at, settled = 0, None, False
-    for step, now, before, logit in zip(steps.tolist(), finite.tolist(), mean.tolist(), largest.tolist(), strict=True):
-        if large_at is None and logit > LARGE_LOGIT:
-            large_at = step
-        if word in ("unlearnt", "lost") and now < learnt:
-            word, since, settled = ("learnt" if word == "unlearnt" else "back"), step, False
-        elif word in ("learnt", "back"):
-            settled = settled or before < failed
-            if settled and before >= failed:
-                word, since = "lost", step
-        sides.append(Side(word, since, large_at, before >= _AT_CHANCE * task.chance()))
-    return sides
 
 
 def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:

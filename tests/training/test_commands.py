@@ -21,7 +21,7 @@ from qkdemo.training.train_command import PRESETS, differing
 TINY = ["--n-keys", "8", "--d-head", "8", "--batch", "2", "--n-layers", "1"]
 KEYS = [
     *("variant", "seed", "outcome", "learnt_first", "final_loss", "max_abs_logit", "final_entropy_fraction"),
-    *("final_softmax_slope", "first_step_logit_over_100"),
+    *("final_softmax_slope", "first_step_logit_over_100", "lost_at", "diverged_at"),
 ]
 
 
@@ -79,7 +79,11 @@ def test_ranges_and_single_values_make_one_list_and_none_is_trained_twice(capsys
     assert [run["seed"] for run in found["runs"]] == [7, 0, 1]
     with pytest.raises(SystemExit):
         main(["train", "--help"])
-    assert "0:20 stands for 0, 1, …, 19." in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "0:20 stands for 0, 1, …, 19." in told
+    assert "0.25 nats and 15 % above" in told
+    for column in ("learnt_at", "lost_at", "spikes", "diverged_at", "non_finite_at"):
+        assert f"{column}: " in told
 
 
 def test_a_disk_that_is_full_after_the_work_leaves_the_file_and_prints_the_report(

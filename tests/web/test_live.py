@@ -21,7 +21,9 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.notation import written
+from qkdemo.strings import say
 from qkdemo.training.live import Live, Status
+from qkdemo.training.outcome import course
 from qkdemo.training.plan import MOST_STEPS, Plan
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk
@@ -33,12 +35,13 @@ from qkdemo.training.twins import (
     Fork,
     Settings,
     counted,
-    course,
+    definitions,
     explain,
     findings,
     forked_from,
     forks_of,
     longest_finding,
+    outcomes,
     plan_of,
     with_forks,
 )
@@ -314,6 +317,19 @@ def test_a_verdict_never_depends_on_later_steps() -> None:
     said = findings(plan, curves, 1)
     for steps in (1, 31, 60, 85):
         assert findings(plan, curves[:steps], 1) == said[:steps]
+
+
+def test_the_report_names_the_step_that_the_page_names_and_the_earlier_one_at_which_the_rise_began() -> None:
+    plan = plan_of(Settings(steps=100))
+    curves = curves_of(LOSES, LEARNS, HOT)
+    plain, twin = outcomes(plan, curves)
+    assert "lost it at step 81" in findings(plan, curves, 1)[-1]
+    assert (plain.diverged_at, plain.lost_at) == (71, 81)
+    assert (twin.diverged_at, twin.lost_at) == (None, None)
+    for place in ("training.definition.lost", "how.sensitivity"):
+        assert "lost_at" in say(place)
+        assert "diverged_at" in say(place)
+    assert "Lost: it had come below that" in definitions(plan)
 
 
 def test_a_loss_that_is_no_number_is_lost() -> None:
