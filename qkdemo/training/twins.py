@@ -189,29 +189,34 @@ def _unforked(plan: Plan, task: Task, curves: NDArray[np.float32], row: int) -> 
 def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: bool) -> str:
     """What became of a fork. `before`: both twins at its step; `now`: both, and then both as they were not forked."""
     leg, variant = plan.legs[-1], _name(plan.legs[0].runs[1])
-    words = [_since_fork(was, side, leg.after, plan.steps, ended=ended) for was, side in zip(before, now, strict=False)]
+    words = [_since_fork(plan, was, side, ended=ended) for was, side in zip(before, now, strict=False)]
     if leg.runs[1] == leg.runs[3] and leg.runs[0] != leg.runs[2]:  # plain attention alone goes on otherwise
         key = "twins.fork.one_alike" if now[0].word == now[2].word else "twins.fork.one"
-        return say(key, plain=words[0], unforked=say(f"twins.unforked.{now[2].word}", since=now[2].since))
+        return say(key, plain=words[0], unforked=_unforked_words(plan, now[2]))
     if plan.legs[0].runs[1].variant == "none":
         return say("twins.fork.same", plain=words[0])
     text = say("twins.fork.both", plain=words[0], twin=words[1], variant=variant)
     names = [say("twins.plain"), say("twins.twin", variant=variant)]
     return text + "".join(
-        " " + say("twins.fork.unlike", side=name, unforked=say(f"twins.unforked.{other.word}", since=other.since))
+        " " + say("twins.fork.unlike", side=name, unforked=_unforked_words(plan, other))
         for name, side, other in zip(names, now[:2], now[2:], strict=True)
         if side.word != other.word
     )
 
 
-def _since_fork(was: Side, now: Side, after: int, last: int, *, ended: bool) -> str:
-    """How a twin stands that was forked after step `after`; the word is final once the run has `ended`."""
+def _unforked_words(plan: Plan, side: Side) -> str:
+    return say(f"twins.unforked.{side.word}", since=side.since, solved=_solved(plan.legs[0].runs[1]))
+
+
+def _since_fork(plan: Plan, was: Side, now: Side, *, ended: bool) -> str:
+    """How a twin stands that the last fork changed; the word is final once the run has `ended`."""
+    after, solved = plan.legs[-1].after, _solved(plan.legs[0].runs[1])
     held = was.word in ("learnt", "back"), now.word in ("learnt", "back")
     if now.word == was.word and now.since <= after:
         stays = "holds" if held[1] else was.word
-        return say(f"twins.since.{stays}_{'ended' if ended else 'so_far'}", steps=last - after)
+        return say(f"twins.since.{stays}_{'ended' if ended else 'so_far'}", steps=plan.steps - after)
     kind: str = "found" if was.word == "lost" and held[1] else "lost_found" if now.word == "back" else now.word
-    return say(f"twins.since.{kind}", since=now.since, steps=now.since - after)
+    return say(f"twins.since.{kind}", since=now.since, steps=now.since - after, solved=solved)
 
 
 def longest_finding(plan: Plan) -> str:
@@ -230,24 +235,25 @@ def longest_finding(plan: Plan) -> str:
 def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
     variant = _name(run)
     if run.variant == "none":
-        return say(f"twins.same.{plain.word}", since=plain.since)
+        return say(f"twins.same.{plain.word}", since=plain.since, solved=_solved(run))
     if plain.word == twin.word == "lost":
         text = say("twins.both.lost", plain=plain.since, twin=twin.since, variant=variant)
     elif plain.word == twin.word:
-        text = say(f"twins.both.{plain.word}", variant=variant)
+        text = say(f"twins.both.{plain.word}", variant=variant, solved=_solved(run))
     else:
-        text = say("twins.apart", plain=_words(plain, twin), twin=_words(twin, plain), variant=variant)
+        words = _words(plain, twin, _solved(run)), _words(twin, plain, _solved(run))
+        text = say("twins.apart", plain=words[0], twin=words[1], variant=variant)
     if plain.large_at is not None and plain.word in ("unlearnt", "learnt"):
         text += " " + say("twins.warned", step=plain.large_at, variant=variant)
     return text
 
 
-def _words(side: Side, other: Side) -> str:
+def _words(side: Side, other: Side, solved: str) -> str:
     if side.word in ("learnt", "back") and other.word == "lost":
         return say("twins.is.keeps")
     if side.word == "lost" and side.large_at is not None and side.large_at < side.since:
         return say("twins.is.lost_warned", since=side.since, earlier=side.since - side.large_at)
-    return say(f"twins.is.{side.word}", since=side.since)
+    return say(f"twins.is.{side.word}", since=side.since, solved=solved)
 
 
 def _fork_words(plan: Plan) -> str:
@@ -331,6 +337,11 @@ def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
             )
         )
     return sentences
+
+
+def _solved(run: training.Settings) -> str:
+    """The loss below which a step counts as learnt, of a task with a floor."""
+    return written(solved_below(TASKS[run.task]), 3)
 
 
 def _nats(x: float) -> str:

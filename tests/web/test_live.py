@@ -5,6 +5,7 @@ import base64
 import io
 import json
 import math
+import re
 import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ from streamlit.testing.v1 import AppTest
 from qkdemo.notation import written
 from qkdemo.strings import say
 from qkdemo.training.live import Live, Status
-from qkdemo.training.outcome import course
+from qkdemo.training.outcome import course, solved_below
 from qkdemo.training.plan import MOST_STEPS, Plan
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk
@@ -234,8 +235,11 @@ HOT = [5.0] * 50 + [150.0] * 50
 def test_the_finding_follows_the_run_step_by_step() -> None:
     said = findings(plan_of(Settings(steps=100)), curves_of(LOSES, LEARNS, HOT), 1)
     assert said[0] == "Neither twin has learnt the task yet."
-    assert said[30] == "Both twins have learnt the task."
-    assert said[50] == "Both twins have learnt the task. Plain attention’s largest logit passed 100 at step 51."
+    assert said[30] == "Both twins have been below 0.1 nats at least once."
+    assert (
+        said[50]
+        == "Both twins have been below 0.1 nats at least once. Plain attention’s largest logit passed 100 at step 51."
+    )
     lost = 80  # the first step at which half of the last 20 are at 2.7: their mean passes half of chance
     assert said[lost - 1] == said[50]
     assert said[lost] == (
@@ -269,7 +273,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             LOSES + [2.7] * 10 + [0.05] * 90,
             LOSES + [2.7] * 100,
             "has not found it again yet",
-            "It had lost the task and found it again at step 111, 11 steps after the fork; unforked, it lost the task",
+            "It had lost the task and was below 0.1 nats again at step 111, 11 steps after the fork; unforked, it lost",
         ),
         (
             "norm_on",
@@ -285,7 +289,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             LOSES + [2.7] * 100,
             LOSES + [2.7] * 50 + [0.05] * 50,
             "Plain attention had lost the task and has not found it again yet; its twin with RMSNorm has not lost",
-            "does not lose the task in these 100 steps. Plain attention unforked: it found the task again at step 151.",
+            "in these 100 steps. Plain attention unforked: it was below 0.1 nats again at step 151.",
         ),
         ("norm_on", 60, LOSES, LOSES, "has not lost the task so far", "It lost the task at step 81, 21 steps after"),
     ],
@@ -309,6 +313,18 @@ def test_the_headline_of_a_fork_says_what_became_of_it(
 def test_a_fork_near_the_end_goes_on_for_as_long_as_the_run_had(fork: Any, at: int, steps: int) -> None:
     assert plan_of(Settings(fork=fork, fork_at=at)).steps == steps
     assert plan_of(Settings(steps=3000, fork=fork, fork_at=3000)).steps == MOST_STEPS
+
+
+def test_no_headline_calls_a_task_learnt_while_the_loss_is_high_again() -> None:
+    wavers = [2.7] * 30 + [0.05] + [0.475] * 69  # below the limit for one step, and never half-way to chance
+    for plain, twin in ((wavers, wavers), (wavers, [2.7] * 100), ([2.7] * 100, wavers)):
+        said = findings(plan_of(Settings(steps=100)), curves_of(plain, twin, [5.0] * 100), 1)[-1]
+        assert "been below 0.1 nats at least once" in said
+        assert not re.search(r"(has|have|it) learnt", said)
+    alone = findings(plan_of(Settings(steps=100, variant="none")), curves_of(wavers, wavers, [5.0] * 100), 1)[-1]
+    assert alone == "Plain attention on both sides: its loss was first below 0.1 nats at step 31."
+    noisy = findings(plan_of(Settings(task="noisy_copy", steps=100)), curves_of(wavers, wavers, [5.0] * 100), 1)[-1]
+    assert f"below {written(solved_below(TASKS['noisy_copy']), 3)} nats" in noisy
 
 
 def test_a_verdict_never_depends_on_later_steps() -> None:
