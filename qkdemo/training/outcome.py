@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.training.decimals import shortest
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import Telemetry
@@ -78,7 +79,7 @@ def outcome_of(settings: Settings, telemetry: Telemetry, run: int = 0) -> Outcom
         learnt_first=learnt is not None,
         learnt_at=learnt,
         final_loss=final_loss,
-        max_abs_logit=float(largest.max()),
+        max_abs_logit=float(shortest(largest.max(keepdims=True))[0]),
         final_entropy_fraction=float(telemetry.entropy_fraction[final, run].mean(dtype=np.float64)),
         final_softmax_slope=float(telemetry.softmax_slope[final, run].mean(dtype=np.float64)),
         first_step_logit_over_100=_first(largest > LARGE_LOGIT),

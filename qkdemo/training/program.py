@@ -208,10 +208,11 @@ _SCALED: Final = """        with torch.no_grad():  # a step at a share of the ra
 """
 _TELEMETRY: Final = """
 names = ("loss", "max_abs_logit", "entropy_fraction", "softmax_slope", "gradient_norm", "spectral_q", "spectral_k")
-print("step", "run", "variant", *names, "learning_rate", sep=",")
+print("step", "run", "variant", "seed", *names, "learning_rate", sep=",")
 for number, run in enumerate(RUNS):
     for row in train(run):
-        print(row["step"], number, row["variant"], *(f"{row[name]:.7g}" for name in (*names, "learning_rate")), sep=",")
+        told = row["step"], number, row["variant"], run[0][1]["seed"]
+        print(*told, *(f"{row[name]:.7g}" for name in (*names, "learning_rate")), sep=",")
 """
 _FINAL: Final = """
 print("variant", "learning_rate", "seed", "final_loss", "max_abs_logit", sep=",")

@@ -103,8 +103,8 @@ def _columns(role: str, curve: Curve) -> dict[str, Any]:
             columns[name].append(value)
         counts = summary(ends)
         told = (
-            _nats(mean),
-            say("rates.range", low=_nats(low), high=_nats(high)),
+            written(mean, 3),
+            say("rates.range", low=written(low, 2), high=written(high, 2)),
             written(logit, 3),
             say("rates.ends", **{word: counts[word] for word in ("solved", "partly", "failed")}),
         )
@@ -113,11 +113,6 @@ def _columns(role: str, curve: Curve) -> dict[str, Any]:
     return {f"{role}.{name}": values for name, values in columns.items()} | {
         f"{role}.{name}.text": values for name, values in texts.items()
     }
-
-
-def _nats(x: float) -> str:
-    """A loss to three decimals: what is beyond them is noise."""
-    return f"{x:.3f}"
 
 
 def _view(result: Result, own: Own | None) -> View:

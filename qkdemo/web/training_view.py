@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from qkdemo.notation import superscript, written
 from qkdemo.strings import say
+from qkdemo.training.decimals import shortest
 from qkdemo.training.live import Status
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import mapped_steps
@@ -203,13 +204,14 @@ def status_words(status: Status, plan: Plan) -> str:
 
 def table_rows(plan: Plan, curves: NDArray[np.float32]) -> list[dict[str, Any]]:
     """One row per step and run, for the table and the CSV."""
+    numbers = shortest(curves)
     return [
         {
             "step": step + 1,
             "run": at,
             "variant": run.variant,
             "seed": run.seed,
-            **{name: float(curves[step, at, column]) for column, name in enumerate(CURVES)},
+            **{name: float(numbers[step, at, column]) for column, name in enumerate(CURVES)},
         }
         for step in range(len(curves))
         for at, run in enumerate(plan.legs[plan.leg_of(step + 1)].runs)

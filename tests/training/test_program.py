@@ -22,6 +22,7 @@ from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.trainer import Trainer
 from qkdemo.training.twins import Settings, plan_of
+from qkdemo.web.training_view import table_rows
 from tests.training.test_store import whole
 
 SMALL: dict[str, Any] = {"n_layers": 2, "n_heads": 2, "d_head": 8, "n_keys": 12, "batch": 4, "steps": 20}
@@ -109,6 +110,15 @@ def test_the_default_run_agrees_to_the_stated_tolerance_before_it_learns() -> No
     engine = Trainer(plan.legs[0].runs, maps=False).advance(AGREES)
     for run in (0, 1):
         assert columns(rows, run)["loss"] == pytest.approx(engine.loss[:, run], abs=TOLERANCE)
+
+
+def test_the_program_prints_the_columns_of_the_table_in_its_order_seeds_included() -> None:
+    plan = plan_of(Settings(**SMALL | {"steps": 20, "n_layers": 1}), seeds=(3, 4))
+    rows, table = output_of(program_of(plan)), table_rows(plan, whole(plan).curves)
+    assert list(rows[0]) == list(table[0])
+    assert {(row["run"], row["variant"], row["seed"]) for row in rows} == {
+        (str(row["run"]), row["variant"], str(row["seed"])) for row in table
+    }
 
 
 def test_a_sweep_prints_every_runs_final_loss() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from qkdemo.notation import written
 from qkdemo.strings import say
 from qkdemo.training.rates import (
     PRESETS,
@@ -175,6 +176,15 @@ def test_points_outcomes_and_rows_come_from_the_telemetry() -> None:
     said = " ".join(explain(result))
     assert "in 0 it rose and stayed up (slow divergence), and in 1 it became non-finite" in said
     assert "plain attention 0.967 (0.033 of it from rates below its best, 0.93 from rates above)" in said
+
+
+def test_a_loss_that_is_small_is_written_as_a_small_number_and_not_as_zero() -> None:
+    settings = SMALL.but(n_rates=3)
+    result = result_of(settings, telemetry_of(settings, [[1e-5, 4.2e-5, 0.25, 0.5]] * 3))
+    table, _ = rates_exhibit(result, None)
+    assert table["plain.range.text"][0].as_py() == "1·10⁻⁵ to 4.2·10⁻⁵"
+    assert table["plain.loss.text"][0].as_py() == written(2.6e-5, 3)
+    assert table["norm.range.text"][0].as_py() == "0.25 to 0.5"
 
 
 def test_what_is_not_trained_yet_is_said_drawn_as_a_gap_and_counted_nowhere() -> None:

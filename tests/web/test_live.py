@@ -504,6 +504,17 @@ def test_csv_and_parquet_hold_the_recorded_numbers() -> None:
             assert np.array_equal(table[name].to_numpy().astype(np.float32), recorded)
 
 
+def test_the_csv_writes_the_shortest_decimal_that_is_the_recorded_number() -> None:
+    plan = plan_of(SETTINGS.but(steps=300))
+    curves = np.zeros((300, 2, len(CURVES)), np.float32)
+    curves[:, :, CURVES.index("learning_rate")] = (np.arange(1, 301) * 0.2 / 300)[:, None]
+    curves[1, 0, CURVES.index("loss")], curves[2, 0, CURVES.index("loss")] = np.inf, np.nan
+    rows = table_rows(plan, curves)
+    assert str(rows[0]["learning_rate"]) == "0.00066666666"
+    assert b",0.00066666666" in csv_of(rows)
+    assert (rows[2]["loss"], math.isnan(rows[4]["loss"])) == (math.inf, True)
+
+
 # ---- forks of forks
 
 CHAIN = Settings(
