@@ -37,6 +37,7 @@ from qkdemo.web.columns import words
 from qkdemo.web.exhibit import Pick
 
 _ROLES: Final = ("plain", "norm", "other", "bound")
+_SMALL: Final = 0.01  # nats: below that, numbers are written with a power of ten
 _HEADROOM: Final = 1.15  # of chance: where the loss axis ends
 _HEADS: Final = ("wall", "number", "solved", "partly", "failed", "spiked", "diverged", "non_finite")
 
@@ -104,7 +105,7 @@ def _columns(role: str, curve: Curve) -> dict[str, Any]:
         counts = summary(ends)
         told = (
             written(mean, 3),
-            say("rates.range", low=written(low, 2), high=written(high, 2)),
+            say("rates.range", low=_end(low), high=_end(high)),
             written(logit, 3),
             say("rates.ends", **{word: counts[word] for word in ("solved", "partly", "failed")}),
         )
@@ -113,6 +114,11 @@ def _columns(role: str, curve: Curve) -> dict[str, Any]:
     return {f"{role}.{name}": values for name, values in columns.items()} | {
         f"{role}.{name}.text": values for name, values in texts.items()
     }
+
+
+def _end(x: float) -> str:
+    """One end of a range, short enough for two to stand in a tile's line."""
+    return written(x, 1 if x < _SMALL else 2)
 
 
 def _view(result: Result, own: Own | None) -> View:

@@ -182,7 +182,7 @@ def test_a_loss_that_is_small_is_written_as_a_small_number_and_not_as_zero() -> 
     settings = SMALL.but(n_rates=3)
     result = result_of(settings, telemetry_of(settings, [[1e-5, 4.2e-5, 0.25, 0.5]] * 3))
     table, _ = rates_exhibit(result, None)
-    assert table["plain.range.text"][0].as_py() == "1·10⁻⁵ to 4.2·10⁻⁵"
+    assert table["plain.range.text"][0].as_py() == "1·10⁻⁵ to 4·10⁻⁵"
     assert table["plain.loss.text"][0].as_py() == written(2.6e-5, 3)
     assert table["norm.range.text"][0].as_py() == "0.25 to 0.5"
 
