@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.notation import written
-from qkdemo.strings import say
+from qkdemo.strings import LANGUAGES, say
 from qkdemo.training.live import Live, Status
 from qkdemo.training.outcome import course, solved_below
 from qkdemo.training.plan import MOST_STEPS, Plan
@@ -451,6 +451,7 @@ def test_what_is_a_mean_of_the_last_steps_is_called_so_and_the_largest_logit_is_
     means = [written(float(curves[-20:, 0, CURVES.index(name)].mean()), 3) for name in ("loss", "softmax_slope")]
     said = explain(PLAN, curves)[1]
     assert said.endswith(f"Means of the last 20 steps: loss {means[0]}, softmax slope {means[1]}.")
+    assert "means of the last {last} steps" in LANGUAGES["en"]["stop.developer.log.explain"]
 
 
 @pytest.mark.parametrize(
