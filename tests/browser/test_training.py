@@ -7,6 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect
 
+from qkdemo.training.settings import ENGINE
+
 SMALL = "n_layers=1&n_heads=1&d_head=8&n_keys=8&batch=2"
 PATIENCE_MS = 120_000
 FRAMES = """async (ms) => {
@@ -94,7 +96,7 @@ def test_a_finished_run_is_there_at_once_in_another_browser_and_can_be_played(
     other = context.new_page()
     other.goto(link)
     expect(other.locator(".reading").first).to_have_text("60", timeout=PATIENCE_MS)
-    expect(other.locator(".bar .status")).to_contain_text("engine 1")
+    expect(other.locator(".bar .status")).to_contain_text(f"engine {ENGINE}")
     assert other.locator("h1").text_content() == page.locator("h1").text_content()
     button(other, "Play").click()
     until(other, lambda: step(other) < 60)

@@ -28,6 +28,7 @@ from qkdemo.training.outcome import course, solved_below
 from qkdemo.training.plan import MOST_STEPS, Plan
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk
+from qkdemo.training.settings import ENGINE
 from qkdemo.training.store import Store
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -461,7 +462,7 @@ def test_what_is_a_mean_of_the_last_steps_is_called_so_and_the_largest_logit_is_
         (Status("going", 7, 15, left_s=5.2, hurried=True), "as fast as it goes, since others wait"),
         (Status("queued", 0, 15, position=3, wait_s=41.2), "waiting for a worker: number 3, about 41 s"),
         (Status("paused", 7, 15), "step 7 of 40 · paused"),
-        (Status("finished", 40, 15, recorded=0.0), "40 steps, recorded 1970-01-01 00:00 UTC, engine 1"),
+        (Status("finished", 40, 15, recorded=0.0), f"40 steps, recorded 1970-01-01 00:00 UTC, engine {ENGINE}"),
     ],
 )
 def test_the_status_says_where_it_stands(status: Status, words: str) -> None:
