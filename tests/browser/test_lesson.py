@@ -39,6 +39,12 @@ def explanation(track: str, stop: Stop) -> str:
     return text(track, stop, "explain", evidence_of(stop).numbers)
 
 
+def scrolled(page: Page, to: int | None = None) -> int:
+    """How far the page is scrolled, after scrolling it there."""
+    main = page.locator("[data-testid=stMain]")
+    return round(main.evaluate("(main, to) => { if (to !== null) main.scrollTop = to; return main.scrollTop; }", to))
+
+
 def opened(page: Page, server: str, place: Place, more: str = "") -> None:
     page.goto(server + link(place, more))
     expect(page.locator("h2.stop")).to_have_text(title(place))
@@ -206,10 +212,14 @@ def test_a_press_that_opens_a_question_is_not_followed_by_its_answer(server: str
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[2])))
     page.wait_for_timeout(1000)
     assert "said" not in query(page)  # neither question was on screen when S was pressed
+    assert scrolled(page, 150) == 150
     page.keyboard.press("Alt+s")
     expect(page).to_have_url(re.compile("%21|!"))
+    expect(page.locator(".prose")).to_be_visible()
+    assert scrolled(page) == 150  # an answer moves nothing
     page.keyboard.press("PageDown")
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[3])))
+    assert scrolled(page) == 0  # a new stop opens at its top
     assert query(page)["said"].count("!") == 1
 
 

@@ -4,6 +4,7 @@
 // `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
 // the one that opens an answer; `run` is another number whenever the page was made anew.
 
+import { openAtTop } from "./arrivals.js";
 import { tidyHistory } from "./history.js";
 import { arrived, inLine } from "./line.js";
 
@@ -16,6 +17,7 @@ let listening = new AbortController(); // Streamlit may mount the next page's be
 
 export default function ({ data, parentElement }) {
   tidyHistory();
+  openAtTop();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
   const { keys, lecture, answers, run } = data;

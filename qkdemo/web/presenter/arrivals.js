@@ -1,0 +1,19 @@
+// What Streamlit leaves undone when a visitor comes somewhere else.
+//
+// * A track's new stop opens at its top: Streamlit keeps the place that was scrolled to. It is moved as soon as the title
+//   has changed, which is before that is painted. Turning a dial or answering changes no title.
+
+let stop; // the title that is on screen, or was last
+
+export function openAtTop() {
+  if (stop !== undefined) return;
+  stop = titled() ?? "";
+  new MutationObserver(() => {
+    const title = titled();
+    if (!title || title === stop) return;
+    stop = title;
+    document.querySelector("[data-testid=stMain]")?.scrollTo({ top: 0, behavior: "instant" });
+  }).observe(document.body, { childList: true, characterData: true, subtree: true });
+}
+
+const titled = () => document.querySelector("h2.stop")?.textContent;
