@@ -155,6 +155,16 @@ def test_a_phone_shows_the_page_without_scrolling_sideways_and_no_request_leaves
     assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}
 
 
+def test_in_a_narrow_window_choosing_a_page_closes_the_menu(server: str, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{server}/tracks")
+    expect(page.locator(".presenter.listening")).to_be_attached()
+    page.get_by_role("button", name="Expand sidebar").click()
+    page.get_by_role("link", name="Claims").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Said about QK norm")
+    expect(page.locator("[data-testid=stSidebar]")).not_to_be_in_viewport()
+
+
 def test_the_copied_link_opens_the_same_state(server: str, page: Page) -> None:
     page.goto(f"{server}/drift?scale=2.5&variant=cosine&temperature=0.05")
     page.get_by_role("tab", name="Copy link").click()

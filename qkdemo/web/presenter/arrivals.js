@@ -2,7 +2,9 @@
 //
 // * A track's new stop opens at its top: Streamlit keeps the place that was scrolled to. It is moved as soon as the title
 //   has changed, which is before that is painted. Turning a dial or answering changes no title.
+// * In a narrow window choosing a page closes the menu, which would cover it: Streamlit closes it on a phone alone.
 
+const NARROW = "(max-width: 768px)"; // where Streamlit's sidebar lies over the page
 let stop; // the title that is on screen, or was last
 
 export function openAtTop() {
@@ -14,6 +16,18 @@ export function openAtTop() {
     stop = title;
     document.querySelector("[data-testid=stMain]")?.scrollTo({ top: 0, behavior: "instant" });
   }).observe(document.body, { childList: true, characterData: true, subtree: true });
+}
+
+let closes = false;
+
+export function closeMenu() {
+  if (closes) return;
+  closes = true;
+  document.addEventListener("click", ({ target }) => {
+    if (!target.closest?.("[data-testid=stSidebarNavLink]") || !matchMedia(NARROW).matches) return;
+    // Not before Streamlit did: its button would open again what it closed.
+    setTimeout(() => document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click());
+  });
 }
 
 const titled = () => document.querySelector("h2.stop")?.textContent;

@@ -4,7 +4,7 @@
 // `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
 // the one that opens an answer; `run` is another number whenever the page was made anew.
 
-import { openAtTop } from "./arrivals.js";
+import { closeMenu, openAtTop } from "./arrivals.js";
 import { tidyHistory } from "./history.js";
 import { arrived, inLine } from "./line.js";
 
@@ -18,6 +18,7 @@ let listening = new AbortController(); // Streamlit may mount the next page's be
 export default function ({ data, parentElement }) {
   tidyHistory();
   openAtTop();
+  closeMenu();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
   const { keys, lecture, answers, run } = data;
