@@ -260,6 +260,17 @@ def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_mach
     expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
     smallest = page.evaluate(SMALLEST)
     assert smallest >= 1080 / 41, smallest
+    for place in (300, 10**6):
+        scrolled(page, place)
+        charts = [chart for canvas in page.locator("figure canvas").all() if (chart := canvas.bounding_box())]
+        for bar in page.locator(".scrubber").all():
+            lies = bar.bounding_box()
+            assert lies
+            for chart in charts:  # no dial lies over a chart
+                assert lies["y"] + lies["height"] <= chart["y"] or chart["y"] + chart["height"] <= lies["y"]
+    keys = page.locator(".st-key-lecture-bar").bounding_box()
+    assert keys
+    assert max(chart["y"] + chart["height"] for chart in charts) <= keys["y"]
     page.keyboard.press("q")
     code = page.get_by_alt_text("QR code of the address below it")
     expect(code).to_be_visible()
