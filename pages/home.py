@@ -10,6 +10,7 @@ from qkdemo.web.drift_view import picked, small_exhibit
 from qkdemo.web.exhibit import exhibit
 from qkdemo.web.lesson import page_of, place_of
 from qkdemo.web.pages import PAGES
+from qkdemo.web.presenter import KEYS
 
 st.title(say("home.title"))
 st.markdown(say("home.lead"))
@@ -17,7 +18,8 @@ settings = drift.Settings(scale=st.session_state.get("home.scale", drift.Setting
 drawn = small_exhibit(drift.run(settings))
 exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "home", picked(settings, pick)))
 for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
-    with column.container(border=True, height="stretch"):
+    key = KEYS["PageDown"] if door == GUIDED[0] else None  # where a presenter goes on to
+    with column.container(border=True, height="stretch", key=key):
         page, query = (PAGES[door], None) if door not in GUIDED else (page_of(TRACKS[door][0]), place_of(door, 0))
         st.markdown(f"## {say(f'home.{door}.title')}")
         st.markdown(say(f"home.{door}.text"))

@@ -13,7 +13,7 @@ import segno
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.web.lesson import current
+from qkdemo.web.lesson import choices, current
 from qkdemo.web.link import LECTURE
 from qkdemo.web.presenter import keys
 
@@ -47,9 +47,15 @@ def lit(*, dials: bool) -> Iterator[None]:
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
                 _code()
-            listed = "lecture.lesson_keys" if current() is not None else "lecture.keys"
-            st.html(f"<span class='keys'>{say(listed)}</span>")
+            st.html(f"<span class='keys'>{_listed()}</span>")
     keys(lecture=on())
+
+
+def _listed() -> str:
+    """Which keys do something here."""
+    if answers := choices():
+        return say("lecture.choice_keys", last=answers)
+    return say("lecture.lesson_keys" if current() is not None else "lecture.keys")
 
 
 @st.dialog(say("lecture.qr_title"), width="large")

@@ -2,8 +2,8 @@
 
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
 * `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
-* `asks()`: whether a question is open; `veil(dial)`, `marks(dial)`: what an exhibit may not show yet, and the
-  prediction that it draws.
+* `asks()`: whether a question is open; `choices()`: how many answers it offers; `veil(dial)`, `marks(dial)`: what an
+  exhibit may not show yet, and the prediction that it draws.
 
 The link is the one truth: `track`, `stop` and `said` stand in it, beside the dials. What was said in other tracks is
 kept for the session.
@@ -211,6 +211,13 @@ def asks() -> bool:
     """Whether a track's question is open."""
     lesson = current()
     return lesson is not None and not lesson.said.shown
+
+
+def choices() -> int:
+    """How many answers the open question offers; 0 if there is none, or its answer is a number."""
+    lesson = current()
+    ask = lesson.stop.ask if lesson is not None and asks() else None
+    return len(ask.words) if isinstance(ask, Choose) else 0
 
 
 def tell(words: str) -> None:

@@ -1,7 +1,7 @@
 """Keys that press the page's buttons: for whoever presents, and for whoever goes through a track without a mouse.
 
 * `keys()`: puts them on the page, at its end: by then all that a key presses is there. PageDown and PageUp are what a
-  presenter's remote control sends.
+  presenter's remote control sends. In a lecture digits choose among the answers of an open question.
 """
 
 from itertools import count
@@ -20,6 +20,7 @@ KEYS: Final = {
 _IN_A_LECTURE: Final = {"0": "lesson:reset", "q": "lecture:code"}
 _POINTER: Final = {"p": "pointer"}
 _ANSWERS: Final = KEYS["s"]
+_CHOICES: Final = "lesson:column"
 _RUNS: Final = count()
 _COMPONENT: Final = Component("presenter", html="<div class='presenter'></div>")
 
@@ -30,8 +31,8 @@ def keys(*, lecture: bool) -> None:
         return
     known = KEYS | _IN_A_LECTURE if lecture else KEYS
     classes = {key: _class(button) for key, button in known.items()} | (_POINTER if lecture else {})
-    data = {"keys": classes, "lecture": lecture, "answers": _class(_ANSWERS), "run": next(_RUNS)}
-    _COMPONENT.mount(data, key="presenter")
+    named = {"answers": _class(_ANSWERS), "choices": _class(_CHOICES) if lecture else ""}
+    _COMPONENT.mount({"keys": classes, "lecture": lecture, "run": next(_RUNS), **named}, key="presenter")
 
 
 def _class(button: str) -> str:

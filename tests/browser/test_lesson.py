@@ -225,7 +225,7 @@ def test_a_press_that_opens_a_question_is_not_followed_by_its_answer(server: str
 
 def test_a_letter_acts_alone_in_a_lecture_only_elsewhere_with_alt(server: str, page: Page) -> None:
     opened(page, server, CHOICE)
-    for key in ("s", "l", "Shift+S", "Shift+L", "Control+l", "Control+Alt+s"):
+    for key in ("1", "Alt+1", "s", "l", "Shift+S", "Shift+L", "Control+l", "Control+Alt+s"):
         page.keyboard.press(key)
     page.wait_for_timeout(1000)
     assert not {"said", "lecture"} & query(page).keys()
@@ -239,6 +239,30 @@ def test_a_letter_acts_alone_in_a_lecture_only_elsewhere_with_alt(server: str, p
     page.keyboard.press("l")
     expect(page.locator("[data-testid=stHeader]")).to_be_visible()
     expect(page).not_to_have_url(re.compile("lecture"))
+
+
+def test_the_keys_alone_carry_a_lecture_from_the_first_page_into_a_track_and_choose_an_answer(
+    server: str, page: Page
+) -> None:
+    page.goto(f"{server}/?lecture=1")
+    expect(page.locator(".presenter.listening")).to_be_attached()
+    settled(page)
+    page.keyboard.press("PageDown")
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 100")
+    assert urlsplit(page.url).path == "/"
+    scrolled(page, 10**6)
+    page.wait_for_timeout(500)
+    page.keyboard.press("PageDown")
+    track, first = GUIDED[0], TRACKS[GUIDED[0]][0]
+    assert isinstance(first.ask, Choose)
+    expect(page.locator("h2.stop")).to_have_text(title((track, first)))
+    expect(page.get_by_text(f"1 to {len(first.ask.words)} choose")).to_be_visible()
+    expect(page.locator(".presenter.listening")).to_be_attached()
+    settled(page)
+    page.wait_for_timeout(300)  # a hand does not choose sooner
+    page.keyboard.press("2")
+    expect(page).to_have_url(re.compile(f"said={first.ask.words[1]}"))
+    assert query(page)["lecture"] == "1"
 
 
 def test_alt_and_a_letter_act_where_they_write_another_one(server: str, page: Page) -> None:

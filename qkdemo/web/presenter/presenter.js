@@ -2,7 +2,8 @@
 // a large dot that follows the mouse, for the back row. In a lecture letters act alone, elsewhere with Alt.
 //
 // `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
-// the one that opens an answer; `run` is another number whenever the page was made anew.
+// the one that opens an answer, `choices` that of what holds the answers among which digits choose, if they do; `run` is
+// another number whenever the page was made anew. In a lecture a page key also follows a link of its class.
 
 import { closeMenu, openAtTop } from "./arrivals.js";
 import { tidyHistory } from "./history.js";
@@ -21,22 +22,24 @@ export default function ({ data, parentElement }) {
   closeMenu();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
-  const { keys, lecture, answers, run } = data;
+  const { keys, lecture, answers, choices, run } = data;
   const move = ({ clientX, clientY }) => {
     dot.style.translate = `${clientX}px ${clientY}px`;
     document.querySelector(".st-key-lecture-bar")?.classList.toggle("awake", clientY > AWAKE * innerHeight);
   };
   const press = (event) => {
     const key = keyOf(event);
-    const name = keys[key];
+    const name = keys[key] ?? (choices && /^[1-9]$/.test(key) ? choices : undefined);
     const fits = key.length === 1 ? lecture || event.altKey : !event.altKey; // a bare letter may be spoken, or slip
     const held = event.ctrlKey || event.metaKey || event.repeat || !fits;
     const from = event.composedPath()[0];
     if (!name || held || from?.matches?.(TEXT) || document.querySelector("[role=dialog]")) return;
     const way = PAGES[event.key];
     if (way && !lecture && from?.matches?.(MOVES)) return;
-    const act = () => (way && lecture && page(way)) || click(name);
-    const done = name === "pointer" ? dot.classList.toggle("shown") || true : inLine(act, name === answers);
+    const push = () => click(name, way && lecture ? "button:enabled, [data-testid=stPageLink] a" : "button:enabled");
+    const act = () => (name === choices ? choose(name, Number(key)) : (way && lecture && page(way)) || push());
+    const told = name === answers || name === choices;
+    const done = name === "pointer" ? dot.classList.toggle("shown") || true : inLine(act, told);
     if (!done) return;
     event.preventDefault();
     event.stopPropagation();
@@ -60,10 +63,18 @@ function keyOf({ key = "", code = "", altKey }) {
   return key.length === 1 ? key.toLowerCase() : key;
 }
 
-function click(name) {
-  const button = document.querySelector(`.${name} button:enabled`);
+function click(name, what) {
+  const button = document.querySelector(`.${name} :is(${what})`);
   button?.click();
   return Boolean(button);
+}
+
+// The answer at a place of an open question, unless it is chosen already.
+function choose(name, place) {
+  const answer = document.querySelectorAll(`.${name} [data-testid=stRadio] input`)[place - 1];
+  if (!answer || answer.checked) return false;
+  answer.click();
+  return true;
 }
 
 // In a lecture a page key first shows what of the lesson's column lies beyond the screen; without one, it scrolls.
