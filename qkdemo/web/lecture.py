@@ -15,11 +15,11 @@ import streamlit as st
 from qkdemo.strings import say
 from qkdemo.web.lesson import choices, current
 from qkdemo.web.link import LECTURE
+from qkdemo.web.network import LOCAL, reachable
 from qkdemo.web.presenter import keys
 
 _ON: Final = "1"
 _SHEET: Final = Path(__file__).parent / "static" / "lecture.css"
-_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def on() -> bool:
@@ -60,11 +60,14 @@ def _listed() -> str:
 
 @st.dialog(say("lecture.qr_title"), width="large")
 def _code() -> None:
-    address = here()
+    opened = here()
+    address = reachable(opened)
     st.html(f'<img class="qr" alt="{say("lecture.qr_alt")}" src="{drawn(address)}">')
     st.code(address, language=None, wrap_lines=True)
-    if urlsplit(address).hostname in _LOCAL:
+    if urlsplit(address).hostname in LOCAL:
         st.warning(say("lecture.local"), icon=":material/wifi_off:")
+    elif address != opened:
+        st.info(say("lecture.network"), icon=":material/wifi:")
 
 
 def here() -> str:

@@ -31,7 +31,8 @@ def keys(*, lecture: bool) -> None:
         return
     known = KEYS | _IN_A_LECTURE if lecture else KEYS
     classes = {key: _class(button) for key, button in known.items()} | (_POINTER if lecture else {})
-    named = {"answers": _class(_ANSWERS), "choices": _class(_CHOICES) if lecture else ""}
+    named = {"answers": _class(_ANSWERS), "code": _class(_IN_A_LECTURE["q"]), "leave": _class(KEYS["l"])}
+    named |= {"choices": _class(_CHOICES) if lecture else ""}
     _COMPONENT.mount({"keys": classes, "lecture": lecture, "run": next(_RUNS), **named}, key="presenter")
 
 

@@ -299,12 +299,20 @@ def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_mach
     code = page.get_by_alt_text("QR code of the address below it")
     expect(code).to_be_visible()
     assert code.evaluate("node => node.naturalWidth > 100")
-    page.keyboard.press("Escape")
+    for height in (800, 1080):
+        page.set_viewport_size({"width": height * 16 // 9, "height": height})
+        for part in (code, page.locator("[role=dialog] [data-testid=stAlert]")):
+            expect(part).to_be_in_viewport(ratio=1)
+    page.keyboard.press("q")
     expect(code).to_be_hidden()
     page.keyboard.press("p")
     expect(page.locator(".presenter.shown")).to_be_visible()
+    page.keyboard.press("q")
+    expect(code).to_be_visible()
+    settled(page)
     page.keyboard.press("l")
     expect(page.locator("[data-testid=stHeader]")).to_be_visible()
+    expect(code).to_be_hidden()
     own = urlsplit(server).netloc
     page.close()
     assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}

@@ -1,9 +1,10 @@
 // Keys for whoever presents: each presses one of the page's buttons, wherever the focus is but in a text; and the pointer,
 // a large dot that follows the mouse, for the back row. In a lecture letters act alone, elsewhere with Alt.
 //
-// `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}; `answers` is the class of
-// the one that opens an answer, `choices` that of what holds the answers among which digits choose, if they do; `run` is
-// another number whenever the page was made anew. In a lecture a page key also follows a link of its class.
+// `keys` says which: {key: the class that Streamlit gives to the button's element, or "pointer"}. Of these classes `answers`
+// is that of the button that opens an answer, `code` of the one whose key also closes what it opened, `leave` of the one
+// that is pressed from there too; `choices` is that of what holds the answers among which digits choose, if they do. `run`
+// is another number whenever the page was made anew. In a lecture a page key also follows a link of its class.
 
 import { closeMenu, openAtTop } from "./arrivals.js";
 import { tidyHistory } from "./history.js";
@@ -22,7 +23,7 @@ export default function ({ data, parentElement }) {
   closeMenu();
   const dot = parentElement.querySelector(".presenter");
   if (!dot || !data?.keys) return undefined;
-  const { keys, lecture, answers, choices, run } = data;
+  const { keys, lecture, answers, choices, code, leave, run } = data;
   const move = ({ clientX, clientY }) => {
     dot.style.translate = `${clientX}px ${clientY}px`;
     document.querySelector(".st-key-lecture-bar")?.classList.toggle("awake", clientY > AWAKE * innerHeight);
@@ -33,12 +34,16 @@ export default function ({ data, parentElement }) {
     const fits = key.length === 1 ? lecture || event.altKey : !event.altKey; // a bare letter may be spoken, or slip
     const held = event.ctrlKey || event.metaKey || event.repeat || !fits;
     const from = event.composedPath()[0];
-    if (!name || held || from?.matches?.(TEXT) || document.querySelector("[role=dialog]")) return;
+    if (!name || held || from?.matches?.(TEXT)) return;
+    const dialog = document.querySelector("[role=dialog]");
+    const shows = dialog?.querySelector("img.qr") && (name === code || name === leave);
+    if (dialog && !shows) return;
     const way = PAGES[event.key];
     if (way && !lecture && from?.matches?.(MOVES)) return;
     const push = () => click(name, way && lecture ? "button:enabled, [data-testid=stPageLink] a" : "button:enabled");
     const act = () => (name === choices ? choose(name, Number(key)) : (way && lecture && page(way)) || push());
     const told = name === answers || name === choices;
+    if (dialog && name === code) return void dialog.querySelector("[aria-label=Close]")?.click();
     const done = name === "pointer" ? dot.classList.toggle("shown") || true : inLine(act, told);
     if (!done) return;
     event.preventDefault();
