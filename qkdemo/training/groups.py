@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
@@ -34,7 +35,7 @@ class Groups:
                 start += count
         return cls(tuple(slices))
 
-    @property
+    @cached_property
     def formed_alike(self) -> tuple[tuple[Remedy, slice], ...]:
         """The same, with neighbours joined that form their logits alike; the first stands for all of them."""
         joined: list[tuple[Remedy, slice]] = []

@@ -253,16 +253,17 @@ class Losses(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, targets: Tensor, counted: Tensor, z_loss: Tensor) -> tuple[Tensor, Tensor]:
-        normaliser, targets, z_loss = torch.logsumexp(outputs, dim=-1), targets[..., None], z_loss[:, None, None]
-        read = ((normaliser - outputs.gather(-1, targets).squeeze(-1)) * counted).sum((1, 2))
-        ctx.save_for_backward(outputs, normaliser, targets, counted, z_loss)
+        log_shares, targets, z_loss = outputs.log_softmax(-1), targets[..., None], z_loss[:, None, None]
+        read = -(log_shares.gather(-1, targets).squeeze(-1) * counted).sum((1, 2))
+        normaliser = outputs[..., 0] - log_shares[..., 0]  # ln Σ exp
+        ctx.save_for_backward(log_shares, normaliser, targets, counted, z_loss)
         ctx.mark_non_differentiable(read)
         return read + (normaliser.square() * counted * z_loss).sum((1, 2)), read
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor, None, None, None]:
-        outputs, normaliser, targets, counted, z_loss = ctx.saved_tensors
+        log_shares, normaliser, targets, counted, z_loss = ctx.saved_tensors
         shares = counted * gradient[:, None, None]
         of_normaliser = (2 * z_loss * normaliser).add_(1).mul_(shares)
-        of_outputs = (outputs - normaliser[..., None]).exp_().mul_(of_normaliser[..., None])
+        of_outputs = log_shares.exp().mul_(of_normaliser[..., None])
         return of_outputs.scatter_add_(-1, targets, -shares[..., None]), None, None, None

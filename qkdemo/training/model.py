@@ -11,7 +11,7 @@ Gains are folded into the matrices behind them, which are smaller than what flow
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Float, Int
@@ -37,7 +37,7 @@ class Setup:
     first_counted: int  # outputs are formed from this position on
     fused: bool  # blocks in few operations: for runs without nGPT's, in float32; the numbers are the same
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether runs differ in RMSNorm and a softcap at most, so that `by_hand` can take their gradients."""
         *others, (last, _) = self.groups.formed_alike

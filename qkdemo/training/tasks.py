@@ -60,8 +60,13 @@ def _copy(generator: np.random.Generator, batch: int, length: int) -> tuple[Toke
     """Random symbols, then the same again. The offset is fixed, so that one head that looks at it suffices."""
     half = (length - 1) // 2 + 1
     symbols = generator.integers(_ALPHABET, size=(batch, half))
-    counted = np.broadcast_to(np.arange(length) >= half, (batch, length))
-    return np.tile(symbols, 2)[:, :length], counted
+    return np.concatenate([symbols, symbols], axis=1)[:, :length], _second_half(batch, length, half)
+
+
+@cache
+def _second_half(batch: int, length: int, half: int) -> NDArray[np.bool_]:
+    """Every step counts the same positions; read only."""
+    return np.broadcast_to(np.arange(length) >= half, (batch, length))
 
 
 def _noisy_copy(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:

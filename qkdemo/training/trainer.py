@@ -83,6 +83,8 @@ class Trainer:
         self._maps = maps
         self._device = torch.device(runs[0].device)
         self._task = TASKS[runs[0].task]
+        self._seeds = sorted({run.seed for run in runs})
+        self._seed_of = [self._seeds.index(run.seed) for run in self._runs]
         self._shape = shape_of(runs[0])
         self._groups = Groups.of([run.variant for run in self._runs])
         self._hyper = Hyperparameters.of(self._runs, self._device)
@@ -119,7 +121,7 @@ class Trainer:
             while len(rows) < steps and goes_on():
                 rows.append(self._one_step())
         arrays = {
-            name: torch.stack([row[name] for row in rows])[:, self._place].cpu().numpy() for name in telemetry.ARRAYS
+            name: torch.stack([row[name] for row in rows]).cpu().numpy()[:, self._place] for name in telemetry.ARRAYS
         }
         return Telemetry(first_step=first, **arrays)
 
@@ -177,13 +179,11 @@ class Trainer:
     def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, targets and the share of each counted position; runs with one seed share the drawing."""
         settings, first = self._runs[0], self._setup.first_counted
-        seeds = sorted({run.seed for run in self._runs})
-        drawn = [batch_of(self._task, settings.n_keys, settings.batch, seed, self.step) for seed in seeds]
-        of_run = [seeds.index(run.seed) for run in self._runs]
-        tokens = np.stack([batch.tokens for batch in drawn])[of_run]
-        targets = np.stack([batch.targets[:, first:] for batch in drawn])[of_run]
-        counted = np.stack([batch.counted[:, first:] for batch in drawn])[of_run]
-        shares = counted / counted.sum((1, 2), keepdims=True)
+        drawn = [batch_of(self._task, settings.n_keys, settings.batch, seed, self.step) for seed in self._seeds]
+        tokens = np.stack([batch.tokens for batch in drawn])[self._seed_of]
+        targets = np.stack([batch.targets[:, first:] for batch in drawn])[self._seed_of]
+        counted = np.stack([batch.counted[:, first:] for batch in drawn])
+        shares = (counted / counted.sum((1, 2), keepdims=True))[self._seed_of]
         return (
             torch.from_numpy(tokens).to(self._device),
             torch.from_numpy(targets).to(self._device),
