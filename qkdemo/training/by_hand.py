@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.training.kernels import CausalAttention, Entering, Leaving, Losses, Mlp, rms_normal
-from qkdemo.training.model import Attention, Setup
+from qkdemo.training.kernels import CausalAttention, Entering, Leaving, Losses, Mlp, by_part, of_rms_normal, rms_normal
+from qkdemo.training.model import Attention, Setup, embedded, rows_of
 from qkdemo.training.remedies import gains_of
 
 _GAINS: Final = ("gamma_q", "gamma_k")
@@ -31,10 +31,8 @@ def by_hand(
     setup: Setup,
 ) -> tuple[Float[Tensor, "runs"], list[Attention], dict[str, Tensor]]:
     """For a `setup` that is plain. Arguments are those of `model.forward` and `kernels.losses`."""
-    shape, embedding = setup.shape, leaves["embedding"]
-    symbols = tokens + torch.arange(len(tokens), device=tokens.device)[:, None, None] * shape.n_symbols
-    x = functional.embedding(symbols, embedding.flatten(0, 1)) + leaves["position"][:, None]
-    blocks, layers = [], []
+    shape, rows, blocks, layers = setup.shape, rows_of(tokens, setup.shape), [], []
+    x = embedded(leaves, rows)
     for layer in range(shape.n_layers):
         blocks.append(_Block(leaves, layer, setup))
         x, attention = blocks[-1].forward(x)
@@ -49,8 +47,8 @@ def by_hand(
         of_x, of_weights = block.backward(of_x)
         of |= of_weights
     of["position"] = of_x.sum(1)
-    of_symbols = torch.ops.aten.embedding_dense_backward(of_x, symbols, len(tokens) * shape.n_symbols, -1, False)
-    of["embedding"] = of_symbols.view(embedding.shape)
+    of_rows = torch.ops.aten.embedding_dense_backward(of_x, rows, len(tokens) * shape.n_symbols, -1, False)
+    of["embedding"] = of_rows.view(leaves["embedding"].shape)
     return loss, layers, of
 
 
@@ -83,7 +81,7 @@ class _Block:
     def forward(self, x: Tensor) -> tuple[Tensor, Attention]:
         attention_gain, qkv, out, mlp_gain, up, down = self._weights
         made = Entering.forward(self._entering, x, attention_gain, qkv)
-        heads = made.view(*made.shape[:3], 3, -1, self._setup.shape.d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
+        heads = by_part(made, self._setup.shape.d_head)
         if self._norm is not None:
             self._norm.forward(heads[:2, self._rows])
         mixed, logits, weights = CausalAttention.forward(self._attention, heads, self._mask, self._setup.cap)
@@ -119,6 +117,5 @@ class _RmsNorm:
     def backward(self, gradient: Tensor) -> Tensor:
         """Turns the gradient of its result into that of q and k; returns that of the gains."""
         of_gains: Tensor = (gradient * self._normal).sum((2, 3, 4), keepdim=True)
-        along = gradient.mul_(self._gains).mul(self._normal).mean(-1, keepdim=True)
-        gradient.addcmul_(self._normal, along, value=-1).mul_(self._scale)
+        of_rms_normal(gradient.mul_(self._gains), self._normal, self._scale)
         return of_gains

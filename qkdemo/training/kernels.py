@@ -2,7 +2,7 @@
 
 * `layer_norm(x)`: LayerNorm without gain; torch's own takes three times as long on rows of 32;
 * `entering(x, gain, matrix)`, `leaving(mixed, matrix, x)`, `mlp(...)`: the halves of a block, each as one operation;
-* `rms_norm(x)`: RMSNorm without gain, of q and k;
+* `rms_norm(x)`: RMSNorm without gain, of q and k; `by_part(made, d_head)`: q, k and v apart;
 * `causal_attention(qkv, ...)`: attention with the softcap in it, in half as many operations;
 * `losses(outputs, ...)`: cross-entropy of every run, and the z-loss.
 
@@ -100,6 +100,17 @@ def rms_normal(x: Tensor) -> tuple[Tensor, Tensor]:
     square = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_()
     scale = square.div_(x.shape[-1]).add_(RMS_EPSILON).rsqrt_()
     return x * scale, scale
+
+
+def of_rms_normal(gradient: Tensor, normal: Tensor, scale: Tensor) -> Tensor:
+    """The gradient of x, from that of its RMSNorm, which it overwrites."""
+    along = (gradient * normal).mean(-1, keepdim=True)
+    return gradient.addcmul_(normal, along, value=-1).mul_(scale)
+
+
+def by_part(made: Tensor, d_head: int) -> Tensor:
+    """[runs, batch, positions, q k v side by side] as [3, runs, batch, heads, positions, d_head]."""
+    return made.view(*made.shape[:3], 3, -1, d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
 
 
 def _normal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -202,9 +213,7 @@ class _RmsNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        normal, scale = ctx.saved_tensors
-        along = (gradient * normal).mean(-1, keepdim=True)
-        return torch.addcmul(gradient, normal, along, value=-1).mul_(scale)
+        return of_rms_normal(gradient.clone(), *ctx.saved_tensors)
 
 
 class CausalAttention(torch.autograd.Function):

@@ -1,7 +1,7 @@
 """The forward pass of many small decoder-only transformers at once.
 
 * `forward(leaves, tokens, setup)`: outputs of every run, and each layer's attention;
-* `Setup`: what it knows besides.
+* `Setup`: what it knows besides; `embedded(leaves, rows)`, `rows_of(tokens, shape)`: what it begins with.
 
 Pre-norm blocks without biases (LayerNorm with a gain), learned positions, ReLU, an untied head. Every run has its
 own weights: what is a matrix product for one run is a batched one here, so that no run sees another's numbers.
@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from qkdemo.attention import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
-from qkdemo.training.kernels import Cap, Mask, causal_attention, entering, layer_norm, leaving, mlp
+from qkdemo.training.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
 from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
 
@@ -63,9 +63,8 @@ def forward(
     leaves: Mapping[str, Tensor], tokens: Int[Tensor, "runs batch positions"], setup: Setup
 ) -> tuple[Float[Tensor, "runs batch counted symbols"], list[Attention]]:
     """Output logits from the first counted position on, and the attention of every layer."""
-    groups, embedding = setup.groups, leaves["embedding"]
-    offsets = torch.arange(len(tokens), device=tokens.device)[:, None, None] * embedding.shape[1]
-    x = functional.embedding(tokens + offsets, embedding.flatten(0, 1)) + leaves["position"][:, None]
+    groups = setup.groups
+    x = embedded(leaves, rows_of(tokens, setup.shape))
     if not setup.fused:
         x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
     layers = []
@@ -78,6 +77,18 @@ def forward(
     outputs = _entering(x, leaves["gain"], leaves["head"], groups)
     scale = leaves["s_logits"][:, None, None, :] * math.sqrt(setup.shape.d_model)  # nGPT's, per symbol; starts at 1
     return by_rows(groups.of_sphere(lambda x, s: x, lambda x, s: x * s), outputs, scale), layers
+
+
+def rows_of(tokens: Int[Tensor, "runs batch positions"], shape: Shape) -> Int[Tensor, "runs batch positions"]:
+    """Which row each token is of the embeddings of all runs, one below the other."""
+    return tokens + torch.arange(len(tokens), device=tokens.device)[:, None, None] * shape.n_symbols
+
+
+def embedded(
+    leaves: Mapping[str, Tensor], rows: Int[Tensor, "runs batch positions"]
+) -> Float[Tensor, "runs batch positions d_model"]:
+    """The hidden state before the first block."""
+    return functional.embedding(rows, leaves["embedding"].flatten(0, 1)) + leaves["position"][:, None]
 
 
 def _fused(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
@@ -152,8 +163,7 @@ def _attend(made: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -
 def _heads(made: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
     """[runs, batch, positions, columns] → q and k, [2, runs, batch, heads, positions, d_head], and v, likewise."""
     if shape.n_kv_heads == shape.n_heads:
-        by_part = made.view(*made.shape[:3], 3, shape.n_heads, shape.d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
-        qk, v = by_part.split_with_sizes([2, 1])
+        qk, v = by_part(made, shape.d_head).split_with_sizes([2, 1])
         return qk, v[0]
     by_head = made.view(*made.shape[:3], -1, shape.d_head).transpose(2, 3)
     q, k, v = by_head.split_with_sizes([shape.n_heads, 1, 1], dim=2)

@@ -67,9 +67,11 @@ def _best(points: Sequence[Point]) -> int:
 
 def _wall(rates: Sequence[float], losses: Sequence[float], best: int, settings: Settings) -> Wall | None:
     task = TASKS[settings.task]
-    if task.floor is None or not losses or losses[best] >= solved_below(task):
+    if task.floor is None or not losses:
         return None
     limit = solved_below(task)
+    if losses[best] >= limit:
+        return None
     for at in range(best, len(rates) - 1):
         if losses[at + 1] >= limit:
             share = (limit - losses[at]) / (losses[at + 1] - losses[at])
