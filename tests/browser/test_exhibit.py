@@ -37,6 +37,15 @@ def exhibit(page: Page, address: str) -> Page:
     return page
 
 
+def _svg_of(page: Page, kind: str, title: str, folder: Path) -> str:
+    """What is saved as SVG of the panel."""
+    page.locator(f"figure.{kind}").hover()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"SVG: {title}").click()
+    download.value.save_as(folder / "plot.svg")
+    return (folder / "plot.svg").read_text(encoding="utf-8")
+
+
 def _point(page: Page, kind: str, across: float, down: float = 0.5) -> tuple[float, float]:
     box = page.locator(f"figure.{kind} canvas").bounding_box()
     assert box
@@ -99,9 +108,8 @@ def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 0, 'key': \d\}"))).to_be_visible()
     exhibit.get_by_role("application", name="Plain").focus()
     exhibit.keyboard.press("ArrowDown")
-    expect(exhibit.locator("[role=status].unseen")).to_have_text(
-        re.compile(r"query 2, key \d")
-    )  # a cell is two queries
+    spoken = exhibit.locator("[role=status].unseen")
+    expect(spoken).to_have_text(re.compile(r"query 2, key \d"))  # a cell is two queries
     exhibit.keyboard.press("ArrowDown")
     exhibit.keyboard.press("Enter")
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 2, 'key': \d\}"))).to_be_visible()
@@ -133,11 +141,7 @@ def test_a_cell_of_a_grid_follows_the_cursor_and_is_picked_by_click_and_by_keys(
 
 
 def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: Path) -> None:
-    exhibit.locator("figure.curves").hover()
-    with exhibit.expect_download() as download:
-        exhibit.get_by_role("button", name="SVG: Logits grow").click()
-    download.value.save_as(tmp_path / "plot.svg")
-    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    drawing = _svg_of(exhibit, "curves", "Logits grow", tmp_path)
     assert "<polyline" in drawing
     assert "<image" not in drawing
     for words in ("Logits grow", "largest |logit|", "Weight scale", "∞", "overflow"):
@@ -145,11 +149,7 @@ def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: P
 
 
 def test_a_cell_that_stands_for_several_queries_names_the_one_that_was_chosen(exhibit: Page, tmp_path: Path) -> None:
-    exhibit.locator("figure.heat").hover()
-    with exhibit.expect_download() as download:
-        exhibit.get_by_role("button", name="SVG: Plain").click()
-    download.value.save_as(tmp_path / "plot.svg")
-    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    drawing = _svg_of(exhibit, "heat", "Plain", tmp_path)
     assert ">5</text>" in drawing
     assert ">7</text>" in drawing
 

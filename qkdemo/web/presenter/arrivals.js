@@ -30,4 +30,5 @@ export function closeMenu() {
   });
 }
 
-const titled = () => document.querySelector("h2.stop")?.textContent;
+// The title of the track's stop on screen, if there is one.
+export const titled = () => document.querySelector("h2.stop")?.textContent;

@@ -2,13 +2,15 @@
 //
 // One that opens an answer opens that of the question which was on screen when it was pressed, and no other.
 
+import { titled } from "./arrivals.js";
+
 const PATIENCE_MS = 10000; // what does not come holds nobody up for ever
 
 let [waiting, busy, timer] = [[], false, 0];
 
 // Do it now, or when it is its turn. `act` returns whether it does anything. Returns whether there is anything to do.
 export function inLine(act, answers) {
-  if (busy) waiting.push({ act, asked: answers ? question() : null });
+  if (busy) waiting.push({ act, asked: answers ? titled() : null });
   else if (act()) hold();
   return busy;
 }
@@ -19,7 +21,7 @@ export function arrived() {
   busy = false;
   while (waiting.length && !busy) {
     const { act, asked } = waiting.shift();
-    if ((asked === null || asked === question()) && act()) hold();
+    if ((asked === null || asked === titled()) && act()) hold();
   }
 }
 
@@ -30,5 +32,3 @@ function hold() {
     [waiting, busy] = [[], false];
   }, PATIENCE_MS);
 }
-
-const question = () => document.querySelector("h2.stop")?.textContent;
