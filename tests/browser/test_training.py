@@ -166,7 +166,7 @@ def test_a_reload_keeps_the_run_and_its_controls(server: str, page: Page) -> Non
 
 
 def test_a_fork_goes_on_beside_the_original_and_stands_in_the_link(server: str, page: Page) -> None:
-    open_run(page, server, "seed=6&steps=60&speed=200&learning_rate=0.05")
+    open_run(page, server, "seed=6&steps=60&speed=50&learning_rate=0.05")
     expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
     page.get_by_role("button", name="Is there a way back?").click()
     expect(page.locator(".bar .status")).to_contain_text("of 660", timeout=PATIENCE_MS)
