@@ -9,6 +9,7 @@ from qkdemo.web.claim_cards import claim_card, tally
 
 st.title(say("claims.title"))
 st.markdown(say("claims.lead"))
+st.markdown(say("claims.rule"))
 progress = lesson.heard(CLAIMS)
 st.markdown(tally(progress))
 for at, (stop, said) in enumerate(zip(TRACKS[CLAIMS], progress, strict=True)):

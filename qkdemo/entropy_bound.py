@@ -1,6 +1,7 @@
 """How far a bound on the logits keeps attention from collapsing: the least entropy, and the largest weight.
 
 * `least_entropy(bound, n_keys)`: of a row of which nothing is known but |logit| ≤ bound;
+* `high_keys(bound, n_keys)`: how many keys stand at +bound there, the others at −bound;
 * `largest_weight(bound, n_keys)`: that one key can take there.
 
 Both are reached. They are what a bound *guarantees*; what attention does lies above and below, see `measures`.
@@ -9,6 +10,7 @@ Both are reached. They are what a bound *guarantees*; what attention does lies a
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def least_entropy(bound: float, n_keys: int) -> float:
@@ -26,10 +28,24 @@ def least_entropy(bound: float, n_keys: int) -> float:
     >>> f"{least_entropy(8, 16):.3e}", f"{least_entropy(8, 131072):.4f}"
     ('2.870e-05', '0.2472')
     """
+    return float(_corners(bound, n_keys).min())
+
+
+def high_keys(bound: float, n_keys: int) -> int:
+    """How many keys stand at +`bound` in the row of least entropy: one for a large bound, more for a small one.
+
+    >>> high_keys(8, 16), high_keys(32**0.5, 32768)
+    (1, 6)
+    """
+    return int(_corners(bound, n_keys).argmin()) + 1
+
+
+def _corners(bound: float, n_keys: int) -> NDArray[np.float64]:
+    """The entropy of a row with m = 1 … T − 1 keys at +`bound` and the others at −`bound`."""
     _check(bound, n_keys)
     high = np.arange(1, max(n_keys, 2), dtype=np.float64)
     ratio = (n_keys - high) * math.exp(-2 * bound) / high  # the weight of all low keys over that of all high ones
-    return float((np.log(high) + np.log1p(ratio) + 2 * bound * ratio / (1 + ratio)).min())
+    return np.log(high) + np.log1p(ratio) + 2 * bound * ratio / (1 + ratio)
 
 
 def largest_weight(bound: float, n_keys: int) -> float:

@@ -57,6 +57,7 @@ def claims() -> tuple[Claim, ...]:
             {
                 "slope_at_100": _slope(100.0),
                 "slope_at_16": _slope(16.0),
+                "loser_at_100": _slope(100.0, of=1),
                 "of_infinity": float(torch.softmax(torch.tensor([math.inf, 0.0]), 0)[0]),
                 "stored_512": merged[0].item(),
                 "stored_513": merged[1].item(),
@@ -76,9 +77,12 @@ def claims() -> tuple[Claim, ...]:
     )
 
 
-def _slope(gap: float) -> float:
-    """∂p₀/∂s₀ in float32, by automatic differentiation, of a row whose largest logit is `gap` above two others."""
+def _slope(gap: float, of: int = 0) -> float:
+    """∂p/∂s of one key in float32, by automatic differentiation: in a row whose first logit is `gap` above two others.
+
+    The first key's own entry is 1 − p, which float32 rounds to 0 early; that of another key can be smaller still.
+    """
     logits = torch.tensor([gap, 0.0, 0.0], requires_grad=True)
-    torch.softmax(logits, 0)[0].backward()  # type: ignore[no-untyped-call]
+    torch.softmax(logits, 0)[of].backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
-    return float(logits.grad[0])
+    return float(logits.grad[of])

@@ -1,6 +1,7 @@
 """How a number is written on a page, in a sentence and in a table: the same everywhere.
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
+* `below(x, limit)`: the same, but "below" a limit under which digits say nothing;
 * `counted(n)`: a whole number, a count or a dial, with every digit;
 * `superscript(n)`: an exponent;
 * `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
@@ -34,6 +35,15 @@ def written(x: float, digits: int = 4) -> str:
         return f"{rounded:,.12g}".replace(",", _THIN_SPACE)
     mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
     return f"{_trimmed(mantissa)}·10{superscript(int(exponent))}"
+
+
+def below(x: float, limit: float) -> str:
+    """`x` as it is written; under `limit`, where it is rounding alone, that limit: its digits are the machine's.
+
+    >>> below(3e-17, 1e-12), below(0.5, 1e-12)
+    ('1·10⁻¹²', '0.5')
+    """
+    return written(max(x, limit))
 
 
 def counted(n: int) -> str:

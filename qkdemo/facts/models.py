@@ -32,7 +32,7 @@ class Model:
     id: str
     model: str
     family: str
-    kind: str  # model, library or kernel
+    kind: str  # model; port: a model of another row again, in other code or another part of it; library; kernel
     norm: str
     place: str  # also latent: on DeepSeek's latents
     values: bool  # v is normalised too
@@ -61,6 +61,11 @@ class Model:
     def link(self) -> str:
         """Where it stands in the repository."""
         return f"https://github.com/{self.repo}/blob/{self.version}/{self.path}#L{self.line}"
+
+    @property
+    def qk_norm(self) -> str:
+        """Whether q and k themselves are normalised, yes or no: a norm before the projection, or on a latent, is none."""
+        return "no" if self.norm == "none" or self.place in ("input", "latent") else "yes"
 
     @cached_property
     def pipeline(self) -> Pipeline | None:

@@ -1,4 +1,4 @@
-"""Which fused kernels cap logits: readings with a date, each of a public thread.
+"""Which fused kernels, and which frameworks that call one, cap logits: readings with a date, each of a public thread.
 
 * `READINGS`: every row of `softcap_kernels.json`, in order of date;
 * `latest()`: the last word on each kernel; `first_acceptance()`: when the first of them took a cap.
@@ -15,9 +15,10 @@ from typing import Final
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Whether a fused kernel accepts a softcap, on that day."""
+    """Whether a fused kernel, or a framework with one, accepts a softcap, on that day."""
 
     kernel: str
+    kind: str  # kernel, or framework: one that calls a kernel, and may or may not hand the cap on
     version: str
     date: date
     accepts: bool
@@ -50,5 +51,5 @@ def latest() -> dict[str, Reading]:
 
 
 def first_acceptance() -> Reading:
-    """The earliest reading of a kernel that accepts a cap."""
+    """The earliest reading of a kernel or framework that accepts a cap."""
     return next(reading for reading in READINGS if reading.accepts)

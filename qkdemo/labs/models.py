@@ -54,6 +54,7 @@ class Settings(Dials):
     """One filter per column; `any` lets every row pass."""
 
     family: Annotated[FamilyWord, Choice()] = "any"
+    normed: Annotated[_YesNo, Choice()] = "any"
     norm: Annotated[Literal["any", "none", "l2", "rms", "layernorm", "configurable"], Choice()] = "any"
     place: Annotated[Literal["any", "none", "per_head", "full_width", "input", "latent", "configurable"], Choice()] = (
         "any"
@@ -80,7 +81,7 @@ class Settings(Dials):
         Literal["any", "gain_first", "cast_first", "model_dtype", "none", "not_read"], Choice(more=True)
     ] = "any"
     on_by_default: Annotated[_YesNo, Choice(more=True)] = "any"
-    kind: Annotated[Literal["any", "model", "library", "kernel"], Choice(more=True)] = "any"
+    kind: Annotated[Literal["any", "model", "port", "library", "kernel"], Choice(more=True)] = "any"
     verified: Annotated[Literal["any", "conformance", "source_and_run", "source"], Choice(more=True)] = "any"
 
 
@@ -91,12 +92,13 @@ PRESETS: Final[dict[str, Settings]] = {
     "stored_less_one": Settings(stored="one_plus"),
     "softcap": Settings(capped="yes"),
     "layernorm": Settings(norm="layernorm"),
-    "without": Settings(norm="none"),
+    "without": Settings(normed="no"),
     "conformance_tested": Settings(verified="conformance"),
 }
 # dial → column of the table
 _COLUMNS: Final = {
     "family": "family",
+    "normed": "qk_norm",
     "norm": "norm",
     "place": "place",
     "gain_kind": "gain",
@@ -226,6 +228,7 @@ SHOWN: Final = (
         "model",
         "family",
         "kind",
+        "qk_norm",
         "norm",
         "place",
         "gain",

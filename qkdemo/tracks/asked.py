@@ -2,7 +2,7 @@
 
 * `Asked`: choices as words, the right one, and the numbers of its sentences;
 * `Maker`: a function that draws parameters, runs a lab and returns one;
-* `numeric(right, others, ...)`: choices that are numbers: the right one, and those that common mistakes lead to;
+* `numeric(dice, right, others, ...)`: choices that are numbers: the right one, and those that mistakes lead to;
 * `printed(x, digits)`: the number that a sentence shows; `digits_for(derive, least)`: how many digits it must show, so
   that who computes with what is shown finds the answer that stands there.
 """
@@ -29,6 +29,7 @@ class Asked:
     choices: tuple[str, ...]
     answer: str
     numbers: Mapping[str, str]
+    form: str = ""  # which of several wordings asks it: `ask.<form>`, `explain.<form>`
 
 
 Maker: TypeAlias = Callable[[random.Random], Asked]
@@ -56,25 +57,32 @@ def digits_for(derive: Callable[[Callable[[float], float]], Sequence[str]], leas
 
 
 def numeric(
+    dice: random.Random,
     right: float,
     others: Mapping[str, float],
     numbers: Mapping[str, str],
     write: Callable[[float], str] = written,
 ) -> Asked:
-    """A question whose choices are numbers: `right`, and of `others` the first that are apart from all before them.
+    """A question whose choices are numbers: `right`, and three of `others` that are apart from it and from each other.
 
-    `others` maps the word of a common mistake to the number that it leads to. Raises ValueError if fewer than three
-    choices are left, or if the right one is NaN.
+    `others` maps the word of a mistake to the number that it leads to, the common ones first. How many of the wrong
+    choices lie below the right one is left to the dice, so that no rule such as "the smallest" finds it. Raises
+    ValueError if fewer than three choices are left, or if the right one is NaN.
     """
     if math.isnan(right):
         raise ValueError("the right answer is undefined")
-    kept = {RIGHT: right}
+    apart = {RIGHT: right}
     for word, value in others.items():
-        if len(kept) < MOST and all(_differ(value, other, write) for other in kept.values()):
-            kept[word] = value
-    if len(kept) < 3:
-        raise ValueError(f"only {len(kept)} choices are apart: {kept}")
-    return Asked(tuple(kept), RIGHT, {**numbers, **{word: write(value) for word, value in kept.items()}})
+        if all(_differ(value, other, write) for other in apart.values()):
+            apart[word] = value
+    lower = [word for word, value in apart.items() if value < right]
+    higher = [word for word, value in apart.items() if value > right]
+    wrong = min(MOST - 1, len(lower) + len(higher))
+    if wrong < 2:
+        raise ValueError(f"only {1 + wrong} choices are apart: {apart}")
+    below = dice.randint(max(0, wrong - len(higher)), min(wrong, len(lower)))
+    kept = (RIGHT, *lower[:below], *higher[: wrong - below])
+    return Asked(kept, RIGHT, {**numbers, **{word: write(apart[word]) for word in kept}})
 
 
 def _differ(one: float, other: float, write: Callable[[float], str]) -> bool:

@@ -6,11 +6,12 @@ from typing import Final
 import numpy as np
 
 from qkdemo.draws import draw
+from qkdemo.facts.models import MODELS
 from qkdemo.labs import cost, drift, models
 from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.sides import Side, scores_at
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, in_slots, only
 from qkdemo.training import twins
 from qkdemo.training.outcome import course
 from qkdemo.training.tasks import TASKS
@@ -75,7 +76,7 @@ def _stuck(found: drift.Result) -> Evidence:
 
 def _overflow(found: drift.Result) -> Evidence:
     plain, at, settings = found.plain, found.at, found.settings
-    other = drift.run(settings.but(format="bfloat16"), [settings.scale]).plain
+    other, wide = (drift.run(settings.but(format=word), [settings.scale]).plain for word in ("bfloat16", "float32"))
     rows, pairs = settings.n_keys, settings.n_keys**2
     answer = only(
         capped=plain.raw_lost[at] == 0,
@@ -89,6 +90,7 @@ def _overflow(found: drift.Result) -> Evidence:
         "rows": written(rows),
         "first": written(plain.first_raw_loss),
         "bfloat_lost": written(pairs * other.raw_lost[0]),
+        "wide_lost": written(pairs * wide.raw_lost[0]),
         "bfloat_top": _share(other.top_weight[0]),
         "twin": _share(found.twin.entropy_fraction[at]),
     }
@@ -110,7 +112,13 @@ def _fix(found: drift.Result) -> Evidence:
         "fresh": _share(fresh.entropy_fraction[0]),
         "plain": _share(found.plain.entropy_fraction[at]),
     }
-    return Evidence(answer, numbers)
+    users = [next(model for model in MODELS if model.id == identity) for identity in _USERS]
+    assert all(model.qk_norm == "yes" and model.default_on for model in users)
+    numbers["users"] = ", ".join(model.model for model in users)
+    return Evidence(answer, numbers, {model.model: model.link for model in users})
+
+
+_USERS: Final = ("qwen3-dense-transformers", "gemma-3-transformers", "olmo-2-transformers")  # held against their class
 
 
 def _dial(found: drift.Result) -> Evidence:
@@ -191,7 +199,7 @@ def _quarters(settings: drift.Settings) -> tuple[float, float]:
 def _elsewhere() -> dict[str, str]:
     """Who does without in the table of implementations, and what the norm costs on paper."""
     every = models.run(models.Settings(kind="model")).models
-    without = models.run(models.Settings(kind="model", norm="none")).models
+    without = models.run(models.Settings(kind="model", normed="no")).models
     share = next(part.share for part in cost.run(cost.Settings()).parts if part.part == "l2")
     return {"without": str(len(without)), "all": str(len(every)), "cost": written(100 * share, 2)}
 
@@ -214,7 +222,12 @@ def _remember(found: drift.Result) -> Evidence:
     return Evidence(answer, numbers)
 
 
-STOPS: Final = (
+_SLOTS: Final = (
+    *("arms", "growth", "winner", "stuck", "overflow", "fix", "dial", "root",),
+    *("live", "confidence", "remember",),
+)
+STOPS: Final = in_slots(
+    _SLOTS,
     Stop(
         name="arms",
         lab=drift,
@@ -233,6 +246,16 @@ STOPS: Final = (
         ask=Choose(("same", "times", "twice", "square")),
         evidence=_growth,
         points=(1, 2),
+        focus="max_abs_logit",
+    ),
+    Stop(
+        name="root",
+        lab=drift,
+        start=FRESH,
+        state=FRESH.but(scale=8, d_head=256),
+        ask=Choose(("half", "same", "double")),
+        evidence=_root,
+        points=(16,),
         focus="max_abs_logit",
     ),
     Stop(
@@ -256,6 +279,16 @@ STOPS: Final = (
         focus="softmax_slope",
     ),
     Stop(
+        name="fix",
+        lab=drift,
+        start=FRESH,
+        state=FRESH.but(scale=16),
+        ask=Choose(("prefers", "even", "collapses")),
+        evidence=_fix,
+        points=(9, 13, 14),
+        focus="entropy_fraction",
+    ),
+    Stop(
         name="overflow",
         lab=drift,
         start=HALF.but(scale=8),
@@ -266,16 +299,6 @@ STOPS: Final = (
         focus="raw_lost",
     ),
     Stop(
-        name="fix",
-        lab=drift,
-        start=FRESH,
-        state=FRESH.but(scale=16),
-        ask=Choose(("even", "prefers", "collapses")),
-        evidence=_fix,
-        points=(9, 13, 14),
-        focus="entropy_fraction",
-    ),
-    Stop(
         name="dial",
         lab=drift,
         start=FRESH,
@@ -284,16 +307,6 @@ STOPS: Final = (
         evidence=_dial,
         points=(15,),
         focus="top_weight",
-    ),
-    Stop(
-        name="root",
-        lab=drift,
-        start=FRESH,
-        state=FRESH.but(scale=8, d_head=256),
-        ask=Choose(("half", "same", "double")),
-        evidence=_root,
-        points=(16,),
-        focus="max_abs_logit",
     ),
     Stop(
         name="live",
@@ -319,7 +332,7 @@ STOPS: Final = (
         lab=drift,
         start=FRESH.but(scale=8),
         state=FRESH.but(scale=1000),
-        ask=Choose(("even", "ceiling", "divided")),
+        ask=Choose(("ceiling", "even", "divided")),
         evidence=_remember,
         points=(9, 13, 14, 15, 16),
         focus="max_abs_logit",

@@ -5,12 +5,12 @@ from typing import Final
 
 import torch
 
-from qkdemo.attention import VARIANTS, Parameters, scores
+from qkdemo.attention import VARIANTS, Parameters, VariantWord, scores
 from qkdemo.draws import Recipe, draw
 from qkdemo.entropy_bound import largest_weight, least_entropy
 from qkdemo.labs import drift
 from qkdemo.measures import attend
-from qkdemo.notation import written
+from qkdemo.notation import below, written
 from qkdemo.sides import Side, scores_at
 from qkdemo.tracks.stop import Evidence, only
 from qkdemo.tracks.verdict import claim
@@ -18,6 +18,8 @@ from qkdemo.tracks.verdict import claim
 _LONG: Final = 131072  # keys: a context that models are sold with
 _LONGER_QUERY: Final = 4.0
 _SAME: Final = 1e-6  # weights are kept in float32
+_SHARP: Final = 0.99  # of a row's weight for one key
+_FEW, _MANY = 16, 256  # keys
 
 
 def _root_width(found: drift.Result) -> Evidence:
@@ -75,7 +77,7 @@ def _uniform(found: drift.Result) -> Evidence:
     sharp, scale = found.twin, found.settings.scale
     flat, usual = (drift.run(found.settings.but(gain=g), [scale]).twin for g in (_SMALL_G, drift.Settings().gain))
     return Evidence(
-        only(true=sharp.entropy_fraction[found.at] > drift.OPEN, false=sharp.top_weight[found.at] > 0.99),
+        only(true=sharp.top_weight[found.at] > _SHARP, false=sharp.top_weight[found.at] <= _SHARP),
         {
             "top": written(sharp.top_weight[found.at], 9),
             "sharp": _percent(sharp.entropy_fraction[found.at]),
@@ -141,6 +143,57 @@ def _softcap_place(found: drift.Result) -> Evidence:
     )
 
 
+def _scale_free(found: drift.Result) -> Evidence:
+    """The largest logit and every weight, before the weights of q and k grew and after."""
+    before, at = drift.run(found.settings.but(scale=1), [1.0]), found.at
+    moved = float(abs(found.twin.weights[at] - before.twin.weights[0]).max())
+    start, end = float(before.twin.max_abs_logit[0]), float(found.twin.max_abs_logit[at])
+    plain_start, plain_end = float(before.plain.max_abs_logit[0]), float(found.plain.max_abs_logit[at])
+    still = math.isclose(start, end, rel_tol=1e-9) and moved < _SAME
+    return Evidence(
+        only(true=still and plain_end > plain_start, false=not still),
+        {
+            "after": written(end),
+            "moved": below(moved, _SAME),
+            "plain_before": written(plain_start),
+            "plain_after": written(plain_end),
+        },
+    )
+
+
+def _longer_text(found: drift.Result) -> Evidence:
+    """The largest weight over few keys and over many: under one bound, and with a g that grows with the text."""
+    scale = found.settings.scale
+
+    def top(n: int, **changes: object) -> float:
+        return float(drift.run(found.settings.but(n_keys=n, **changes), [scale]).twin.top_weight[0])
+
+    fixed = [top(n) for n in (_FEW, _MANY)]
+    grown = [top(n, variant="l2", gain=math.log2(n * n - n)) for n in (_FEW, _MANY)]
+    falls, rises = fixed[1] < fixed[0], grown[1] > grown[0]
+    return Evidence(
+        only(true=falls and not rises, false=not falls, depends=falls and rises),
+        {"few": str(_FEW), "many": str(_MANY)}
+        | {f"fixed_{name}": written(x, 3) for name, x in zip(("few", "many"), fixed, strict=True)}
+        | {f"grown_{name}": written(x, 3) for name, x in zip(("few", "many"), grown, strict=True)},
+    )
+
+
+def _always_bounded(found: drift.Result) -> Evidence:
+    """The largest logit of q and k that point the same way, variant by variant, beside the bound."""
+    settings, heads = found.settings, 4
+    numbers, held = {"g": written(settings.gain), "heads": str(heads)}, []
+    for word in _QK_NORMS:
+        n_heads = heads if word == "full_width" else 1
+        q, _ = draw(Recipe(n_heads=n_heads, n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed))
+        x = settings.scale * q
+        bound = VARIANTS[word].bound(Parameters(g=settings.gain), settings.d_head, n_heads)
+        reached = scores(x, 3 * x, VARIANTS[word], Parameters(g=settings.gain)).logits.abs().max().item()
+        held.append(math.isfinite(bound) and reached <= bound * (1 + 1e-12))
+        numbers |= {word: written(reached), f"{word}_bound": written(bound)}
+    return Evidence(only(true=all(held), false=not all(held)), numbers)
+
+
 def _plain(scale: float) -> Side:
     return drift.run(_DRIFT, [scale]).plain
 
@@ -151,6 +204,7 @@ def _percent(fraction: float) -> str:
 
 _DRIFT: Final = drift.Settings()
 _SMALL_G: Final = 1.0
+_QK_NORMS: Final[tuple[VariantWord, ...]] = ("l2", "rms", "layernorm", "full_width")
 STOPS: Final = (
     claim("root_width", drift, _DRIFT.but(scale=400), _root_width, (16,), "plain.max_abs_logit"),
     claim("gained_bound", drift, _DRIFT.but(variant="rms", gamma=2), _gained_bound, (11,), "norm.max_abs_logit"),
@@ -159,4 +213,7 @@ STOPS: Final = (
     claim("collapsed", drift, _DRIFT.but(scale=1, d_head=256, mean=3), _collapsed, (3, 34), "plain.entropy_fraction"),
     claim("confidence", drift, _DRIFT, _confidence, (13, 29), "norm.entropy_fraction"),
     claim("softcap_place", drift, _DRIFT.but(variant="softcap"), _softcap_place, (19,), "norm.max_abs_logit"),
+    claim("scale_free", drift, _DRIFT.but(scale=400), _scale_free, (2, 13), "norm.max_abs_logit"),
+    claim("longer_text", drift, _DRIFT.but(variant="rms"), _longer_text, (10, 15), "norm.top_weight"),
+    claim("always_bounded", drift, _DRIFT.but(scale=1000), _always_bounded, (10, 11, 12), "norm.max_abs_logit"),
 )

@@ -5,16 +5,20 @@ from typing import Final
 import torch
 
 from qkdemo.draws import Recipe, draw
-from qkdemo.labs import cost, epsilon, mla, placement, rope
+from qkdemo.labs import cache, cost, epsilon, mla, placement, rope
+from qkdemo.mistakes import mistakes
 from qkdemo.normalisers import NORMS, normalise
-from qkdemo.notation import written
+from qkdemo.notation import below, written
+from qkdemo.strings import say
 from qkdemo.tracks.stop import Evidence, Trained, only
 from qkdemo.tracks.verdict import claim
 from qkdemo.training import twins
 
 _ROUNDING: Final = 1e-12
+_AGREE: Final = 1e-14  # under it a relative difference in float64 is rounding, and its digits the machine's
 _LITTLE: Final = 0.01  # of the layer's operations
 _MUCH: Final = 0.1  # of its memory traffic
+_FLOAT32: Final = 1e-6  # of an attention weight: rounding
 
 
 def _commute(found: rope.Result) -> Evidence:
@@ -25,7 +29,7 @@ def _commute(found: rope.Result) -> Evidence:
     return Evidence(
         only(true=held and not broken, false=not held, depends=held and broken),
         {
-            "alike": written(max(one.disagreement for one in alike), 2),
+            "alike": below(max(one.disagreement for one in alike), _AGREE),
             "apart": _percent(found.disagreement),
             "centred": _percent(centred.disagreement),
         },
@@ -54,7 +58,7 @@ def _layernorm(found: placement.Result) -> Evidence:
     held, broken = gap < _ROUNDING, min(drawn, found.relative_score_error) > _LITTLE
     return Evidence(
         only(true=held and not broken, false=not held, depends=held and broken),
-        {"same": written(float(gap), 2), "drawn": _percent(drawn), "shifted": _percent(found.relative_score_error)},
+        {"same": below(float(gap), _AGREE), "drawn": _percent(drawn), "shifted": _percent(found.relative_score_error)},
     )
 
 
@@ -89,14 +93,66 @@ def _latent(found: mla.Result) -> Evidence:
     extra = costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1
     exact = found.relative_difference < _ROUNDING < found.without_norm_difference
     return Evidence(
-        only(true=not exact, false=exact and extra > 0),
+        only(true=exact and extra > 0, false=not exact),
         {
-            "difference": written(found.relative_difference, 2),
+            "difference": below(found.relative_difference, _AGREE),
             "left_out": _percent(found.without_norm_difference),
             "extra": _percent(extra),
             "operations": _percent(costs["absorbed"].flops / costs["without_norm"].flops - 1),
             "forming": written(costs["naive"].flops / costs["absorbed"].flops, 3),
         },
+    )
+
+
+def _raw_cache(found: cache.Result) -> Evidence:
+    """What each way of caching does to an attention weight, beside a fresh pass."""
+    ways = {way: cache.run(found.settings.but(way=way)) for way in ("raw", "halfway", "finished", "normed_again")}
+    right = all(ways[way].label in ("exact", "rounding") for way in ("raw", "halfway", "finished"))
+    again = ways["normed_again"]
+    return Evidence(
+        only(true=right and again.label == "wrong", false=found.label == "wrong"),
+        {way: below(float(ways[way].weight_error.max()), _FLOAT32) for way in ("raw", "halfway", "finished")}
+        | {"again": written(float(again.weight_error.max()), 2)},
+    )
+
+
+def _twice(found: cache.Result) -> Evidence:
+    unit = cache.run(found.settings.but(gains="unit"))
+    worst, nothing = float(found.weight_error.max()), float(unit.weight_error.max())
+    held, broken = nothing < _FLOAT32, worst > _LITTLE
+    return Evidence(
+        only(true=held and not broken, false=not held, depends=held and broken),
+        {"unit": below(nothing, _FLOAT32), "worst": written(worst, 2)},
+    )
+
+
+def _fresh_test(found: placement.Result) -> Evidence:
+    """Which known mistakes a block with unit gains shows, and which hide."""
+    every = mistakes(placement.recipe_of(found.settings.but(gains="untied")))
+    hidden = [one.mistake for one in every if one.with_unit_gains < _ROUNDING]
+    seen = [one.with_unit_gains for one in every if one.with_unit_gains >= _ROUNDING]
+    trained = min(one.relative_score_error for one in every)
+    return Evidence(
+        only(true=not hidden, false=not seen, depends=bool(hidden) and bool(seen) and trained > _LITTLE),
+        {
+            "hidden": str(len(hidden)),
+            "seen": str(len(seen)),
+            "all": str(len(every)),
+            "names": ", ".join(say(f"mistake_name.{name}") for name in hidden),
+            "least": _percent(min(seen)),
+            "trained": _percent(trained),
+        },
+    )
+
+
+def _rounding(found: placement.Result) -> Evidence:
+    """One order of rounding beside another: in float64 one function, in bfloat16 two results."""
+    exact = placement.run(found.settings.but(format="float64")).relative_score_error
+    least = min(one.relative_score_error for one in mistakes(placement.recipe_of(found.settings)))
+    apart = found.relative_score_error
+    return Evidence(
+        only(true=exact < _ROUNDING and apart > 1e-4, false=apart <= 1e-4),
+        {"exact": below(exact, _ROUNDING), "error": _percent(apart), "least": _percent(least)},
     )
 
 
@@ -121,5 +177,9 @@ STOPS: Final = (
     claim("epsilon", epsilon, epsilon.Settings(), _epsilon, (24,), "inside.share"),
     claim("free", cost, cost.Settings(), _free, (30,), "moved.rms"),
     claim("latent", mla, mla.Settings(), _latent, (27,), "memory.absorbed"),
+    claim("raw_cache", cache, cache.Settings(way="raw"), _raw_cache, (26,)),
+    claim("twice", cache, cache.Settings(), _twice, (26,)),
+    claim("fresh_test", placement, _PORT["hidden_by_unit_gains"], _fresh_test, (28,)),
+    claim("rounding", placement, _PORT["cast_order"], _rounding, (25,), "pair.logits"),
     claim("always_helps", twins, twins.PRESETS["gentle"], _always_helps, (8, 35), "plain.loss"),
 )

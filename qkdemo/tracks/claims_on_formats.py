@@ -61,7 +61,7 @@ def _no_nan(found: formats.Result) -> Evidence:
     larger = dataclasses.replace(block, w_v=_VALUES_GROW * block.w_v)
     growth = float(trace(pipeline, larger).output.norm() / trace(pipeline, block).output.norm())
     return Evidence(
-        only(true=weights == 0, false=stored > 0 and weights == n and math.isnan(at_zero) and growth > 1),
+        only(true=stored > 0 and weights == n and math.isnan(at_zero) and growth > 1, false=weights == 0),
         {
             "stored": str(stored),
             "entries": written(_count(found.twin, "n", "float8_e4m3fn", "q_stored")),
@@ -69,6 +69,26 @@ def _no_nan(found: formats.Result) -> Evidence:
             "at_zero": written(at_zero),
             "values": written(_VALUES_GROW),
             "growth": written(growth),
+        },
+    )
+
+
+def _half_precision(found: formats.Result) -> Evidence:
+    """Scores lost in both half formats, and in float16 where the product is kept in float32."""
+    kept = formats.run(found.settings.but(product_format="float32", softmax_format="float32"))
+    lost, other, none = (
+        _count(side, "n_lost", word, "raw_product")
+        for side, word in ((found.plain, "float16"), (found.plain, "bfloat16"), (kept.plain, "float16"))
+    )
+    return Evidence(
+        only(true=lost > 0 < other, false=lost == 0, depends=lost > 0 == other == none),
+        {
+            "float16": str(lost),
+            "bfloat16": str(other),
+            "kept": str(none),
+            "n": str(_count(found.plain, "n", "float16", "raw_product")),
+            "far": "512",
+            "step": written(_numbers("exp")["step_at_512"]),
         },
     )
 
@@ -93,5 +113,6 @@ STOPS: Final = (
     ),
     claim("row_maximum", formats, _FORMATS.but(stage="max_subtracted"), _row_maximum, (6, 17)),
     claim("scaled_float16", formats, _FORMATS.but(stage="scaled"), _scaled, (6,)),
+    claim("half_precision", formats, _FORMATS.but(scale=400), _half_precision, (6,)),
     claim("no_nan", formats, _FP8, _no_nan, (6, 31)),
 )

@@ -7,7 +7,7 @@ import torch
 
 from qkdemo.attention import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS, Model
-from qkdemo.facts.softcap import READINGS, Reading, first_acceptance, latest
+from qkdemo.facts.softcap import READINGS, Reading, latest
 from qkdemo.labs import models
 from qkdemo.notation import written
 from qkdemo.tracks.stop import Evidence, only
@@ -32,7 +32,7 @@ def _qwen_2(found: models.Result) -> Evidence:
     two, three = _row("qwen2-qwen2-5-transformers"), _row("qwen3-dense-transformers")
     newer = three in found.models and (three.norm, three.place) == ("rms", "per_head")
     return Evidence(
-        only(true=two.norm != "none", false=two.norm == "none" and newer),
+        only(true=two.norm == "none" and newer, false=two.norm != "none" or not newer),
         {"source": _source(two), "newer": _source(three)},
         _links(two, three),
     )
@@ -50,9 +50,9 @@ def _command_r(found: models.Result) -> Evidence:
 
 def _every_model(found: models.Result) -> Evidence:
     whole = [model for model in MODELS if model.kind == "model"]
-    without = [model for model in whole if model.norm == "none"]
-    off = [model for model in whole if model.norm != "none" and not model.default_on]
-    named = [model for model in without if model.repo == "huggingface/transformers"]
+    without = [model for model in whole if model.qk_norm == "no"]
+    off = [model for model in whole if model.qk_norm == "yes" and not model.default_on]
+    named = [model for model in without if model.norm == "none" and model.repo == "huggingface/transformers"]
     return Evidence(
         only(true=not without, false=len(without) > 0 and set(without) <= set(found.models)),
         {
@@ -73,7 +73,7 @@ def _full_width(found: models.Result) -> Evidence:
     reached = _one_head_takes_all()
     per_head = VARIANTS["rms"].bound(Parameters(), _WIDE_HEAD, _MANY_HEADS)
     return Evidence(
-        only(true=not on, false=bool(on) and reached > per_head),
+        only(true=bool(on) and reached > per_head, false=not on),
         {
             "rows": str(len(found.models)),
             "names": ", ".join(model.model for model in named),
@@ -94,21 +94,24 @@ def _one_head_takes_all() -> float:
 
 
 def _fused(found: models.Result) -> Evidence:
-    begun = first_acceptance()
-    early = [reading for reading in READINGS if reading.date < begun.date]
-    now = latest().values()
-    accepting = [reading for reading in now if reading.accepts]
-    refusing = [reading for reading in now if not reading.accepts]
-    was_true = bool(early) and not any(reading.accepts for reading in early)
+    """FlashAttention itself, once and now; other kernels, and frameworks that call one, beside it."""
+    own = [reading for reading in READINGS if reading.kernel == "FlashAttention"]
+    refused, accepted = ([one for one in own if one.accepts is accepts] for accepts in (False, True))
+    others = [one for one in READINGS if one.kind == "kernel" and one.kernel != "FlashAttention" and one.accepts]
+    frameworks = [one for one in latest().values() if one.kind == "framework"]
+    assert not all(one.accepts for one in frameworks)
+    turned = bool(refused) and bool(accepted) and refused[-1].date < accepted[-1].date
     return Evidence(
-        only(true=not accepting, false=bool(accepting) and not was_true, outdated=bool(accepting) and was_true),
+        only(true=not accepted, false=bool(accepted) and not refused, outdated=turned),
         {
-            "refused": _listed(early),
-            "accepted": _listed(accepting),
-            "still": _listed(refusing),
+            "refused": _listed(refused),
+            "accepted": _listed(accepted),
+            "others": _listed(others),
+            "handing": _listed(one for one in frameworks if one.accepts),
+            "dropping": _listed(one for one in frameworks if not one.accepts),
             "capped": str(len(found.models)),
         },
-        {f"{reading.repo}, {reading.thread}": reading.link for reading in (*early, *accepting, *refusing)},
+        {f"{one.repo}, {one.thread}": one.link for one in (*own, *others, *frameworks)},
     )
 
 
@@ -136,7 +139,7 @@ STOPS: Final = (
     claim("gemma_2", models, models.Settings(family="gemma"), _gemma_2, (33,)),
     claim("qwen_2", models, models.Settings(family="qwen"), _qwen_2, (33,)),
     claim("command_r", models, models.Settings(family="cohere"), _command_r, (12, 33)),
-    claim("every_model", models, models.Settings(norm="none"), _every_model, (33,)),
+    claim("every_model", models, models.Settings(normed="no"), _every_model, (33,)),
     claim("full_width", models, models.Settings(place="full_width"), _full_width, (9, 12)),
     claim("fused", models, models.Settings(capped="yes"), _fused, (19,)),
 )

@@ -4,16 +4,19 @@ import math
 from typing import Final
 
 import torch
+from torch import Tensor
 from torch.nn.functional import normalize
 
-from qkdemo.draws import draw
+from qkdemo.attention import VARIANTS, Parameters, scores
+from qkdemo.draws import Recipe, draw
+from qkdemo.facts.models import MODELS
 from qkdemo.fates import tally
 from qkdemo.labs import cache, cost, drift, formats, models, placement
 from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, in_slots, only
 from qkdemo.training import twins
 from qkdemo.training.outcome import LAST_STEPS, course
 from qkdemo.training.tasks import TASKS
@@ -28,6 +31,9 @@ TOKENS: Final = AS_WRITTEN.but(token_spread=4)
 FRESH_GAINS: Final = AS_WRITTEN.but(gains="unit")
 _SAME: Final = 1e-9  # relative difference up to which float64 says that two ways are one function
 _TRUSTED: Final = 0.1  # relative error of an attention weight
+_DEFAULT_AXIS: Final = 1  # of torch.nn.functional.normalize
+_HEADS: Final = 4
+_MANY_KEYS: Final = 128
 _SEEN: Final = 1e-3  # largest weight difference from which on somebody could notice
 
 
@@ -48,23 +54,57 @@ def _table(found: drift.Result) -> Evidence:
 
 
 def _lines(found: drift.Result) -> Evidence:
+    """What `torch.nn.functional.normalize` makes of [batch, heads, positions, d_head] without its `dim`."""
     settings = found.settings
-    q, k = draw(drift.state_of(settings).recipe)
 
-    def largest(scale: float, axis: int) -> float:
-        made = settings.gain * normalize(scale * q, dim=axis) @ normalize(scale * k, dim=axis).mT
-        return made.abs().max().item()
+    def made(axis: int, heads: int = _HEADS, keys: int = settings.n_keys) -> tuple[Tensor, Tensor]:
+        """The largest logit, and the lengths of q."""
+        drawn = draw(Recipe(n_heads=heads, n_keys=keys, d_head=settings.d_head, seed=settings.seed))
+        q, k = (normalize(settings.scale * x[None], dim=axis) for x in drawn)
+        return (settings.gain * q @ k.mT).abs().max(), q.norm(dim=-1)
 
-    right, wrong, fresh = largest(settings.scale, -1), largest(settings.scale, -2), largest(1, -2)
-    grows, over = wrong > 2 * fresh, wrong > settings.gain
+    (right, _), (wrong, lengths) = made(-1), made(_DEFAULT_AXIS)
+    alone, hidden = made(_DEFAULT_AXIS, heads=1)[0], made(-2, keys=_MANY_KEYS)[0]
+    own = scores(*(x[None] for x in draw(Recipe(n_heads=_HEADS, seed=settings.seed))), VARIANTS["l2"], Parameters())
+    assert hidden < settings.gain < wrong < alone
     answer = only(
-        same=math.isclose(wrong, right, rel_tol=_SAME),
-        grows=grows,
-        ceiling=over and not grows,
-        hidden=not over and not grows and not math.isclose(wrong, right, rel_tol=_SAME),
+        nothing=math.isclose(wrong, right, rel_tol=_SAME),
+        axis=math.isclose(right, own.logits.abs().max(), rel_tol=_SAME) and wrong > settings.gain,
     )
-    numbers = {"right": written(right), "wrong": written(wrong), "fresh": written(fresh)}
-    return Evidence(answer, numbers | {"lab": written(found.twin.max_abs_logit[found.at])})
+    return Evidence(
+        answer,
+        {
+            "right": written(right.item()),
+            "wrong": written(wrong.item()),
+            "alone": written(alone.item()),
+            "hidden": written(hidden.item()),
+            "short": written(lengths.min().item(), 3),
+            "long": written(lengths.max().item(), 3),
+            "heads": str(_HEADS),
+            "many": str(_MANY_KEYS),
+        },
+    )
+
+
+def _rms(found: drift.Result) -> Evidence:
+    """What bounds the logits of RMSNorm, with unit gain and with another."""
+    d = found.settings.d_head
+    root, bound = math.sqrt(d), found.twin.bound
+    gained = drift.run(found.settings.but(gamma=2), [found.settings.scale]).twin
+    every = [model for model in MODELS if model.kind == "model" and model.qk_norm == "yes"]
+    assert found.twin.max_abs_logit[found.at] <= bound
+    return Evidence(
+        closest(bound, {"one": 1, "root": root, "width": d, "square": d * d}),
+        {
+            "root": written(root),
+            "width": written(d),
+            "square": written(d * d),
+            "largest": written(found.twin.max_abs_logit[found.at]),
+            "gained": written(gained.bound),
+            "users": str(sum(model.norm == "rms" for model in every)),
+            "normed": str(len(every)),
+        },
+    )
 
 
 def _place(found: placement.Result) -> Evidence:
@@ -126,7 +166,9 @@ def _values(found: placement.Result) -> Evidence:
         output=not any(moved) and output > _SAME,
         nothing=not any(moved) and output <= _SAME,
     )
-    return Evidence(answer, {"output": written(100 * output, 2), "even": written(100 * even.relative_output_error, 2)})
+    normalised = [model.model for model in MODELS if model.kind == "model" and model.values]
+    numbers = {"output": written(100 * output, 2), "even": written(100 * even.relative_output_error, 2)}
+    return Evidence(answer, numbers | {"normalised_values": ", ".join(normalised)})
 
 
 def _half(found: formats.Result) -> Evidence:
@@ -207,6 +249,7 @@ def _log(found: Trained) -> Evidence:
         "slope": written(plain.final_softmax_slope, 1),
         "twin_slope": written(twin.final_softmax_slope, 1),
         "last": str(LAST_STEPS),
+        "clip": written(found.plan.legs[0].runs[0].grad_clip),
     }
     answer = "after" if ahead <= 0 else closest(ahead, {"once": 1, "ten": 10, "hundred": 100})
     return Evidence(answer, numbers)
@@ -255,7 +298,7 @@ def _codebase(found: models.Result) -> Evidence:
         for name in ("one_plus_as_gamma", "gamma_as_one_plus", "gain_not_permuted")
     )
     every = models.run(models.Settings(kind="model"))
-    without = models.run(models.Settings(kind="model", norm="none"))
+    without = models.run(models.Settings(kind="model", normed="no"))
     numbers = {
         "names": ", ".join(model.model for model in found.models if model.kind == "model"),
         "forgotten": written(100 * forgotten, 2),
@@ -274,7 +317,12 @@ _KNOWN: Final = {
     "gemma": "gemma-3-transformers",
 }
 
-STOPS: Final = (
+_SLOTS: Final = (
+    *("table", "lines", "place", "small_g", "values", "half", "really", "log",),
+    *("calm", "again", "codebase", "rms",),
+)
+STOPS: Final = in_slots(
+    _SLOTS,
     Stop(
         name="table",
         lab=drift,
@@ -288,11 +336,20 @@ STOPS: Final = (
     Stop(
         name="lines",
         lab=drift,
-        start=SEED_TABLE.but(scale=1),
-        state=SEED_TABLE,
-        ask=Choose(("same", "grows", "ceiling", "hidden")),
+        start=SEED_TABLE.but(n_heads=_HEADS, scale=1),
+        state=SEED_TABLE.but(n_heads=_HEADS),
+        ask=Choose(("nothing", "root", "axis", "order")),
         evidence=_lines,
         points=(9, 10),
+        focus="max_abs_logit",
+    ),
+    Stop(
+        name="rms",
+        lab=drift,
+        state=SEED_TABLE.but(variant="rms"),
+        ask=Choose(("one", "root", "width", "square")),
+        evidence=_rms,
+        points=(9, 11),
         focus="max_abs_logit",
     ),
     Stop(

@@ -1,7 +1,7 @@
 """What a visitor has said on the way through a track, as one short text that a link can carry.
 
 `power!,,8.5,!` says, stop by stop: chose `power` and saw the answer; nothing yet; estimates 8.5, not shown yet; saw
-the answer without a prediction.
+the answer without a prediction. Answers stand in the slots of their stops, not in the order of the track.
 """
 
 import re
@@ -27,18 +27,24 @@ class Said:
 Progress = tuple[Said, ...]  # one for each stop
 
 
-def written_progress(progress: Progress) -> str:
+def written_progress(progress: Progress, stops: Sequence[Stop]) -> str:
     """The text of a progress, short for one that has hardly begun."""
-    return ",".join(_text(said) for said in progress).rstrip(",")
+    parts = [""] * _slots(stops)
+    for said, stop in zip(progress, stops, strict=True):
+        parts[stop.slot] = _text(said)
+    return ",".join(parts).rstrip(",")
 
 
 def read_progress(text: str, stops: Sequence[Stop]) -> Progress:
-    """The progress that `text` writes; what is no answer to its stop is left out."""
-    parts = [*text.split(",")[: len(stops)], *[""] * len(stops)]
-    return tuple(
-        Said(_guess(part.removesuffix(_SHOWN), stop), part.endswith(_SHOWN))
-        for part, stop in zip(parts, stops, strict=False)
-    )
+    """The progress that `text` writes, in the order of `stops`; what is no answer to its stop is left out."""
+    slots = _slots(stops)
+    parts = [*text.split(",")[:slots], *[""] * slots]
+    said = ((parts[stop.slot], stop) for stop in stops)
+    return tuple(Said(_guess(part.removesuffix(_SHOWN), stop), part.endswith(_SHOWN)) for part, stop in said)
+
+
+def _slots(stops: Sequence[Stop]) -> int:
+    return 1 + max(stop.slot for stop in stops)
 
 
 def with_said(progress: Progress, at: int, said: Said) -> Progress:

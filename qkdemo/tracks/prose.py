@@ -1,7 +1,8 @@
 """Words in a text that drive the chart.
 
 `words_of(text)` splits `at [scale 8](scale=8) [the plain curve](~plain) is high` into `Word`s: plain ones, ones that
-turn dials (`name=value`, several joined by `&`), and ones that pick out a role's lines (`~role`).
+turn dials (`name=value`, several joined by `&`), ones that pick out a role's lines (`~role`), and ones that say where a
+statement was read (`@key` of `qkdemo.facts.references`).
 """
 
 import re
@@ -19,10 +20,11 @@ class Word:
     text: str
     turns: Mapping[str, str] = field(default_factory=dict)  # dial → value, as a link writes it
     role: str = ""
+    source: str = ""  # key of a reference
 
 
 def words_of(text: str) -> list[Word]:
-    """The text as words, in order. Raises ValueError for a target that is neither dials nor a role."""
+    """The text as words, in order. Raises ValueError for a target that is none of these."""
     found, end = [], 0
     for link in _LINK.finditer(text):
         found += [Word(text[end : link.start()]), _driving(link[1], link[2])]
@@ -38,7 +40,9 @@ def without_targets(text: str) -> str:
 def _driving(text: str, target: str) -> Word:
     if target.startswith("~"):
         return Word(text, role=target[1:])
+    if target.startswith("@"):
+        return Word(text, source=target[1:])
     pairs = [pair.partition("=") for pair in target.split("&")]
     if not all(name and sign for name, sign, _ in pairs):
-        raise ValueError(f"{target} is neither name=value nor ~role")
+        raise ValueError(f"{target} is neither name=value nor ~role nor @key")
     return Word(text, turns={name: value for name, _, value in pairs})

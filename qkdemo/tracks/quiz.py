@@ -8,7 +8,7 @@
 A question is a function that draws its parameters and runs a lab: the right answer, the wrong ones and every number
 come from there (`qkdemo.tracks.asked`). Its sentences stand in the string table under `quiz.<track>.<name>`: `ask`,
 `explain`, `choice.<word>`, and `about`, a few words for tables. A number without a sentence of its own is written by
-`choice.any`; what stands under `quiz.<track>.any` serves all questions of the track.
+`choice.any`; a question that is asked in several ways has `ask.<form>` and `explain.<form>`; what stands under `quiz.<track>.any` serves all questions of the track.
 """
 
 import itertools
@@ -52,6 +52,7 @@ class Question:
     numbers: Mapping[str, str]
     choices: tuple[str, ...]
     answer: str
+    form: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def quiz(settings: Settings) -> tuple[Question, ...]:
 def text(track: str, question: Question, part: str) -> str:
     """A sentence of a question: `ask`, `explain` or `choice.<word>`."""
     value = question.numbers.get(part.removeprefix("choice."), "")
-    return say(_key(track, question.name, part), value=value, **question.numbers)
+    return say(_key(track, question, part), value=value, **question.numbers)
 
 
 def marked(settings: Settings, answers: Sequence[str | None]) -> Marked:
@@ -106,9 +107,9 @@ def rows(result: Marked) -> list[dict[str, str | int | bool]]:
     ]
 
 
-def _key(track: str, name: str, part: str) -> str:
-    own = f"quiz.{track}.{name}"
-    candidates = (f"{own}.{part}", f"quiz.{track}.any.{part}", f"{own}.choice.any")
+def _key(track: str, question: Question, part: str) -> str:
+    own = f"quiz.{track}.{question.name}"
+    candidates = (f"{own}.{part}.{question.form}", f"{own}.{part}", f"quiz.{track}.any.{part}", f"{own}.choice.any")
     return next(key for key in candidates if has(key))
 
 
@@ -116,7 +117,7 @@ def _question(settings: Settings, name: str, make: Maker) -> Question:
     asked, draw = _drawn(settings, name, make)
     choices = list(asked.choices)
     draw.shuffle(choices)
-    return Question(name, asked.numbers, tuple(choices), asked.answer)
+    return Question(name, asked.numbers, tuple(choices), asked.answer, asked.form)
 
 
 def _drawn(settings: Settings, name: str, make: Maker) -> tuple[Asked, random.Random]:

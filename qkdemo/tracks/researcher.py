@@ -9,7 +9,7 @@ from typing import Final
 from qkdemo.labs import drift, epsilon, mla, models, placement, rope
 from qkdemo.tracks import researcher_on_bounds as bounds
 from qkdemo.tracks import researcher_on_practice as practice
-from qkdemo.tracks.stop import Choose, Estimate, Stop
+from qkdemo.tracks.stop import Choose, Estimate, Stop, in_slots
 from qkdemo.training import twins
 
 _SCALAR: Final = rope.Settings(gain_kind="scalar", gain_size=2, vectors="worst", position=1, distance=0)
@@ -17,7 +17,12 @@ _CROSSED: Final = rope.PRESETS["bound_counterexample"].but(position=1)
 _BARE: Final = placement.Settings(
     left_norm="none", left_gain="none", left_order="none", right_gain="none", right_order="none"
 )
-STOPS: Final = (
+_SLOTS: Final = (
+    *("bound", "pair", "jacobian", "course", "floor", "spectral", "remedies", "rate",),
+    *("rounding", "latent", "context", "table", "capped",),
+)
+STOPS: Final = in_slots(
+    _SLOTS,
     Stop(
         name="bound",
         lab=rope,
@@ -51,7 +56,7 @@ STOPS: Final = (
         name="course",
         lab=twins,
         state=twins.Settings(),
-        ask=Choose(("spike", "divergence", "non_finite")),
+        ask=Choose(("divergence", "spike", "non_finite")),
         evidence=practice.course,
         points=(2, 5, 7, 8, 34),
         focus="plain.loss",
@@ -60,7 +65,7 @@ STOPS: Final = (
         name="floor",
         lab=drift,
         state=bounds.FEW,
-        ask=Choose(("half", "hundredth", "hundred_thousandth", "zero")),
+        ask=Choose(("zero", "hundred_thousandth", "hundredth", "half")),
         evidence=bounds.floor,
         points=(32,),
         focus="norm.entropy_fraction",
@@ -80,7 +85,16 @@ STOPS: Final = (
         state=practice.FRESH.but(variant="rms", scale=10),
         ask=Choose(("same", "times", "square")),
         evidence=practice.remedies,
-        points=(16, 19, 20),
+        points=(16, 20),
+        focus="norm.max_abs_logit",
+    ),
+    Stop(
+        name="capped",
+        lab=drift,
+        state=practice.FRESH.but(variant="softcap", scale=10),
+        ask=Choose(("half", "tenth", "thousandth", "ten_thousandth")),
+        evidence=practice.capped,
+        points=(19, 20),
         focus="norm.max_abs_logit",
     ),
     Stop(
@@ -124,7 +138,7 @@ STOPS: Final = (
         name="table",
         lab=models,
         state=models.Settings(),
-        ask=Choose(("all", "half", "tenth")),
+        ask=Choose(("tenth", "half", "all")),
         evidence=practice.table,
         points=(33,),
     ),

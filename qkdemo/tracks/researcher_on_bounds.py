@@ -5,7 +5,7 @@ from typing import Final
 
 import torch
 
-from qkdemo.entropy_bound import largest_weight, least_entropy
+from qkdemo.entropy_bound import high_keys, largest_weight, least_entropy
 from qkdemo.labs import drift, placement, rope
 from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest
@@ -51,6 +51,7 @@ def floor(found: drift.Result) -> Evidence:
             "bound": written(bound),
             "most": written(most),
             "least": written(least),
+            "high": str(high_keys(bound, n)),
             "weight": written(largest_weight(bound, n), 8),
             "long": written(_LONG, 6),
             "least_long": written(least_entropy(bound, _LONG), 3),

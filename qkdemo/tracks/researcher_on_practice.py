@@ -9,7 +9,7 @@ from qkdemo.attention import VariantWord
 from qkdemo.blocks import Recipe, draw_block
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
-from qkdemo.notation import written
+from qkdemo.notation import below, written
 from qkdemo.tracks.stop import Evidence, Trained, closest, only
 from qkdemo.training import twins
 from qkdemo.training.outcome import LARGE_LOGIT
@@ -62,6 +62,7 @@ def course(found: Trained) -> Evidence:
             "jump": written(gradients.max() / np.median(gradients), 1),
             "spectral_plain": written(float(spectral[0]), 1),
             "spectral_twin": written(float(spectral[1]), 1),
+            "clip": written(found.plan.legs[0].runs[0].grad_clip),
         },
     )
 
@@ -74,16 +75,33 @@ def remedies(found: drift.Result) -> Evidence:
     bounded = [w / torch.linalg.matrix_norm(w, 2) for w in (block.w_q[:d], block.w_k[:d])]
     sizes = [_largest(x, *bounded) for x in (block.x, k * block.x)]
     growth = {"plain": _growth(found, "none"), "norm": _growth(found, "rms")}
-    capped = drift.run(found.settings.but(variant="softcap"), [found.settings.scale])
     return Evidence(
         closest(sizes[1] / sizes[0], {"same": 1, "times": k, "square": k * k}),
         {name: written(x) for name, x in growth.items()}
         | {
             "k": written(k),
+            "square": written(k * k),
             "sigma": written(sizes[1] / sizes[0]),
-            "threshold": written(twins.Settings().clip_threshold),
-            "before_clip": written(found.plain.max_abs_logit[found.at]),
-            "capped": written(capped.twin.max_abs_logit[0], 3),
+        },
+    )
+
+
+def capped(found: drift.Result) -> Evidence:
+    """What a softcap lets through of the gradient of the largest logit."""
+    settings, before = found.settings, float(found.plain.max_abs_logit[found.at])
+    cap = settings.softcap
+    logit = torch.tensor(before, dtype=torch.float64, requires_grad=True)
+    (share,) = torch.autograd.grad(cap * torch.tanh(logit / cap), logit)
+    threshold = twins.Settings().clip_threshold
+    assert before > threshold
+    shares = {"half": 0.5, "tenth": 0.1, "thousandth": 1e-3, "ten_thousandth": 1e-4}
+    return Evidence(
+        closest(float(share), shares),
+        {
+            "before": written(before),
+            "capped": written(found.twin.max_abs_logit[found.at], 6),
+            "passes": written(float(share), 2),
+            "threshold": written(threshold),
         },
     )
 
@@ -104,13 +122,16 @@ def rate(found: epsilon.Result) -> Evidence:
     short = epsilon.run(found.settings.but(size=found.settings.size / k))
     slopes = [one.slope[one.rule, one.at] for one in (short, found)]
     ratio = slopes[0] / slopes[1]
-    narrow, wide = (sensitivity(_with_a_wall(good, 3)) for good in (3, 6))
+    few, bad = 3, 3
+    narrow, wide = (sensitivity(_with_a_wall(good, bad)) for good in (few, 2 * few))
     return Evidence(
         closest(ratio, {"same": 1, "tenth": k, "hundredth": k * k}),
         {
             "before": written(slopes[0]),
             "after": written(slopes[1]),
             "k": written(k),
+            "good": str(few),
+            "bad": str(bad),
             "narrow": written(narrow, 3),
             "wide": written(wide, 3),
         },
@@ -154,7 +175,7 @@ def latent(found: mla.Result) -> Evidence:
             "extra": _percent(ratio - 1),
             "full": written(full, 3),
             "kept": str(found.settings.latent + found.settings.d_rotary),
-            "difference": written(found.relative_difference, 2),
+            "difference": below(found.relative_difference, 1e-14),
             "forming": written(costs["naive"].flops / costs["absorbed"].flops, 3),
         },
     )
@@ -166,7 +187,7 @@ def table(found: models.Result) -> Evidence:
     run = [model for model in found.models if model.verified == "source_and_run"]
     share = len(held) / len(found.models)
     models_only = [model for model in MODELS if model.kind == "model"]
-    without = [model for model in models_only if model.norm == "none"]
+    without = [model for model in models_only if model.qk_norm == "no"]
     return Evidence(
         closest(share, {"all": 1, "half": 0.5, "tenth": 0.1}),
         {

@@ -4,6 +4,7 @@
 * `Evidence`: the right answer and the numbers that its explanation quotes, made by a stop's own function from what
   the lab found, never written down;
 * `Trained`: what the training lab found: a recorded run;
+* `in_slots`: the stops of a track in an order that links outlive;
 * `only`, `closest`: how numbers decide between choices.
 
 A stop's sentences stand in the string table under `stop.<track>.<name>`: `title`, `question`, `choice.<word>`,
@@ -13,8 +14,8 @@ picks out the lines of a role.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -81,7 +82,8 @@ class Stop:
     `start` is the state that is seen while predicting, None if every state would give the answer away; `state` is the
     one that the answer is read from. `evidence` gets what `lab.run(state)` returns; in the training lab a `Trained`.
     `points` are the numbers of the subject's points (`qkdemo.tracks.points`) that it teaches; `focus` is the column of
-    the exhibit whose panel matters most, shown first where there is room for one.
+    the exhibit whose panel matters most, shown first where there is room for one. `slot` is where its answer stands in
+    a link: see `in_slots`.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Stop:
     points: tuple[int, ...]
     start: Dials | None = None
     focus: str = ""
+    slot: int = 0
 
     @property
     def turned(self) -> dict[str, Any]:
@@ -100,6 +103,15 @@ class Stop:
             return {}
         values = ((dial.name, getattr(self.state, dial.name)) for dial in declarations(type(self.state)))
         return {name: value for name, value in values if value != getattr(self.start, name)}
+
+
+def in_slots(names: Sequence[str], *stops: Stop) -> tuple[Stop, ...]:
+    """The stops in this order, each with its slot: the place of its name in `names`.
+
+    A link holds what was said slot by slot. So `names` only ever grows at its end, and stops may change their order
+    while every link that was handed out still means what it said. Raises ValueError for a stop without a place.
+    """
+    return tuple(replace(stop, slot=names.index(stop.name)) for stop in stops)
 
 
 def only(**conditions: object) -> str:

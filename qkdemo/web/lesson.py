@@ -94,7 +94,7 @@ def now(page: str) -> tuple[Lesson | None, str]:
     progress = read_progress(query.get(SAID, ""), stops)
     lesson = Lesson(track, at, progress)
     st.session_state[_NOW] = lesson
-    st.session_state[_said_key(track)] = written_progress(progress)
+    st.session_state[_said_key(track)] = written_progress(progress, TRACKS[track])
     query.update(_place(track, at, progress))
     return lesson, "" if name in (None, *names) else say("lesson.unknown_stop", known=", ".join(names))
 
@@ -178,7 +178,7 @@ def go(track: str, at: int, progress: Progress | None = None, dials: Dials | Non
     query = _place(track, there.at, progress) | _carried()
     if dials is not None and type(dials) is type(there.base):
         query |= dials.to_texts(base=there.base)
-    st.session_state[_said_key(track)] = written_progress(progress)
+    st.session_state[_said_key(track)] = written_progress(progress, TRACKS[track])
     lesson = current()
     if lesson is not None and lesson.page is there.page:
         st.query_params.from_dict(query)
@@ -270,7 +270,7 @@ def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | No
 
 
 def _keep(track: str, progress: Progress) -> None:
-    text = written_progress(progress)
+    text = written_progress(progress, TRACKS[track])
     st.session_state[_said_key(track)] = text
     if text:
         st.query_params[SAID] = text
@@ -279,7 +279,7 @@ def _keep(track: str, progress: Progress) -> None:
 
 
 def _place(track: str, at: int, progress: Progress) -> dict[str, str]:
-    said = written_progress(progress)
+    said = written_progress(progress, TRACKS[track])
     return {TRACK: track, STOP: TRACKS[track][at].name} | ({SAID: said} if said else {})
 
 

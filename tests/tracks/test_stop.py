@@ -40,7 +40,7 @@ def test_progress_survives_a_link(data: st.DataObject) -> None:
         ask = stop.ask
         guess = st.sampled_from(ask.words) if isinstance(ask, Choose) else st.floats(ask.low, ask.high)
         progress += (Said(data.draw(st.none() | guess), data.draw(st.booleans())),)
-    assert read_progress(written_progress(progress), stops) == progress
+    assert read_progress(written_progress(progress, stops), stops) == progress
 
 
 @given(st.text(max_size=40))
@@ -48,10 +48,10 @@ def test_any_text_is_some_progress(text: str) -> None:
     for stops in TRACKS.values():
         progress = read_progress(text, stops)
         assert len(progress) == len(stops)
-        assert read_progress(written_progress(progress), stops) == progress
+        assert read_progress(written_progress(progress, stops), stops) == progress
 
 
 def test_a_stop_that_has_not_begun_leaves_no_trace_in_the_link() -> None:
     nothing = read_progress("", TRACKS["beginner"])
-    assert written_progress(nothing) == ""
-    assert written_progress(with_said(nothing, 1, Said(shown=True))) == ",!"
+    assert written_progress(nothing, TRACKS["beginner"]) == ""
+    assert written_progress(with_said(nothing, 1, Said(shown=True)), TRACKS["beginner"]) == ",!"

@@ -48,7 +48,8 @@ def arrive(place: Place, **more: str) -> AppTest:
 
 def said_at(place: Place, said: Said) -> str:
     track, at = place
-    return written_progress(tuple(said if i == at else Said() for i in range(len(TRACKS[track]))))
+    stops = TRACKS[track]
+    return written_progress(tuple(said if i == at else Said() for i in range(len(stops))), stops)
 
 
 def dials_of(app: AppTest, stop: Stop) -> dict[str, object]:

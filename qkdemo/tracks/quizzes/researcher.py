@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from qkdemo.attention import VARIANTS, Parameters, scores
 from qkdemo.bits import rung
+from qkdemo.entropy_bound import high_keys, least_entropy
 from qkdemo.labs import mla, rope
 from qkdemo.latent_costs import COSTS
 from qkdemo.measures import attend
@@ -26,23 +28,29 @@ def _rotary_bound(dice: random.Random) -> Asked:
     size, d = dice.choice((2, 2.5, 3, 4, 5, 6)), dice.choice((16, 32, 64, 128))
     settings = rope.Settings(gain_kind="crossed", gain_size=size, vectors="worst", d_head=d, position=0)
     found = rope.run(settings)
-    others = {"naive": found.bound_naive, "unit": found.bound_naive / size, "width": d * size * size}
-    numbers = {"size": written(size), "d": written(d), "reached": written(found.max_abs_logit, 6)}
-    return numeric(found.bound_pairwise, others, numbers)
+    root = math.sqrt(d)
+    others = {"naive": found.bound_naive, "width": d * size * size, "fourth": root * size**4, "unit": root}
+    others |= {"twice": 2 * root * size * size, "gains": size * size}
+    numbers = {"size": written(size), "d": written(d), "naive": written(found.bound_naive), "reached": written(found.max_abs_logit, 6)}
+    return numeric(dice, found.bound_pairwise, others, numbers)
 
 
 def _entropy_floor(dice: random.Random) -> Asked:
-    """How small a row's entropy gets under a bound: one key at +B, all others at −B."""
+    """How small a row's entropy gets under a bound: some keys at +B, the others at −B; one, where B is large."""
     d, n = dice.choice((32, 64, 96, 128)), dice.choice((64, 256, 1024, 2048, 8192, 32768))
     bound = math.sqrt(d)  # of RMSNorm with unit gain
-    least = _entropy(n, bound, -bound)
-    digits = digits_for(lambda shown: [written(_entropy(n, shown(bound), -shown(bound)), 3)], 4)
+    least = least_entropy(bound, n)
+    digits = digits_for(lambda shown: [written(least_entropy(shown(bound), n), 3)], 4)
     shown = printed(bound, digits)
     others = {
+        "one_key": _entropy(n, shown, -shown),
         "one_sided": _entropy(n, shown, 0.0),
+        "half_bound": least_entropy(shown / 2, n),
+        "double_bound": least_entropy(2 * shown, n),
+        "tenth": least / 10,
+        "third": least / 3,
         "even": math.log(n),
-        "shifted": math.log(n) / shown,
-        "never": 0.01 * math.log(n),
+        "hundredth": math.log(n) / 100,
     }
     numbers = {
         "d": written(d),
@@ -50,8 +58,9 @@ def _entropy_floor(dice: random.Random) -> Asked:
         "bound": written(bound, digits),
         "even": written(math.log(n)),
         "share": written(100 * least / math.log(n), 2),
+        "high": written(high_keys(bound, n)),
     }
-    return numeric(least, others, numbers, lambda x: written(x, 3))
+    return numeric(dice, least, others, numbers, lambda x: written(x, 3))
 
 
 def _jacobian(dice: random.Random) -> Asked:
@@ -63,9 +72,10 @@ def _jacobian(dice: random.Random) -> Asked:
     slope = _slope(lambda x: torch.softmax(x, 0)[0], logits)
     digits = digits_for(lambda shown: [written(shown(top) * (1 - shown(top)), 3)], 4)
     shown = printed(top, digits)
-    others = {"weight": shown, "square": shown * shown, "quarter": 0.25, "linear": 1 / gap, "even": 1 / n}
+    others = {"weight": shown, "square": shown * shown, "rest_square": (1 - shown) ** 2, "even": 1 / n, "quarter": 0.25}
+    others |= {"half": slope / 2, "third": slope / 3, "linear": 1 / gap}
     numbers = {"n": written(n), "top": written(top, digits), "rest": written(1 - shown, digits)}
-    return numeric(slope, others, numbers, lambda x: written(x, 3))
+    return numeric(dice, slope, others, numbers, lambda x: written(x, 3))
 
 
 def _spectral(dice: random.Random) -> Asked:
@@ -73,32 +83,36 @@ def _spectral(dice: random.Random) -> Asked:
     a, b, d = dice.choice((2, 3, 4)), dice.choice((5, 6, 7, 8)), dice.choice((16, 24, 32))
     w_q, w_k = np.random.default_rng(dice.randint(0, _SEEDS)).standard_normal((2, d // 2, d))
     before, after = (float(np.linalg.norm((x * w_q).T @ (y * w_k), 2)) for x, y in ((1, 1), (a, b)))
-    others = {"sum": a + b, "largest": b, "root": math.sqrt(a * b), "square": (a * b) ** 2}
+    others = {"sum": a + b, "square": (a * b) ** 2, "largest": b, "one": a * b * b, "other": a * a * b, "root": math.sqrt(a * b)}
     digits = digits_for(lambda shown: [written(shown(after) / shown(before))], 4)
     sizes = {"before": written(before, digits), "after": written(after, digits)}
     numbers = {"a": written(a), "b": written(b), **sizes}
-    return numeric(after / before, others, numbers)
+    return numeric(dice, after / before, others, numbers)
 
 
 def _softcap_slope(dice: random.Random) -> Asked:
     """How much of a gradient a softcap lets through, by automatic differentiation."""
     cap, times = dice.choice((15, 20, 30, 50)), dice.choice((1.2, 1.5, 1.8, 2, 2.2, 2.5))
     logit = cap * times
-    slope = _slope(lambda x: (cap * torch.tanh(x / cap))[0], torch.tensor([logit], dtype=torch.float64))
+    slope = _slope(partial(_capped, cap=cap), torch.tensor([logit], dtype=torch.float64))
     capped = cap * math.tanh(times)
     digits = digits_for(lambda shown: [written(1 - (shown(capped) / cap) ** 2, 3)], 4)
-    others = {"all": 1, "ratio": printed(capped, digits) / logit, "none": 0, "linear": 1 / (1 + times)}
+    tanh = printed(capped, digits) / cap
+    others = {"ratio": printed(capped, digits) / logit, "one_less": 1 - tanh, "tanh": tanh, "linear": 1 / (1 + times)}
+    others |= {"square": slope * slope, "per_cap": slope / cap, "all": 1}
     numbers = {"cap": written(cap), "logit": written(logit), "capped": written(capped, digits)}
-    return numeric(slope, others, numbers, lambda x: written(x, 3))
+    return numeric(dice, slope, others, numbers, lambda x: written(x, 3))
 
 
 def _bfloat_step(dice: random.Random) -> Asked:
     """How far apart two neighbouring logits are in bfloat16, and what that does to a ratio of weights."""
     logit = dice.choice((10, 12, 20, 24, 40, 48, 50, 80, 100, 120, 200, 240))
     spacing = {word: rung(float(logit), kind).spacing for word, kind in FORMATS.items()}
-    others = {"half": spacing["float16"], "share": logit / 100, "single": spacing["float32"]}
+    step = spacing["bfloat16"]
+    others = {"half": spacing["float16"], "share": logit / 100, "single": spacing["float32"], "coarse": 4 * step}
+    others |= {"eight": 8 * step, "fine": step / 4}
     numbers = {"logit": written(logit), "ratio": written(math.exp(spacing["bfloat16"]), 3)}
-    return numeric(spacing["bfloat16"], others, numbers)
+    return numeric(dice, spacing["bfloat16"], others, numbers)
 
 
 def _full_width(dice: random.Random) -> Asked:
@@ -107,8 +121,10 @@ def _full_width(dice: random.Random) -> Asked:
     x = torch.zeros(heads, 1, d, dtype=torch.float64)
     x[0, 0] = torch.from_numpy(np.random.default_rng(dice.randint(0, _SEEDS)).standard_normal(d))
     reached = float(scores(100 * x, 100 * x, VARIANTS["full_width"], Parameters()).logits.max())
-    others = {"per_head": math.sqrt(d), "joint": math.sqrt(heads * d), "width": heads * d, "more": heads * heads}
-    return numeric(reached, others, {"heads": written(heads), "d": written(d), "per_head": written(math.sqrt(d))})
+    root = math.sqrt(d)
+    others = {"per_head": root, "joint": math.sqrt(heads * d), "width": heads * d, "square": heads * heads * root}
+    others |= {"twice": 2 * heads * root, "half": heads * root / 2}
+    return numeric(dice, reached, others, {"heads": written(heads), "d": written(d), "per_head": written(math.sqrt(d))})
 
 
 def _latent(dice: random.Random) -> Asked:
@@ -123,6 +139,10 @@ def _latent(dice: random.Random) -> Asked:
         "one": 1,
         "latent": settings.latent,
         "rotary": settings.d_rotary,
+        "content": settings.d_content,
+        "two": 2 * settings.n_heads,
+        "halved": settings.n_heads // 2,
+        "quarter": settings.n_heads // 4,
     }
     numbers = {
         "heads": written(settings.n_heads),
@@ -132,7 +152,7 @@ def _latent(dice: random.Random) -> Asked:
         "before": written(cached["without_norm"], 9),  # a count is not rounded
         "full": written(cached["full_keys"], 9),
     }
-    return numeric(extra, others, numbers, lambda x: written(x, 9))
+    return numeric(dice, extra, others, numbers, lambda x: written(x, 9))
 
 
 QUESTIONS: Final[Mapping[str, Maker]] = {
@@ -151,6 +171,12 @@ def _entropy(n: int, first: float, rest: float) -> float:
     row = torch.full((1, 1, n), rest, dtype=torch.float64)
     row[..., 0] = first
     return float(attend(row)[1].entropy)
+
+
+def _capped(logit: Tensor, cap: float) -> Tensor:
+    """The logit [1] under a softcap, by the variant of the labs: q of one entry, the logit itself, and k of one."""
+    made = scores(logit[None, :, None], torch.ones(1, 1, 1, dtype=logit.dtype), VARIANTS["softcap"], Parameters(softcap=cap))
+    return made.logits[0, 0, 0]
 
 
 def _slope(function: Callable[[Tensor], Tensor], at: Tensor) -> float:

@@ -1,0 +1,134 @@
+"""No rule finds the right answer without knowing it: not a place, nor a length, nor the size of a number."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import pytest
+
+from qkdemo.tracks.catalogue import GUIDED, TRACKS, text
+from qkdemo.tracks.quiz import QUIZZES, Question, Settings, quiz
+from qkdemo.tracks.quiz import text as quiz_text
+from qkdemo.tracks.stop import Choose
+from tests.tracks.finding import evidence_of, number
+
+SEEDS = range(200)
+BY_MUCH = 0.12  # above chance, over the questions of a quiz
+IN_ONE = 0.25  # above chance, in one of them
+
+Choices = Sequence[tuple[str, float | None]]  # as they are written, and as numbers if they are that
+Rule = Callable[[Choices], list[int]]  # the places among which it would guess
+
+
+def _extreme(keys: Sequence[float], best: float) -> list[int]:
+    return [at for at, key in enumerate(keys) if key == best]
+
+
+def _by_length(pick: Callable[[Sequence[float]], float]) -> Rule:
+    def rule(choices: Choices) -> list[int]:
+        lengths = [float(len(words)) for words, _ in choices]
+        return _extreme(lengths, pick(lengths))
+
+    return rule
+
+
+def _by_size(rank: int) -> Rule:
+    def rule(choices: Choices) -> list[int]:
+        sizes = [size for _, size in choices if size is not None]
+        return _extreme(sizes, sorted(sizes)[min(rank, len(sizes) - 1)]) if len(sizes) == len(choices) else []
+
+    return rule
+
+
+def _at(place: int) -> Rule:
+    return lambda choices: [min(place, len(choices) - 1)]
+
+
+RULES: dict[str, Rule] = {
+    **{f"choice {place + 1}": _at(place) for place in range(4)},
+    "the longest": _by_length(max),
+    "the shortest": _by_length(min),
+    **{f"number {rank + 1} by size": _by_size(rank) for rank in range(4)},
+}
+
+
+def _choices(track: str, question: Question) -> list[tuple[str, float | None]]:
+    def size(word: str) -> float | None:
+        return number(question.numbers[word]) if question.answer == "right" else None
+
+    return [(quiz_text(track, question, f"choice.{word}"), size(word)) for word in question.choices]
+
+
+@cache
+def _hits(track: str) -> dict[str, dict[str, list[float]]]:
+    """Rule → question → how far above chance it was, seed by seed."""
+    found: dict[str, dict[str, list[float]]] = {rule: defaultdict(list) for rule in RULES}
+    for seed in SEEDS:
+        for question in quiz.__wrapped__(Settings(track=track, seed=seed)):  # type: ignore[arg-type]
+            choices, right = _choices(track, question), question.choices.index(question.answer)
+            for name, rule in RULES.items():
+                if guessed := rule(choices):
+                    chance = 1 / len(choices)
+                    found[name][question.name].append((right in guessed) / len(guessed) - chance)
+    return found
+
+
+@pytest.mark.parametrize("track", QUIZZES)
+@pytest.mark.parametrize("rule", RULES)
+def test_no_rule_beats_chance_by_much_in_a_quiz(track: str, rule: str) -> None:
+    by_question = _hits(track)[rule]
+    means = {name: sum(above) / len(above) for name, above in by_question.items()}
+    assert max(means.values()) < IN_ONE, means
+    assert sum(means.values()) / len(means) < BY_MUCH, means
+
+
+@pytest.mark.parametrize("track", QUIZZES)
+def test_no_word_is_right_in_most_seeds(track: str) -> None:
+    """Of a question whose choices are words, no one answer can be learnt by heart."""
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    for seed in SEEDS:
+        for question in quiz.__wrapped__(Settings(track=track, seed=seed)):  # type: ignore[arg-type]
+            if question.answer != "right":
+                answers[question.name][question.answer] += 1
+    for name, counts in answers.items():
+        assert max(counts.values()) < 0.5 * len(SEEDS), (name, counts)
+
+
+@pytest.mark.parametrize("track", GUIDED)
+def test_no_rule_finds_the_answers_of_a_track(track: str) -> None:
+    """The stops are few and fixed: a rule may be right once more than chance, and a half."""
+    stops = [stop for stop in TRACKS[track] if isinstance(stop.ask, Choose)]
+    for name in ("choice 1", "choice 2", "choice 3", "choice 4", "the longest", "the shortest"):
+        above = 0.0
+        for stop in stops:
+            assert isinstance(stop.ask, Choose)
+            found = evidence_of(stop)
+            choices = [(text(track, stop, f"choice.{word}", found.numbers), None) for word in stop.ask.words]
+            guessed, right = RULES[name](choices), stop.ask.words.index(str(found.answer))
+            above += (right in guessed) / len(guessed) - 1 / len(choices)
+        assert above < 0.2 * len(stops), (name, above)
+
+
+def test_true_false_and_it_depends_are_a_third_each_of_the_claims() -> None:
+    verdicts = Counter(evidence_of(stop).answer for stop in TRACKS["claims"])
+    for word in ("true", "false", "depends"):
+        assert 0.28 < verdicts[word] / len(TRACKS["claims"]) < 0.38, verdicts
+
+
+def test_the_words_of_a_claim_do_not_give_its_verdict() -> None:
+    """“Can” and “always” stand in true and in false statements; none of them depends, as the rule on the page says."""
+    by_word: dict[str, Counter[object]] = {"can": Counter(), "always": Counter()}
+    for stop in TRACKS["claims"]:
+        words = text("claims", stop, "title").lower().replace(",", "").split()
+        for word, others in (("can", {"can", "cannot"}), ("always", {"always", "every"})):
+            if others & set(words):
+                by_word[word][evidence_of(stop).answer] += 1
+    for word, verdicts in by_word.items():
+        assert verdicts["depends"] == 0, (word, verdicts)
+        assert verdicts["true"] >= 2 <= verdicts["false"], (word, verdicts)
+
+
+def test_verdicts_do_not_follow_from_the_one_before() -> None:
+    verdicts = [evidence_of(stop).answer for stop in TRACKS["claims"]]
+    same = sum(one == other for one, other in zip(verdicts, verdicts[1:], strict=False))
+    assert 0.15 < same / (len(verdicts) - 1) < 0.5
