@@ -3,14 +3,14 @@
 import streamlit as st
 
 from qkdemo.labs import drift
-from qkdemo.strings import say
+from qkdemo.labs.drift.view import picked, small_exhibit
+from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
-from qkdemo.web.controls import turn
-from qkdemo.web.drift_view import picked, small_exhibit
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.lesson import page_of, place_of
+from qkdemo.web.lab.controls import turn
+from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.pages import PAGES
 from qkdemo.web.presenter import KEYS
+from qkdemo.web.track.lesson import page_of, place_of
 
 st.title(say("home.title"))
 st.markdown(say("home.lead"))

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from qkdemo.dials import declarations
 from qkdemo.labs import mla
-from qkdemo.settings import declarations
-from qkdemo.strings import LANGUAGES, has
+from qkdemo.messages import LANGUAGES, has
 from qkdemo.tracks import catalogue
 from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.points import POINTS
