@@ -3,7 +3,7 @@
 * `figure(table, view, panel, look)`: HTML of one panel: a drawing (SVG) or a table, with its text equivalent.
 
 Colours and dashes are those of the light theme. Text stays text, nothing is fetched, and no script runs. What a panel
-may hold is said in `qkdemo.web.exhibit`; how curves are drawn in `qkdemo.charts.figure_curves`.
+may hold is said in `qkdemo.web.lab.exhibit`; how curves are drawn in `qkdemo.charts.figure_curves`.
 """
 
 import math

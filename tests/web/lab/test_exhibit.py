@@ -57,7 +57,7 @@ PAGE = """
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.web.exhibit import exhibit
+from qkdemo.web.lab.exhibit import exhibit
 
 table = pa.table({"scale": [1.0, 2.0], "text": ["×1", "×2"], "finding": ["One.", "Two."]})
 dial = {"column": "scale", "text": "text", "label": "Scale", "at": 1.0, "log": True}
