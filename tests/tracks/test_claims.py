@@ -15,6 +15,7 @@ from qkdemo.tracks import claims_on_models
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.stop import Evidence, Stop
 from qkdemo.tracks.verdict import VERDICTS
+from tests.tracks.finding import number
 
 
 def found(track: str, name: str) -> Evidence:
@@ -23,12 +24,6 @@ def found(track: str, name: str) -> Evidence:
 
 def stop(track: str, name: str) -> Stop:
     return next(stop for stop in TRACKS[track] if stop.name == name)
-
-
-def number(text: str) -> float:
-    mantissa, _, exponent = text.replace("\u202f", "").partition("·10")
-    power = exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-    return float(mantissa) * 10.0 ** int(power or 0)
 
 
 def drawn(keys: int = 16, d: int = 64, mean: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
