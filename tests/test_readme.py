@@ -83,7 +83,9 @@ def test_a_lock_holds_what_is_required_and_the_hashes_of_every_file(lock: str) -
     """Red after a change of the requirements: run `python -m tests.lock`."""
     packages = locked(lock)
     asked = REQUIREMENTS if lock.startswith("tests") else APP
-    assert {f"{plain(name)}=={pinned}" for name, pinned in (line.split("==") for line in asked)} - {TORCH} <= {*packages}
+    assert {f"{plain(name)}=={pinned}" for name, pinned in (line.split("==") for line in asked)} - {TORCH} <= {
+        *packages
+    }
     assert [name for name, hashes in packages.items() if not hashes] == []
     assert not any(name.startswith(("torch==", "nvidia-", "triton=")) for name in packages)
 
@@ -116,5 +118,6 @@ def _needs(name: str) -> list[str]:
 def test_pytorch_is_the_same_release_wherever_it_is_named() -> None:
     assert TORCH in APP
     assert (ROOT / "torch-cpu.txt").read_text(encoding="utf-8").splitlines()[-1] == TORCH
-    (metadata,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]["dependency-metadata"]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    (metadata,) = tools["uv"]["dependency-metadata"]
     assert f"{metadata['name']}=={metadata['version']}" == TORCH
