@@ -1,7 +1,7 @@
 """Every check, in order: `python -m tests`; without the browser: `python -m tests fast`.
 
-`python -m tests smoke` is for another Python than the one that runs them all: whether everything can be imported, a step
-can be trained and every page opens.
+`python -m tests smoke` is for another Python than the one that runs them all: whether everything can be imported, a
+step can be trained and every page opens.
 """
 
 import subprocess

@@ -1,10 +1,10 @@
 """Makes the lock files anew from what the requirements name: `python -m tests.lock`, after any change of them.
 
-* `requirements.lock`: what the app needs; `tests/requirements.lock`: that and what the tests need. Every package with its
-  version and the hashes of its files, for every system and every Python from 3.11 on.
+* `requirements.lock`: what the app needs; `tests/requirements.lock`: that and what the tests need. Every package with
+  its version and the hashes of its files, for every system and every Python from 3.11 on.
 
-Versions that stand in a lock file stay, unless a requirement asks for another; `python -m tests.lock --upgrade` takes the
-newest. PyTorch stands in neither: `torch-cpu.txt` says why.
+Versions that stand in a lock file stay, unless a requirement asks for another; `python -m tests.lock --upgrade` takes
+the newest. PyTorch stands in neither: `torch-cpu.txt` says why.
 """
 
 import subprocess
