@@ -1,4 +1,4 @@
-"""The README's commands are the ones that CI runs, and what they install is pinned, to the last package and its hashes."""
+"""The README's commands are the ones that CI runs, and what they install is pinned, each package with its hashes."""
 
 import re
 import tomllib
