@@ -257,7 +257,8 @@ def altered(store: Store, table: str, column: str, key: int, count: int = 40) ->
         data = db.scalar(sql.text(f"select {column} from {table} {where}"))
         at = len(data) // 2 - count // 2
         other = bytes(byte ^ 0x15 for byte in data[at : at + count])
-        db.execute(sql.text(f"update {table} set {column} = :it {where}"), {"it": data[:at] + other + data[at + count :]})
+        put = sql.text(f"update {table} set {column} = :it {where}")
+        db.execute(put, {"it": data[:at] + other + data[at + count :]})
 
 
 def in_tens(store: Store) -> None:
