@@ -22,6 +22,7 @@ import streamlit as st
 
 from qkdemo.settings import Dials, declarations
 from qkdemo.strings import say
+from qkdemo.web import echo
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
@@ -88,6 +89,7 @@ def keep(settings: Dials) -> None:
     st.session_state[_key(_SEEN)] = _state_part(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
+        echo.note()
 
 
 def stand_on(base: Dials | None) -> None:
