@@ -118,7 +118,7 @@ class Store(Database):
             else:
                 db.execute(_RUNS.update().where(_RUNS.c.name == plan.name).values(ending="going", touched=now))
 
-    def append(self, plan: Plan, chunk: Chunk, state: State | bytes | None = None) -> None:
+    def append(self, plan: Plan, chunk: Chunk, state: bytes | None = None) -> None:
         """Record steps, and perhaps a state to go on from, in one transaction."""
         with told("store.error.write"), self.engine.begin() as db:
             self._put_chunk(db, plan.name, chunk)
