@@ -23,12 +23,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, VariantWord, scores
-from qkdemo.measures import attend
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord, scores
+from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
+from qkdemo.floats.formats import FORMATS, FormatWord, rounded
+from qkdemo.messages import say
 from qkdemo.notation import plain, written
-from qkdemo.numerics import FORMATS, FormatWord, rounded
-from qkdemo.settings import Choice, Dial, Dials, Value, preferred_numbers
-from qkdemo.strings import say
 
 N_KEYS: Final = 5
 LONGEST: Final = 3.0  # an arrow before it grows

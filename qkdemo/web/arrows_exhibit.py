@@ -16,11 +16,12 @@ from typing import Any, Final
 import streamlit as st
 from streamlit.runtime import Runtime
 
+from qkdemo.dials import Dial, SettingsError, Value, declarations
 from qkdemo.labs.arrows import LONGEST, N_KEYS, Settings, word_of
-from qkdemo.settings import Dial, SettingsError, Value, declarations
-from qkdemo.strings import phrase, say
-from qkdemo.web import lecture, lesson
+from qkdemo.messages import phrase, say
+from qkdemo.web import lecture
 from qkdemo.web.components import Component
+from qkdemo.web.track import lesson
 
 _SHOWN: Final = (0.1, 1000.0)  # weight scales that the component's own dial reaches
 _WORDS: Final = (

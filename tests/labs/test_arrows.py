@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, explain, percent, run, snippet
-from qkdemo.numerics import FORMATS
 from tests.strategies import settings_of
 
 LIMIT = FORMATS["float16"].limit

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, run
-from qkdemo.numerics import FORMATS
 from qkdemo.web.arrows_exhibit import read_pick, state_of, view
 from tests.serving import ROOT
 
