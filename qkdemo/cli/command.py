@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
-from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
+from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.labs.learning_rates import command as sensitivity_command
 from qkdemo.labs.training import command as train_command
 from qkdemo.messages import say
@@ -28,6 +28,7 @@ from qkdemo.notation import plain
 from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
 
 LABS: Final[dict[str, ModuleType]] = {
+    "arrows": arrows,
     "drift": drift,
     "formats": formats,
     "placement": placement,
@@ -137,7 +138,8 @@ def _parser() -> _Parser:
 
 def _definitions() -> str:
     """What the words and columns of a report on trained runs mean."""
-    words = ("solved", "partly", "failed", "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
+    ends = ("solved", "partly", "failed", "end")
+    words = (*ends, "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
     return "".join(" " + say(f"training.definition.{word}") for word in words)
 
 

@@ -16,7 +16,16 @@ from qkdemo.charts.axes import View, decades, log_axis
 from qkdemo.charts.columns import words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.learning_rates.lab import Result, Settings, explain, finding, median_logit, rates_of, seen_of
+from qkdemo.labs.learning_rates.lab import (
+    Result,
+    Settings,
+    explain,
+    failures_of,
+    finding,
+    median_logit,
+    rates_of,
+    seen_of,
+)
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
 from qkdemo.labs.learning_rates.sensitivity import sensitivity
 from qkdemo.messages import say
@@ -30,7 +39,7 @@ from qkdemo.training.tasks import TASKS
 _ROLES: Final = ("plain", "norm", "other", "bound")
 _SMALL: Final = 0.01  # nats: below that, numbers are written with a power of ten
 _HEADROOM: Final = 1.15  # of chance: where the loss axis ends
-_HEADS: Final = ("wall", "number", "solved", "partly", "failed", "spiked", "diverged", "non_finite")
+_HEADS: Final = ("wall", "number", "solved", "partly", "failed", "how", "spiked")
 
 
 @dataclass(frozen=True)
@@ -235,7 +244,9 @@ def _counts(result: Result) -> View:
             far = far if wall.at is not None else say("rates.at_least", rate=far)
         number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
         name = say(f"variant.{curve.variant}.name")
-        rows.append([{"text": text} for text in (name, far, number, *(str(counts[word]) for word in _HEADS[2:]))])
+        how = failures_of(curve.all_outcomes) or say("rates.unknown")
+        told = [str(counts[word]) for word in ("solved", "partly", "failed")] + [how, str(counts["spiked"])]
+        rows.append([{"text": text} for text in (name, far, number, *told)])
     runs = len(result.curves[0].all_outcomes)
     return {
         "kind": "cells",

@@ -13,9 +13,7 @@ from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
-from qkdemo.training.outcome import course
 from qkdemo.training.tasks import TASKS
-from qkdemo.training.telemetry import CURVES
 
 FRESH: Final = drift.Settings(scale=1)
 HALF: Final = FRESH.but(format="float16")
@@ -146,7 +144,6 @@ def _growth_of(settings: drift.Settings) -> float:
 def _live(found: Trained) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
-    end = course(task, *(found.curves[:, 0, CURVES.index(name)] for name in ("loss", "max_abs_logit")))[-1]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
     answer = only(
         both=forgot == [True, True],
@@ -155,7 +152,7 @@ def _live(found: Trained) -> Evidence:
         neither=forgot == [False, False],
     )
     numbers = {
-        "since": written(end.since, 2),
+        "since": str(plain.lost_at),
         "logit": written(plain.max_abs_logit, 1),
         "twin_logit": written(twin.max_abs_logit, 1),
         "loss": written(plain.final_loss, 2),
