@@ -23,6 +23,7 @@ from qkdemo.strings import say
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
+from qkdemo.web import echo
 from qkdemo.web.axes import View
 from qkdemo.web.evidence import evidence_now
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
@@ -185,7 +186,7 @@ def go(track: str, at: int, progress: Progress | None = None, dials: Dials | Non
     st.session_state[_said_key(track)] = written_progress(progress)
     lesson = current()
     if lesson is not None and lesson.page is there.page:
-        st.query_params.from_dict(query)
+        echo.rewrite(query)
     else:
         st.session_state[_GOING] = (there.page, query)
 
@@ -205,7 +206,7 @@ def change_track(track: str) -> None:
 def leave() -> None:
     """Stay on the page, with the dials as they stand, without the track."""
     dials = standing()
-    st.query_params.from_dict((dials.to_texts() if dials is not None else {}) | _carried())
+    echo.rewrite((dials.to_texts() if dials is not None else {}) | _carried())
 
 
 # ---- what the exhibit asks
