@@ -12,9 +12,7 @@ from qkdemo.notation import written
 from qkdemo.sides import scores_at
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training import twins
-from qkdemo.training.outcome import course
 from qkdemo.training.tasks import TASKS
-from qkdemo.training.telemetry import CURVES
 
 FRESH: Final = drift.Settings(scale=1)
 HALF: Final = FRESH.but(format="float16")
@@ -148,7 +146,6 @@ def _growth_of(settings: drift.Settings) -> float:
 def _live(found: Trained) -> Evidence:
     plain, twin = twins.outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
-    end = course(task, *(found.curves[:, 0, CURVES.index(name)] for name in ("loss", "max_abs_logit")))[-1]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
     answer = only(
         both=forgot == [True, True],
@@ -157,7 +154,7 @@ def _live(found: Trained) -> Evidence:
         neither=forgot == [False, False],
     )
     numbers = {
-        "since": written(end.since, 2),
+        "since": str(plain.lost_at),
         "logit": written(plain.max_abs_logit, 1),
         "twin_logit": written(twin.max_abs_logit, 1),
         "loss": written(plain.final_loss, 2),

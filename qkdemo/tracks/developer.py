@@ -15,8 +15,7 @@ from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training import twins
-from qkdemo.training.outcome import LAST_STEPS, course
-from qkdemo.training.tasks import TASKS
+from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
 
 TABLE: Final = (1, 2, 4, 8, 16)
@@ -198,24 +197,21 @@ def _really(found: placement.Result) -> Evidence:
 
 def _log(found: Trained) -> Evidence:
     plain, twin = twins.outcomes(found.plan, found.curves)
-    task = TASKS[found.plan.legs[0].runs[0].task]
-    curves = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
-    end = course(task, curves["loss"][:, 0], curves["max_abs_logit"][:, 0])[-1]
-    large = plain.first_step_logit_over_100
-    assert end.word == "lost"
-    ahead = -1 if large is None else end.since - large
-    gradients = curves["gradient_norm"][(large or 1) - 1 : end.since].max(0)
+    large, ahead = plain.first_step_logit_over_100, plain.warned
+    assert large is not None
+    assert ahead is not None
+    gradients = found.curves[large - 1 : plain.lost_at, :2, CURVES.index("gradient_norm")].max(0)
     numbers = {
-        "large": "–" if large is None else written(large, 1),
-        "lost": written(end.since, 2),
-        "ahead": written(ahead, 1),
+        "large": str(large),
+        "lost": str(plain.lost_at),
+        "ahead": str(ahead),
         "jump": written(float(gradients[0]), 1),
         "twin_jump": written(float(gradients[1]), 1),
         "slope": written(plain.final_softmax_slope, 1),
         "twin_slope": written(twin.final_softmax_slope, 1),
         "last": str(LAST_STEPS),
     }
-    answer = "after" if ahead <= 0 else closest(ahead, {"once": 1, "ten": 10, "hundred": 100})
+    answer = only(after=ahead <= 0, once=0 < ahead < 10, ten=10 <= ahead < 50, hundred=ahead >= 50)
     return Evidence(answer, numbers)
 
 

@@ -40,14 +40,12 @@ def jacobian(found: drift.Result) -> Evidence:
 
 
 def course(found: Trained) -> Evidence:
-    """How plain attention ends. Numbers have one digit: alike on every machine, though a failing run is chaotic."""
+    """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
     plain, twin = twins.outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
     gradients = columns["gradient_norm"][:, 0]
-    lost = plain.lost_at or 0
-    warned = plain.first_step_logit_over_100 or 0
-    told = plain.spikes > 0 and 0 < warned < lost / 1.5 and twin.outcome != "failed" and spectral[1] > 2
+    told = plain.spikes > 0 and (plain.warned or 0) > 0 and twin.outcome != "failed" and spectral[1] > 2
     finite = plain.non_finite_at is None
     return Evidence(
         only(
@@ -57,8 +55,8 @@ def course(found: Trained) -> Evidence:
         ),
         {
             "large": written(LARGE_LOGIT),
-            "at": str(100 * round(warned / 100)),
-            "lost": written(lost, 1),
+            "at": str(plain.first_step_logit_over_100),
+            "lost": str(plain.lost_at),
             "jump": written(gradients.max() / np.median(gradients), 1),
             "spectral_plain": written(float(spectral[0]), 1),
             "spectral_twin": written(float(spectral[1]), 1),
