@@ -137,7 +137,8 @@ def _parser() -> _Parser:
 
 def _definitions() -> str:
     """What the words and columns of a report on trained runs mean."""
-    words = ("solved", "partly", "failed", "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
+    ends = ("solved", "partly", "failed", "end")
+    words = (*ends, "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
     return "".join(" " + say(f"training.definition.{word}") for word in words)
 
 
