@@ -248,6 +248,8 @@ class Pool:
         except StoreError as error:
             live.notice = str(error)
             return live
+        if record is not None and record.damaged:
+            live.broken_off, live.notice = True, say("live.damaged", step=record.chunk.last)
         if record is not None and len(record.chunk.curves):
             live.chunks = [record.chunk]
             live.recorded = record.touched

@@ -6,6 +6,7 @@ Streamlit marks what the browser's back and forward buttons asked for, so those 
 
 * `catch_up()`: called first in every run: puts what was written last in the place of what is told late;
 * `note()`: called after the query was written: it may be told from now on;
+* `by_history()`: whether the browser's back or forward button led here;
 * `rewrite(query)`: puts `query` in the place of the whole one; in callbacks.
 """
 
@@ -49,6 +50,12 @@ def note() -> None:
     now = st.query_params.to_dict()
     if not written or written[-1] != now:
         st.session_state[_WRITTEN] = [*written, now][-_MOST:]
+
+
+def by_history() -> bool:
+    """Whether this run was asked for by the browser's history."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
 
 
 def rewrite(query: Mapping[str, str]) -> None:

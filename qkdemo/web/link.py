@@ -23,6 +23,7 @@ import streamlit as st
 from qkdemo.settings import Dials, declarations
 from qkdemo.strings import say
 from qkdemo.web import echo
+from qkdemo.web.carried import carry, set_here
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
@@ -59,7 +60,7 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     """Settings to start from, notes for the visitor, and whether widgets must take these values over.
 
     They come from the URL if it is not the one this page wrote itself (a link was opened, the browser
-    went back), else from what this visitor last had on this page.
+    went back), else from what this visitor last had on this page, and set on others since.
     """
     query = _state_part(st.query_params.to_dict())
     stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
@@ -71,8 +72,11 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
         return stored, [], True
     if stored is not None and query == st.session_state.get(_key(_SEEN)) and not came:
         return stored, [], False
-    if stored is not None and came and not query:
+    had = stored or _base(cls)
+    here = had if echo.by_history() or st.session_state.get(_BASE) is not None else carry(had)
+    if came and not query and (stored is not None or here != had):
         st.session_state[_key(_RETURNING)] = True
+        st.session_state[_key(_SETTINGS)] = here
         st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
     asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}
     st.session_state[_key(_HIDDEN)] = query.get(HIDE, "")
@@ -84,6 +88,8 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
 def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
     query = settings.to_texts(base=_base(type(settings))) | _kept(settings)
+    if st.session_state.get(_BASE) is None:  # what a track's stop stands at is nobody's choice
+        set_here(cast(Dials, st.session_state.get(_key(_SETTINGS), _base(type(settings)))), settings)
     st.session_state[_key(_SETTINGS)] = settings
     st.session_state[_key(_KEPT)] = {name: query[name] for name in KEPT if name in query}
     st.session_state[_key(_SEEN)] = _state_part(query)
