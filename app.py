@@ -9,6 +9,7 @@ import streamlit as st
 
 from qkdemo.web import ladder, live
 from qkdemo.web.server import prepare
+from qkdemo.web.serving.closing import lifespan
 
 prepare()
-app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()])
+app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()], lifespan=lifespan)

@@ -74,11 +74,16 @@ def free_port() -> int:
         return port
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process has started and that are still there."""
+def processes() -> dict[int, int]:
+    """Every process that goes on, and who started it."""
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
     lines = [line.split() for line in listed.splitlines()]
-    return [int(child) for child, parent, state in lines if int(parent) == pid and not state.startswith("Z")]
+    return {int(child): int(parent) for child, parent, state in lines if not state.startswith("Z")}
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that go on."""
+    return [child for child, parent in processes().items() if parent == pid]
 
 
 def chromium() -> str | None:

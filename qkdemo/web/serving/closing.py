@@ -3,8 +3,8 @@
 * `lifespan`: what `st.App` has around its life; from the signal on the streams say that the server is restarting, and
   end; the workers write what they have, and end.
 
-The server behind Streamlit waits for every answer that is under way, and the stream of a run has no end of its own. What
-does not end by itself in time (a client that does not read, a thread in the store) is left behind.
+The server behind Streamlit waits for every answer that is under way, and the stream of a run has no end of its own.
+What does not end by itself in time (a client that does not read, a thread in the store) is left behind.
 """
 
 import asyncio
