@@ -7,9 +7,10 @@ server would run the page alone, without the shell.
 
 import streamlit as st
 
-from qkdemo.web import ladder, live
+from qkdemo.labs.formats import entry_texts as ladder
 from qkdemo.web.server import prepare
 from qkdemo.web.serving.closing import lifespan
+from qkdemo.web.training import stream as live
 
 prepare()
 app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()], lifespan=lifespan)
