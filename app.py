@@ -9,7 +9,8 @@ import streamlit as st
 
 from qkdemo.web.lab import ladder
 from qkdemo.web.server import prepare
+from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.training import stream as live
 
 prepare()
-app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()])
+app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()], lifespan=lifespan)

@@ -9,11 +9,15 @@ loaded at start-up is frozen, so that the garbage collector never walks it again
 """
 
 import gc
+import logging
 import threading
 from pathlib import Path
 from typing import Final
 
 import torch
+
+from qkdemo.web.serving.descriptors import raise_limit, too_few
+from qkdemo.web.serving.repeats import log_once
 
 SHELL: Final = Path(__file__).parent / "shell.py"
 gate: Final = threading.Semaphore(2)
@@ -21,6 +25,9 @@ gate: Final = threading.Semaphore(2)
 
 def prepare() -> None:
     """Load the libraries and run the default state once, so that no visitor pays for it."""
+    log_once()
+    if words := too_few(raise_limit()):
+        logging.getLogger(__name__).warning(words)
     torch.set_num_threads(1)
     from qkdemo.labs import drift, formats  # noqa: PLC0415  after the threads are set
     from qkdemo.labs.drift.view import drift_exhibit  # noqa: PLC0415

@@ -90,7 +90,8 @@ export class LiveSweep {
   }
 }
 
-// Calls `take(message)` for every message and `offline(yes)` when the connection goes and comes.
+// Calls `take(message)` for every message and `offline(yes)` when the connection goes and comes; `restarting` says whether
+// the server said goodbye.
 export class Feed {
   constructor(url, take, offline) {
     Object.assign(this, { url, take, offline });
@@ -99,8 +100,15 @@ export class Feed {
 
   open() {
     this.source = new EventSource(this.url);
-    this.source.onopen = () => this.offline(false);
-    this.source.onmessage = (event) => this.take(JSON.parse(event.data));
+    this.source.onopen = () => {
+      this.restarting = false;
+      this.offline(false);
+    };
+    this.source.onmessage = (event) => {
+      const message = JSON.parse(event.data);
+      if (message.closing) this.restarting = true;
+      else this.take(message);
+    };
     this.source.onerror = () => {
       this.offline(true);
       if (this.source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself

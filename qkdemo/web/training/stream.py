@@ -1,7 +1,8 @@
 """Live training in the web process: the pool, and the route that streams it.
 
-* `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is;
-* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on.
+* `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is; `close_pool()`;
+* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on;
+* `farewell()`: ends all of them, with a word that the page shows.
 
 All who watch the same head of the same run share one encoder: a step is turned into text once. A message is JSON:
 `rows` (steps, or none) and `status`. Its id names how far it reaches, so that a browser that lost the connection asks
@@ -43,7 +44,10 @@ WHO: Final = re.compile(r"[0-9a-f]{32}")
 COOKIE: Final = "qkdemo_visitor"  # for as long as the browser is open
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
+_FAREWELL: Final = b'data: {"closing": true}\n\n'
+
 _pool: Pool | None = None
+_leaving = False
 _lock: Final = threading.Lock()
 _streams: Final[dict[tuple[int, int, int], "_Stream"]] = {}
 
@@ -67,6 +71,22 @@ def open_pool() -> Pool:
 def pool() -> Pool | None:
     """The workers, where `open_pool` was called."""
     return _pool
+
+
+def close_pool(patience_s: float) -> None:
+    """End the workers, which first write what they have; those that take longer are killed."""
+    if _pool is not None:
+        _pool.end(patience_s)
+
+
+def farewell() -> None:
+    """Tell all who watch that the server is restarting, and the workers to end; in the server's event loop."""
+    global _leaving  # noqa: PLW0603  one server per process
+    _leaving = True
+    for stream in _streams.values():
+        stream.end()
+    if _pool is not None:  # in a thread: whoever has the pool may wait for a store
+        threading.Thread(target=_pool.close, daemon=True, name="closing").start()
 
 
 def address_of(live: Live, head: tuple[int, int], visitor: str, base: str) -> str:
@@ -133,6 +153,8 @@ class _Stream:
             self._task = asyncio.create_task(self._run())
         to = self._sent
         self.queues.add(queue)
+        if _leaving:
+            self.end()
         self._pool.watch(self._live, 1, who)
         try:
             yield self._caught_up(seen, to)
@@ -152,6 +174,14 @@ class _Stream:
                     self._task.cancel()
                 self._task = None
                 _streams.pop(key, None)
+
+    def end(self) -> None:
+        """Say goodbye to all who watch."""
+        for queue in self.queues:
+            while queue.qsize() > _BEHIND - 2:
+                queue.get_nowait()
+            queue.put_nowait(_FAREWELL)
+            queue.put_nowait(None)
 
     def _caught_up(self, seen: int, to: int) -> bytes:
         """Asked for by many at once when a hall opens a link, so it is kept until it changes."""
