@@ -14,13 +14,21 @@ import threading
 from pathlib import Path
 from typing import Final
 
+import streamlit as st
 import torch
 
 from qkdemo.web.serving.descriptors import raise_limit, too_few
+from qkdemo.web.serving.guard import own_names
 from qkdemo.web.serving.repeats import log_once
 
 SHELL: Final = Path(__file__).parent / "shell.py"
 gate: Final = threading.Semaphore(2)
+
+
+def base_path() -> str:
+    """The path below which everything is, as `server.baseUrlPath` says; empty where it says nothing."""
+    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""
 
 
 def prepare() -> None:
@@ -37,5 +45,6 @@ def prepare() -> None:
     drift_exhibit(drift.run(drift.Settings()))
     formats_exhibit(formats.run(formats.Settings()))
     open_pool()
+    own_names()
     gc.collect()
     gc.freeze()

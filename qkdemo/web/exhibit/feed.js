@@ -1,5 +1,7 @@
 // Rows that arrive while one watches: a sweep that grows, and the stream of server-sent events that feeds it.
 
+import { HOME } from "./home.js";
+
 const MASKED = 254;
 const RETRY_MS = 2000;
 
@@ -99,7 +101,7 @@ export class Feed {
   }
 
   open() {
-    this.source = new EventSource(this.url);
+    this.source = new EventSource(new URL(this.url, HOME));
     this.source.onopen = () => {
       this.restarting = false;
       this.offline(false);

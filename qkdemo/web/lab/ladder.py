@@ -16,9 +16,9 @@ _LONGEST: Final = 32  # characters of a number
 _FRESH_S: Final = 3600  # the answer to the same question is the same
 
 
-def routes() -> list[Route]:
-    """What the server answers besides Streamlit."""
-    return [Route(f"/{PATH}", _answer, methods=["GET"])]
+def routes(base: str = "") -> list[Route]:
+    """What the server answers besides Streamlit, below the path `base`."""
+    return [Route(f"{base}/{PATH}", _answer, methods=["GET"])]
 
 
 async def _answer(request: Request) -> Response:

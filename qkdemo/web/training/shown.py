@@ -7,7 +7,6 @@ Dials that describe another run than the one on screen start nothing: the page s
 opened starts its run; one that is recorded is shown as it is.
 """
 
-import uuid
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -23,7 +22,8 @@ from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.training.stream import COOKIE, WHO, address_of, pool
+from qkdemo.web.serving.visitors import name_in, new_name
+from qkdemo.web.training.stream import address_of, pool
 
 PREFIX: Final = "training"
 _SHOWN, _AT, _GO, _AGAIN, _VISITOR = (f"{PREFIX}:{word}" for word in ("shown", "at", "go", "again", "visitor"))
@@ -65,9 +65,7 @@ class Shown:
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
-        url = address_of(
-            self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
-        )
+        url = address_of(self.live, shown_head(self.settings))
         pace = min(pace_of(self.settings), 200.0)
         return {
             "url": url,
@@ -108,9 +106,10 @@ def attend(settings: Settings) -> Shown | str:
 
 
 def visitor() -> str:
-    """Who this is: a random name. The stream leaves it in a cookie, so that a page that is loaded anew has it too."""
-    known = st.context.cookies.get(COOKIE, "")
-    name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
+    """Who this is: the name that this server gave the browser; where that keeps no cookies, one for this session."""
+    if _VISITOR not in st.session_state:
+        st.session_state[_VISITOR] = name_in(st.context.cookies.to_dict()) or new_name()
+    name: str = st.session_state[_VISITOR]
     return name
 
 

@@ -31,6 +31,7 @@ from qkdemo.runs.pool import Pool
 from qkdemo.runs.record import Chunk, cut, joined_chunks
 from qkdemo.runs.store import Store, StoreError, default_url
 from qkdemo.runs.worker import FRAME_S
+from qkdemo.web.serving.visitors import name_in
 
 WORKERS: Final = "QKDEMO_WORKERS"
 PATH: Final = "live"
@@ -40,8 +41,6 @@ _SLOW_S: Final = 0.09
 _HEARTBEAT_S: Final = 15.0
 _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
-WHO: Final = re.compile(r"[0-9a-f]{32}")
-COOKIE: Final = "qkdemo_visitor"  # for as long as the browser is open
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
 _FAREWELL: Final = b'data: {"closing": true}\n\n'
@@ -89,14 +88,14 @@ def farewell() -> None:
         threading.Thread(target=_pool.close, daemon=True, name="closing").start()
 
 
-def address_of(live: Live, head: tuple[int, int], visitor: str, base: str) -> str:
-    """Where its rows come from. Who watches matters for the controls of a run alone: they do not come by this way."""
-    return f"{base.rstrip('/')}/{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}&who={visitor}"
+def address_of(live: Live, head: tuple[int, int]) -> str:
+    """Where its rows come from, seen from where the app answers: the browser knows where that is."""
+    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
 
 
-def routes() -> list[Route]:
-    """What the server answers besides Streamlit."""
-    return [Route(f"/{PATH}/{{name}}", _watch, methods=["GET"])]
+def routes(base: str = "") -> list[Route]:
+    """What the server answers besides Streamlit, below the path `base`."""
+    return [Route(f"{base}/{PATH}/{{name}}", _watch, methods=["GET"])]
 
 
 async def _watch(request: Request) -> Response:
@@ -110,17 +109,12 @@ async def _watch(request: Request) -> Response:
         return PlainTextResponse("Too many watch. Try again in a minute.", status_code=503)
     key = (live.generation, *head)
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
-    told = request.query_params.get("who", "")
-    who = told if WHO.fullmatch(told) else ""
     seen = _seen(request.headers.get("last-event-id", ""), live)
-    response = StreamingResponse(
-        stream.messages(seen, key, who),
+    return StreamingResponse(
+        stream.messages(seen, key, name_in(request.cookies)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
-    if who and COOKIE not in request.cookies:
-        response.set_cookie(COOKIE, who, httponly=True, samesite="lax")
-    return response
 
 
 def _head(request: Request) -> tuple[int, int] | None:
