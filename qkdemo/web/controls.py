@@ -13,6 +13,7 @@ import streamlit as st
 from qkdemo.notation import counted, written
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, Value, declarations
 from qkdemo.strings import has, say
+from qkdemo.web.given import as_text
 from qkdemo.web.link import D, arrive, hidden, keep
 
 _FEW = 3  # words that fit beside each other
@@ -37,7 +38,7 @@ def dials(cls: type[D], presets: Mapping[str, D], prefix: str) -> D:
                 settings, others = _turned(rest, settings, prefix, concealed | closed)
     notes += faults + others
     if notes:
-        st.warning("\n\n".join(map(_escaped, notes)), icon=":material/link_off:")
+        st.warning("\n\n".join(map(as_text, notes)), icon=":material/link_off:")
     keep(settings)
     return settings
 
@@ -117,8 +118,3 @@ def _presets(presets: Mapping[str, Dials], prefix: str) -> None:
         format_func=lambda name: say(f"preset.{prefix}.{name}"),
         width="stretch",
     )
-
-
-def _escaped(text: str) -> str:
-    """`text` as Markdown shows it unchanged: it may repeat what a stranger put into a link."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|<>~$:&" else c for c in text)

@@ -30,7 +30,7 @@ def link_of(app: AppTest) -> dict[str, str]:
 
 def complaints(app: AppTest) -> list[str]:
     """Sentences about the link, as the visitor reads them."""
-    return [warning.value.replace("\\", "") for warning in app.warning]
+    return [warning.value.replace("\\", "").replace("`", "'") for warning in app.warning]
 
 
 def widget_of(app: AppTest, page: str, dial: Declaration) -> Any:
