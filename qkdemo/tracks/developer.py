@@ -13,7 +13,7 @@ from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training import twins
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
@@ -22,7 +22,7 @@ TABLE: Final = (1, 2, 4, 8, 16)
 SEED_TABLE: Final = drift.Settings()
 ALIGNED: Final = SEED_TABLE.but(alignment=0.99)
 AS_WRITTEN: Final = placement.Settings(right_order="norm_rotary")
-UNEVEN: Final = AS_WRITTEN.but(head_spread=8, gains="unit")
+UNEVEN: Final = AS_WRITTEN.but(head_spread=8, gains="unit", head=3)  # the largest head
 TOKENS: Final = AS_WRITTEN.but(token_spread=4)
 FRESH_GAINS: Final = AS_WRITTEN.but(gains="unit")
 _SAME: Final = 1e-9  # relative difference up to which float64 says that two ways are one function
@@ -35,12 +35,14 @@ def _table(found: drift.Result) -> Evidence:
     numbers = {
         f"{name}_{scale}": written(value, digits)
         for name, digits in (("max_abs_logit", 4), ("entropy", 3))
-        for scale, value in zip(TABLE, getattr(rows, name), strict=True)
+        for scale, value in zip(
+            TABLE, 100 * rows.entropy_fraction if name == "entropy" else rows.max_abs_logit, strict=True
+        )
     }
     slopes = rows.softmax_slope
     twin = {
         "twin": written(found.twin.max_abs_logit[found.at]),
-        "twin_entropy": written(found.twin.entropy[found.at], 3),
+        "twin_entropy": written(100 * found.twin.entropy_fraction[found.at], 3),
     }
     numbers |= {"fall": written(slopes[0] / slopes[-1], 2)} | twin
     return Evidence(float(found.plain.max_abs_logit[found.at]), numbers)
@@ -68,19 +70,21 @@ def _lines(found: drift.Result) -> Evidence:
 
 def _place(found: placement.Result) -> Evidence:
     settings = found.settings
-    largest = found.right.logits.abs().max().item()
     bound = math.sqrt(settings.d_head)
+    largest, left = (side.logits[settings.head].abs().max().item() for side in (found.right, found.left))
     same = found.relative_score_error < _SAME
-    full, skipped = (placement.run(UNEVEN.but(**change)) for change in _ELSEWHERE)
+    full, skipped = (
+        placement.run(UNEVEN.but(**change)).right.logits[settings.head].abs().max().item() for change in _ELSEWHERE
+    )
     every = models.run(models.Settings(kind="model"))
     usual = models.run(models.Settings(kind="model", place="per_head", order="norm_rotary"))
     wide = models.run(models.Settings(kind="model", place="full_width"))
     numbers = {
         "bound": written(bound),
-        "left": written(found.left.logits.abs().max().item(), 3),
-        "right": written(largest, 3),
-        "skipped": written(skipped.right.logits.abs().max().item(), 3),
-        "full": written(full.right.logits.abs().max().item(), 3),
+        "left": written(left),
+        "right": written(largest),
+        "skipped": written(skipped),
+        "full": written(full),
         "usual": str(len(usual.models)),
         "wide": str(len(wide.models)),
         "all": str(len(every.models)),
@@ -88,7 +92,10 @@ def _place(found: placement.Result) -> Evidence:
     return Evidence(only(same=same, within=not same and largest <= bound, over=largest > bound), numbers)
 
 
-_ELSEWHERE: Final[tuple[dict[str, str], ...]] = ({"right_place": "full_width"}, {"right_norm": "none"})
+_ELSEWHERE: Final[tuple[dict[str, str], ...]] = (
+    {"right_place": "full_width"},
+    {"right_place": "per_head", "right_norm": "none"},
+)
 
 
 def _small_g(found: drift.Result) -> Evidence:
@@ -254,6 +261,7 @@ def _codebase(found: models.Result) -> Evidence:
     without = models.run(models.Settings(kind="model", norm="none"))
     numbers = {
         "names": ", ".join(model.model for model in found.models if model.kind == "model"),
+        "rows": str(len(found.models)),
         "forgotten": written(100 * forgotten, 2),
         "doubled": written(100 * doubled, 2),
         "unpermuted": written(100 * unpermuted, 2),
@@ -279,7 +287,15 @@ STOPS: Final = (
         ask=Estimate(10, 10_000, "plain.max_abs_logit"),
         evidence=_table,
         points=(2, 3, 4),
-        focus="max_abs_logit",
+        reads={
+            **{f"max_abs_logit_{x}": Read(column="plain.max_abs_logit", turns={"scale": float(x)}) for x in TABLE},
+            **{
+                f"entropy_{x}": Read(column="plain.entropy_fraction", turns={"scale": float(x)}, times=100)
+                for x in TABLE
+            },
+            "twin": Read(column="norm.max_abs_logit"),
+            "twin_entropy": Read(column="norm.entropy_fraction", times=100),
+        },
     ),
     Stop(
         name="lines",
@@ -289,7 +305,10 @@ STOPS: Final = (
         ask=Choose(("same", "grows", "ceiling", "hidden")),
         evidence=_lines,
         points=(9, 10),
-        focus="max_abs_logit",
+        reads={
+            "right": Read(column="norm.max_abs_logit"),
+            "wrong": Read(column="norm.max_abs_logit", of="level"),
+        },
     ),
     Stop(
         name="place",
@@ -298,6 +317,12 @@ STOPS: Final = (
         ask=Choose(("same", "within", "over")),
         evidence=_place,
         points=(9, 12, 18, 22),
+        reads={
+            "left": Read(column="left.largest.text"),
+            "right": Read(column="right.largest.text"),
+            "skipped": Read(column="right.largest.text", turns=_ELSEWHERE[1]),
+            "full": Read(column="right.largest.text", turns=_ELSEWHERE[0]),
+        },
     ),
     Stop(
         name="small_g",
@@ -307,7 +332,13 @@ STOPS: Final = (
         ask=Estimate(0.05, 1, "norm.top_weight"),
         evidence=_small_g,
         points=(10, 15, 16),
-        focus="top_weight",
+        reads={
+            "top": Read(column="norm.top_weight", times=100),
+            "usual": Read(column="norm.top_weight", turns={"gain": ALIGNED.gain}, times=100),
+            "most": Read(column="norm.top_weight", of="level", times=100),
+            "slope": Read(column="norm.softmax_slope"),
+            "large_slope": Read(column="norm.softmax_slope", turns={"gain": 100.0}),
+        },
     ),
     Stop(
         name="values",
@@ -316,14 +347,25 @@ STOPS: Final = (
         ask=Choose(("logits", "weights", "output", "nothing")),
         evidence=_values,
         points=(21,),
+        reads={
+            "output": Read(column="pair.output", times=100),
+            "even": Read(column="pair.output", turns={"token_spread": 1.0}, times=100),
+        },
     ),
     Stop(
         name="half",
         lab=formats,
-        state=formats.Settings(scale=400),
+        state=formats.Settings(scale=400, stage="weight"),
         ask=Choose(("maximum", "early", "inside", "outside")),
         evidence=_half,
         points=(6, 17),
+        reads={
+            "nan": Read(column="n_nan.float16.plain"),
+            "error": Read(column="max_rel_error.float16.norm", times=100),
+            "early": Read(column="n_nan.float16.plain", turns={"placement": "on_q"}),
+            "bf16_zero": Read(column="n_zero.bfloat16.plain"),
+            "lost": Read(column="n_overflow.float16.plain", turns={"stage": "raw_product"}),
+        },
     ),
     Stop(
         name="really",
@@ -332,6 +374,11 @@ STOPS: Final = (
         ask=Choose(("rounding", "tenth", "several")),
         evidence=_really,
         points=(9, 13),
+        reads={
+            "error": Read(column="pair.logits", times=100),
+            "weight": Read(column="pair.weight"),
+            "uneven": Read(column="pair.logits", turns={"head_spread": 4.0, "token_spread": 4.0}, times=100),
+        },
     ),
     Stop(
         name="log",
@@ -340,7 +387,10 @@ STOPS: Final = (
         ask=Choose(("after", "once", "ten", "hundred")),
         evidence=_log,
         points=(5, 34),
-        focus="max_abs_logit",
+        reads={
+            "large": Read(column="plain.max_abs_logit", of="place"),
+            "lost": Read(column="plain.loss", of="place"),
+        },
     ),
     Stop(
         name="calm",
@@ -349,7 +399,11 @@ STOPS: Final = (
         ask=Choose(("better", "same", "worse")),
         evidence=_calm,
         points=(30, 34, 35),
-        focus="loss",
+        reads={
+            "loss": Read(column="plain.loss", of="level"),
+            "logit": Read(column="plain.max_abs_logit", of="largest"),
+            "twin_logit": Read(column="norm.max_abs_logit", of="largest"),
+        },
     ),
     Stop(
         name="again",
@@ -358,6 +412,11 @@ STOPS: Final = (
         ask=Choose(("nothing", "second", "rounding", "first")),
         evidence=_again,
         points=(26,),
+        reads={
+            "at_step": Read(column="error.normed_again", turns={"step": 1}),
+            "worst": Read(column="error.normed_again", of="largest"),
+            "unit": Read(column="error.normed_again", of="largest", turns={"gains": "unit"}),
+        },
     ),
     Stop(
         name="codebase",
@@ -366,5 +425,6 @@ STOPS: Final = (
         ask=Choose(("qwen", "olmo", "gemma", "llama")),
         evidence=_codebase,
         points=(28, 33),
+        reads={"rows": Read(column="model")},
     ),
 )
