@@ -180,7 +180,7 @@ def test_in_a_narrow_window_choosing_a_page_closes_the_menu(server: str, page: P
 
 def test_the_copied_link_opens_the_same_state(server: str, page: Page) -> None:
     page.goto(f"{server}/drift?scale=2.5&variant=cosine&temperature=0.05")
-    page.get_by_role("tab", name="Copy link").click()
+    page.get_by_role("radio", name="Copy link").click()
     link = page.locator("[data-testid=stCode] code")
     expect(link).to_contain_text("temperature=0.05")
     page.goto(link.text_content() or "")
