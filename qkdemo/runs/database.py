@@ -17,6 +17,8 @@ from qkdemo.messages import say
 
 VARIABLE: Final = "QKDEMO_STORE"
 _LAYOUT: Final = 1  # of the tables; another layout gets another file
+_NO_FILES: Final = ("file:", ":memory:")
+_OWNER_ALONE: Final = 0o600
 _PATIENCE_S: Final = 5  # for another process that writes
 
 
@@ -37,8 +39,9 @@ class Database:
         self.url = url
         with told("store.error.open", url=_safe(url)):
             address = sql.make_url(url)
-            if address.get_backend_name() == "sqlite" and address.database and not address.database.startswith("file:"):
-                Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+            file = address.database if address.get_backend_name() == "sqlite" else None
+            if file and not file.startswith(_NO_FILES):
+                _make_private(Path(file), ours=not os.environ.get(VARIABLE))
             self.engine = sql.create_engine(address)
             if address.get_backend_name() == "sqlite":
                 sql.event.listen(self.engine, "connect", _set_up)
@@ -88,6 +91,16 @@ class told:  # noqa: N801  used like a function
             cause = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
             kind = TakenError if isinstance(error, IntegrityError) else StoreError
             raise kind(say(self.key, cause=cause, **self.values)) from error
+
+
+def _make_private(path: Path, *, ours: bool) -> None:
+    """A new file is its owner's alone, as SQLite then makes those beside it; so is an old one in our own folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _OWNER_ALONE))
+    except FileExistsError:
+        if ours:  # where somebody named it, its mode is theirs
+            path.chmod(_OWNER_ALONE)
 
 
 def _set_up(connection: Any, _: Any) -> None:

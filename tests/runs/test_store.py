@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -422,3 +423,31 @@ def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch) -> Non
     assert default_url() == "sqlite:///here.sqlite"
     monkeypatch.delenv("QKDEMO_STORE")
     assert default_url().endswith("runs-1.sqlite")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes")
+def test_a_new_store_is_its_owners_alone_with_all_that_lies_beside_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = Store(f"sqlite:///{tmp_path}/new/runs.sqlite")
+        store.begin(PLAN)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert "runs.sqlite-wal" in modes
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes")
+def test_an_old_store_of_ours_becomes_private_and_one_that_somebody_named_keeps_its_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, file = f"sqlite:///{tmp_path}/runs.sqlite", tmp_path / "runs.sqlite"
+    file.touch()
+    file.chmod(0o640)
+    monkeypatch.setenv("QKDEMO_STORE", url)
+    Store(url).close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    monkeypatch.delenv("QKDEMO_STORE")
+    Store(url).close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
