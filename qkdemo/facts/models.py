@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.pipeline import CHOICES, Pipeline
-from qkdemo.strings import say
+from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.messages import say
 
 VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first
 # The choices by which two pipelines are told apart; the others are not known of most models.
@@ -64,7 +64,7 @@ class Model:
 
     @property
     def qk_norm(self) -> str:
-        """Whether q and k themselves are normalised, yes or no: a norm before the projection, or on a latent, is none."""
+        """Whether q and k themselves are normalised: a norm before the projection, or on a latent, is no QK norm."""
         return "no" if self.norm == "none" or self.place in ("input", "latent") else "yes"
 
     @cached_property

@@ -8,7 +8,8 @@
 A question is a function that draws its parameters and runs a lab: the right answer, the wrong ones and every number
 come from there (`qkdemo.tracks.asked`). Its sentences stand in the string table under `quiz.<track>.<name>`: `ask`,
 `explain`, `choice.<word>`, and `about`, a few words for tables. A number without a sentence of its own is written by
-`choice.any`; a question that is asked in several ways has `ask.<form>` and `explain.<form>`; what stands under `quiz.<track>.any` serves all questions of the track.
+`choice.any`. A question that is asked in several ways has `ask.<form>` and `explain.<form>`. What stands under
+`quiz.<track>.any` serves all questions of the track.
 """
 
 import itertools
@@ -18,10 +19,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
-from qkdemo.settings import Choice, Dial, Dials
-from qkdemo.strings import has, say
+from qkdemo.dials import Choice, Dial, Dials
+from qkdemo.messages import has, say
 from qkdemo.tracks.asked import Asked, Maker
-from qkdemo.tracks.quizzes import beginner, developer, researcher
+from qkdemo.tracks.beginner import quiz as beginner
+from qkdemo.tracks.developer import quiz as developer
+from qkdemo.tracks.researcher import quiz as researcher
 
 TrackWord: TypeAlias = Literal["beginner", "developer", "researcher"]
 WhenWord: TypeAlias = Literal["pre", "post"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from qkdemo.messages import LANGUAGES
 from qkdemo.notation import written
-from qkdemo.strings import LANGUAGES
 from qkdemo.tracks.asked import Asked, numeric
 from qkdemo.tracks.quiz import QUIZZES, Question, Settings, marked, quiz, rows, text
 from tests.strategies import settings_of
@@ -92,7 +92,12 @@ def test_no_sentence_holds_a_number_that_was_not_computed(track: str) -> None:
     sentences = {key: sentence for key, sentence in LANGUAGES["en"].items() if key.startswith(f"quiz.{track}.")}
     assert len(sentences) >= 3 * 8
     for key, sentence in sentences.items():
-        literal = NAMES.sub("", re.sub(r"\{[^}]*\}", "", sentence)).replace("γ − 1", "").replace("1 − tanh²", "").replace("p(1 − p)", "")
+        literal = (
+            NAMES.sub("", re.sub(r"\{[^}]*\}", "", sentence))
+            .replace("γ − 1", "")
+            .replace("1 − tanh²", "")
+            .replace("p(1 − p)", "")
+        )
         assert not re.search(r"\d", literal), key
 
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
@@ -130,5 +131,5 @@ def test_the_words_of_a_claim_do_not_give_its_verdict() -> None:
 
 def test_verdicts_do_not_follow_from_the_one_before() -> None:
     verdicts = [evidence_of(stop).answer for stop in TRACKS["claims"]]
-    same = sum(one == other for one, other in zip(verdicts, verdicts[1:], strict=False))
+    same = sum(one == other for one, other in pairwise(verdicts))
     assert 0.15 < same / (len(verdicts) - 1) < 0.5

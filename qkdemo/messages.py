@@ -1,0 +1,58 @@
+"""The interface's sentences, in one folder of tables per language, so that a translation is one more folder.
+
+* `say(key, **values)`: the sentence of that key, filled in;
+* `phrase(key)`: the same, its `{names}` left for the browser to fill in;
+* `has(key)`: whether the table knows it;
+* `LANGUAGES`: the languages that lie in `locale/`, each a mapping from key to sentence.
+
+A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive
+already written (see `notation`), because how a number is written does not depend on the sentence around it.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Final
+
+_FOLDER: Final = Path(__file__).parent / "locale"
+
+
+def _flatten(branch: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in branch.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, str(value).strip()
+
+
+def _read(folder: Path) -> dict[str, str]:
+    table: dict[str, str] = {}
+    for path in sorted(folder.glob("*.toml")):
+        for key, sentence in _flatten(tomllib.loads(path.read_text(encoding="utf-8"))):
+            if key in table:
+                raise ValueError(f"{path.name} says {key} again")
+            table[key] = sentence
+    return table
+
+
+LANGUAGES: Final = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.is_dir()}
+language: ContextVar[str] = ContextVar("language", default="en")
+
+
+def say(key: str, /, **values: object) -> str:
+    """The sentence for `key` in the current language, with its `{names}` replaced by `values`.
+
+    Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.
+    """
+    return LANGUAGES[language.get()][key].format(**values)
+
+
+def phrase(key: str) -> str:
+    """The sentence for `key` with its `{names}` as they stand. Raises KeyError for an unknown key."""
+    return LANGUAGES[language.get()][key]
+
+
+def has(key: str) -> bool:
+    """Whether the current language knows `key`."""
+    return key in LANGUAGES[language.get()]
