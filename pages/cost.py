@@ -11,12 +11,13 @@ from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import last_measured, measured_here
 from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(cost.Settings, cost.PRESETS, "cost")
 result = cost.run(settings)
 drawn = cost_exhibit(settings)
 exhibit(*drawn, key="cost.exhibit", on_pick=lambda pick: turn(cost.Settings, "cost", picked(pick)))
-st.markdown(" ".join(cost.explain(result)[1:]))
+tell(" ".join(cost.explain(result)[1:]))
 
 
 def clock() -> None:

@@ -2,20 +2,19 @@
 
 from functools import partial
 
-import streamlit as st
-
 from qkdemo.labs import epsilon
 from qkdemo.labs.epsilon.view import epsilon_exhibit, picked
 from qkdemo.messages import say
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(epsilon.Settings, epsilon.PRESETS, "epsilon")
 result = epsilon.run(settings)
 drawn = epsilon_exhibit(settings)
 exhibit(*drawn, key="epsilon.exhibit", on_pick=lambda pick: turn(epsilon.Settings, "epsilon", picked(pick)))
-st.markdown(" ".join(epsilon.explain(result)[1:]))
+tell(" ".join(epsilon.explain(result)[1:]))
 take_away(
     Takeaway(
         lab="epsilon",

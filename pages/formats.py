@@ -11,13 +11,14 @@ from qkdemo.messages import say
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(formats.Settings, formats.PRESETS, "formats")
 result = formats.run(settings)
 drawn = formats_exhibit(result)
 sayings = claims()
 exhibit(*drawn, key="formats.exhibit", on_pick=lambda pick: turn(formats.Settings, "formats", picked(settings, pick)))
-st.markdown("\n".join(f"- {sentence}" for sentence in formats.explain(result)))
+tell("\n".join(f"- {sentence}" for sentence in formats.explain(result)))
 with st.container(border=True):
     st.markdown(f"## {say('formats.sayings')}")
     for claim in sayings:

@@ -9,17 +9,18 @@ from qkdemo.messages import say
 from qkdemo.web.lab.controls import dials
 from qkdemo.web.lab.models_table import search_box, show_families, show_pair, show_rows
 from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(models.Settings, models.PRESETS, "models")
 heading = st.empty()
 result = models.searched(models.run(settings), search_box())
 heading.title(models.finding(result))
 show_rows(result)
-st.markdown(" ".join(models.explain(result)[1:]))
+tell(" ".join(models.explain(result)[1:]))
 st.header(say("models.compare"))
 show_pair(result)
 st.header(say("models.often"))
-st.markdown("\n".join(f"- {sentence}" for sentence in models.corrections()))
+tell("\n".join(f"- {sentence}" for sentence in models.corrections()))
 take_away(
     Takeaway(
         lab="models",

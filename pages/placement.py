@@ -11,6 +11,7 @@ from qkdemo.messages import say
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import Takeaway, table_of, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(placement.Settings, placement.PRESETS, "placement")
 result = placement.run(settings)
@@ -20,7 +21,7 @@ exhibit(
     key="placement.exhibit",
     on_pick=lambda pick: turn(placement.Settings, "placement", picked(settings, pick)),
 )
-st.markdown("\n".join(f"- {sentence}" for sentence in placement.explain(result)[1:]))
+tell("\n".join(f"- {sentence}" for sentence in placement.explain(result)[1:]))
 
 
 def draws() -> None:

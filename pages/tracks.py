@@ -4,10 +4,11 @@ import streamlit as st
 
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED
+from qkdemo.web.track.glossary import linked
 from qkdemo.web.track.track_cards import point_index, track_card
 
 st.title(say("tracks.title"))
-st.markdown(say("tracks.lead"))
+st.markdown(linked(say("tracks.lead")))
 for track, column in zip(GUIDED, st.columns(len(GUIDED)), strict=True):
     with column.container(border=True, height="stretch"):
         track_card(track)

@@ -1,8 +1,8 @@
 """Words in a text that drive the chart.
 
 `words_of(text)` splits `at [scale 8](scale=8) [the plain curve](~plain) is high` into `Word`s: plain ones, ones that
-turn dials (`name=value`, several joined by `&`), ones that pick out a role's lines (`~role`), and ones that say where a
-statement was read (`@key` of `qkdemo.facts.references`).
+turn dials (`name=value`, several joined by `&`), ones that pick out a role's lines (`~role`), ones that say where a
+statement was read (`@key` of `qkdemo.facts.references`), and words of the field (`?term` of `qkdemo.tracks.glossary`).
 """
 
 import re
@@ -21,6 +21,15 @@ class Word:
     turns: Mapping[str, str] = field(default_factory=dict)  # dial → value, as a link writes it
     role: str = ""
     source: str = ""  # key of a reference
+    term: str = ""  # a word of the glossary
+
+    @property
+    def written(self) -> str:
+        """The word as it stands in the text that it was read from."""
+        turns = "&".join(f"{name}={value}" for name, value in self.turns.items())
+        marks = ((turns, ""), (self.role, "~"), (self.source, "@"), (self.term, "?"))
+        target = next((sign + target for target, sign in marks if target), "")
+        return f"[{self.text}]({target})" if target else self.text
 
 
 def words_of(text: str) -> list[Word]:
@@ -42,7 +51,9 @@ def _driving(text: str, target: str) -> Word:
         return Word(text, role=target[1:])
     if target.startswith("@"):
         return Word(text, source=target[1:])
+    if target.startswith("?"):
+        return Word(text, term=target[1:])
     pairs = [pair.partition("=") for pair in target.split("&")]
     if not all(name and sign for name, sign, _ in pairs):
-        raise ValueError(f"{target} is neither name=value nor ~role nor @key")
+        raise ValueError(f"{target} is neither name=value nor ~role, @key or ?term")
     return Word(text, turns={name: value for name, _, value in pairs})

@@ -54,5 +54,6 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("cost", ":material/timer:", cost, "contract"),
         Entry("models", ":material/table_view:", models, "contract"),
         Entry("quiz", ":material/quiz:", names_track=True),
+        Entry("glossary", ":material/menu_book:"),
     )
 }

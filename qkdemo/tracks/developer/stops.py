@@ -131,7 +131,8 @@ def _place(found: placement.Result) -> Evidence:
         "wide": str(len(wide.models)),
         "all": str(len(every.models)),
     }
-    return Evidence(only(same=same, within=not same and largest <= bound, over=largest > bound), numbers)
+    answer = only(same=same, within=not same and largest <= bound, over=largest > bound)
+    return Evidence(answer, numbers, {model.model: model.link for model in wide.models})
 
 
 _ELSEWHERE: Final[tuple[dict[str, str], ...]] = (

@@ -18,6 +18,7 @@ from qkdemo.dials import Dials, declarations
 from qkdemo.messages import has, say
 from qkdemo.web.link import address, hidden
 from qkdemo.web.track import lesson
+from qkdemo.web.track.glossary import linked
 
 Row = Mapping[str, Any]
 
@@ -134,7 +135,7 @@ def _link(offer: Takeaway) -> None:
 
 
 def _how(offer: Takeaway) -> None:
-    st.markdown(say(f"how.{offer.lab}"))
+    st.markdown(linked(say(f"how.{offer.lab}")))
 
 
 def _is_real(table: pa.Table, column: str) -> bool:

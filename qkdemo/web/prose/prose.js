@@ -13,6 +13,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 
 function wordNode(word, press) {
+  if (word.link) return word.name ? termNode(word) : sourceNode(word);
   const turns = Object.keys(word.turns).length > 0;
   if (!turns && !word.role) return plain(word.text);
   const button = document.createElement("button");
@@ -24,6 +25,46 @@ function wordNode(word, press) {
   button.onpointerleave = button.onblur = () => look({});
   if (turns) button.onclick = press;
   return button;
+}
+
+// A source: a link, whose title says what it is.
+function sourceNode(word) {
+  const link = document.createElement("a");
+  Object.assign(link, { href: word.link, target: "_blank", rel: "noopener", title: word.says, textContent: word.text });
+  return link;
+}
+
+// A word of the field: pressed, it opens its entry over the page; the entry leads to the glossary.
+function termNode(word) {
+  const whole = document.createElement("span");
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "term", title: word.says, textContent: word.text });
+  const entry = document.createElement("span");
+  entry.className = "entry";
+  entry.popover = "auto";
+  const name = document.createElement("a");
+  Object.assign(name, { href: word.link, target: "_blank", textContent: word.name });
+  const picture = document.createElement("span");
+  picture.innerHTML = word.figure; // drawn by the server
+  const formula = document.createElement("code");
+  formula.textContent = word.formula;
+  entry.append(name, picture, document.createTextNode(word.says), formula);
+  button.popoverTargetElement = entry;
+  button.onclick = () => place(entry, button);
+  whole.append(button, entry);
+  return whole;
+}
+
+// Above or below the word, within the window.
+function place(entry, button) {
+  requestAnimationFrame(() => {
+    const at = button.getBoundingClientRect();
+    const size = entry.getBoundingClientRect();
+    const below = at.bottom + 6;
+    const top = below + size.height < innerHeight ? below : Math.max(6, at.top - size.height - 6);
+    entry.style.left = `${Math.max(6, Math.min(at.left, innerWidth - size.width - 6))}px`;
+    entry.style.top = `${top}px`;
+  });
 }
 
 // Text whose `code` stands between back quotes.

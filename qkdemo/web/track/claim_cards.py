@@ -11,9 +11,9 @@ import streamlit as st
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import CLAIMS, TRACKS, cited, is_trained, text, told
 from qkdemo.tracks.progress import Progress, Said
-from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Stop
 from qkdemo.web.track.evidence import evidence_now
+from qkdemo.web.track.glossary import read_as
 from qkdemo.web.track.lesson import page_of, place_of, say_at, verdict
 
 
@@ -40,7 +40,7 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         label = say("claims.door", page=say(f"page.{page.name}"))
         st.page_link(page.script, label=label, icon=page.icon, query_params=place_of(CLAIMS, at))
     if said.shown and found is not None:
-        st.markdown(without_targets(text(CLAIMS, stop, "explain", found.numbers)))
+        st.markdown(read_as(text(CLAIMS, stop, "explain", found.numbers)))
         if found.sources:
             st.markdown(cited(found))
 

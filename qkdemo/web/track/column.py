@@ -12,17 +12,15 @@ from qkdemo.dials import preferred_numbers
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS, cited, text, told
+from qkdemo.tracks.glossary import entry, terms_in
 from qkdemo.tracks.stop import Choose, Estimate, Evidence
 from qkdemo.web import lecture
 from qkdemo.web.track import lesson as lessons
 from qkdemo.web.track.driving import prose
+from qkdemo.web.track.glossary import address, linked
 from qkdemo.web.track.lesson import Lesson
 
 _KEY: Final = "lesson"
-_WORDS: Final = (
-    *("attention", "query", "head", "score", "softmax", "entropy", "slope", "norm", "qk_norm", "scale"),
-    *("weight_scale", "rate", "loss", "format", "rotary"),
-)
 
 
 def lesson_column(lesson: Lesson) -> None:
@@ -30,13 +28,13 @@ def lesson_column(lesson: Lesson) -> None:
     with st.container(gap="small", key=f"{_KEY}:column"):
         _parts(lesson, lesson.evidence if lesson.said.shown else None)
         if not lecture.on():
-            _glossary()
+            _glossary(lesson)
 
 
 def _parts(lesson: Lesson, found: Evidence | None) -> None:
     _place(lesson)
     st.html(f"<h2 class='stop'>{told(lesson.track, lesson.stop, 'title')}</h2>")
-    st.markdown(told(lesson.track, lesson.stop, "question"))
+    st.markdown(linked(told(lesson.track, lesson.stop, "question")))
     match lesson.stop.ask:
         case Choose() as choose:
             _choice(lesson, choose, found)
@@ -49,10 +47,12 @@ def _parts(lesson: Lesson, found: Evidence | None) -> None:
     _buttons(lesson)
 
 
-def _glossary() -> None:
+def _glossary(lesson: Lesson) -> None:
+    """The words of the field that the stop uses, a sentence each."""
     words = st.expander(say("lesson.words"), key=f"{_KEY}:words", on_change="rerun")
     if words.open:
-        words.markdown("\n".join(f"- {say(f'glossary.{word}')}" for word in _WORDS))
+        used = [entry(term) for term in terms_in(told(lesson.track, lesson.stop, "question"))]
+        words.markdown("\n".join(f"- [**{one.name}**]({address(one.term)}): {one.sentence}" for one in used))
 
 
 def _place(lesson: Lesson) -> None:

@@ -1,7 +1,8 @@
 """A stop's explanation, whose words drive the chart beside it.
 
 * `prose(lesson, text)`: draws it. Pointing at a word shows that state in the exhibit, or picks out those lines, at
-  once and in the browser; pressing it turns the dials.
+  once and in the browser; pressing it turns the dials. A word of the field opens its entry of the glossary above the
+text, and a source is a link.
 
 The browser's two components meet in events of the document: `qkdemo:look` with `{turns}` or `{role}`, or neither.
 """
@@ -13,10 +14,15 @@ import streamlit as st
 from streamlit.runtime import Runtime
 
 from qkdemo.dials import SettingsError, Value
+from qkdemo.facts.references import REFERENCES
+from qkdemo.facts.references import linked as with_sources
+from qkdemo.tracks.glossary import entry, marked
+from qkdemo.tracks.glossary_figures import figure
 from qkdemo.tracks.prose import Word, words_of
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.controls import turn
+from qkdemo.web.track.glossary import address
 from qkdemo.web.track.lesson import Lesson
 
 _COMPONENT: Final = Component("prose", html="<p class='prose'></p>")
@@ -26,9 +32,9 @@ _KEY: Final = "lesson:prose"
 def prose(lesson: Lesson, text: str) -> None:
     """Draw the text; a pressed word turns the dials of the lesson's page."""
     if not Runtime.exists():
-        st.markdown(text)
+        st.markdown(with_sources(text))
         return
-    words = words_of(text)
+    words = words_of(text if lecture.on() else marked(text))
     cls = type(lesson.stop.state)
 
     def pressed() -> None:
@@ -36,10 +42,23 @@ def prose(lesson: Lesson, text: str) -> None:
         if isinstance(at, int) and 0 <= at < len(words):
             turn(cls, lesson.page.name, _values(lesson, words[at]))
 
-    told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} for word in words]
+    told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} | _leads(word) for word in words]
     _COMPONENT.mount(
         {"words": json.dumps(told, ensure_ascii=False), "lecture": lecture.on()}, key=_KEY, on_turn_change=pressed
     )
+
+
+def _leads(word: Word) -> dict[str, str]:
+    """Where a word leads, and what is said of it while it is pointed at: a source, or an entry of the glossary."""
+    if word.source:
+        source = REFERENCES[word.source]
+        return {"link": source.link, "says": f"{source.title}, {source.part}"}
+    if word.term:
+        one = entry(word.term)
+        return {"link": address(word.term), "name": one.name, "says": one.sentence, "formula": one.formula} | {
+            "figure": figure(word.term)
+        }
+    return {}
 
 
 def _values(lesson: Lesson, word: Word) -> dict[str, Value]:

@@ -29,6 +29,7 @@ from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now
+from qkdemo.web.track.glossary import linked
 
 _NOW, _GOING = "lesson.now", "lesson.going"
 
@@ -228,7 +229,7 @@ def choices() -> int:
 def tell(words: str) -> None:
     """Write what a page's numbers say, unless that would answer an open question."""
     if not asks():
-        st.markdown(words)
+        st.markdown(linked(words))
 
 
 def veil(dial: str) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from qkdemo.tracks.stop import Stop
 from qkdemo.web.handout import AnswersWord, handout
 from qkdemo.web.link import home
 from qkdemo.web.pages import PAGES
+from qkdemo.web.track.glossary import linked
 from qkdemo.web.track.lesson import page_of, place_of, progress_in
 
 
@@ -52,7 +53,7 @@ def point_index() -> None:
     """Every point of the subject, and where it is taught."""
     for point in POINTS:
         sentence, doors = st.columns((3, 2), vertical_alignment="center")
-        sentence.markdown(f"{point}. {say(f'point.{point}')}")
+        sentence.markdown(linked(f"{point}. {say(f'point.{point}')}"))
         with doors:
             for track, at, stop in taught_at()[point]:
                 _door(track, at, f"{say(f'track.{track}.name')}: {told(track, stop, 'title')}", page_of(stop).icon)

@@ -1,0 +1,122 @@
+"""The glossary: whole, found where its words stand, and nothing used in a track before it is introduced."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from qkdemo.messages import LANGUAGES
+from qkdemo.tracks.catalogue import TRACKS
+from qkdemo.tracks.glossary import TERMS, entry, marked, terms_in
+from qkdemo.tracks.glossary_figures import FIGURES, figure
+from tests import readability
+
+# Term → the stop whose words introduce it. What a developer, and a researcher, is taken to know stands apart.
+INTRODUCED = {
+    "beginner": {
+        **dict.fromkeys(
+            ("attention", "query", "key", "score", "softmax", "attention_weight", "vector", "weight_scale", "length"),
+            "arms",
+        ),
+        "norm": "arms",  # “normalised attention”: what it does is said there, and the word for it at `fix`
+        **dict.fromkeys(("weights", "logit"), "growth"),
+        "head": "root",
+        "entropy": "winner",
+        "slope": "stuck",
+        "qk_norm": "fix",
+        **dict.fromkeys(("format", "float16", "float32", "bfloat16"), "overflow"),
+        "bound": "dial",
+        **dict.fromkeys(("rate", "loss"), "live"),
+        "layer": "confidence",
+        "rounding": "winner",
+    },
+    "developer": {
+        "weight_scale": "table",
+        "l2": "table",
+        "rms": "rms",
+        "gain": "rms",
+        "pre_norm": "place",
+        "residual": "place",
+        "cache": "again",
+        "port": "place",
+        "rotary": "place",
+        "clipping": "log",
+        "one_hot": "small_g",
+    },
+}
+EVERYDAY = {"beginner": {"value"}, "developer": {"value"}}
+KNOWN = {
+    "developer": {
+        *("attention", "query", "key", "value", "weights", "token", "head", "channel", "layer", "vector", "length"),
+        *("cosine", "score", "logit", "softmax", "attention_weight", "row", "mask", "entropy", "slope"),
+        *("gradient", "loss", "rate", "adam", "nan", "norm", "qk_norm", "format", "float16", "bfloat16", "float32"),
+        *("overflow", "rounding", "kernel", "checkpoint", "bound", "scale", "block", "seed", "variant"),
+    }
+}
+
+
+def test_every_word_has_a_name_a_sentence_a_formula_and_a_picture() -> None:
+    assert set(FIGURES) == set(TERMS)
+    assert len(TERMS) > 60
+    for term in TERMS:
+        one = entry(term)
+        assert one.name
+        assert one.sentence.endswith((".", ")"))
+        assert one.formula
+        assert readability.grade(one.sentence) < 14, one
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_picture_is_an_image_that_stays_within_its_frame(term: str) -> None:
+    drawn = ElementTree.fromstring(figure(term))
+    assert drawn.tag.endswith("svg")
+    assert len(drawn) > 0
+    for shape in drawn.iter():
+        if shape.tag.endswith("rect"):
+            right = float(shape.attrib["x"]) + float(shape.attrib["width"])
+            assert 0 <= float(shape.attrib["x"]) <= right <= 160.5
+        if shape.tag.endswith("polyline"):
+            points = [tuple(map(float, point.split(","))) for point in shape.attrib["points"].split()]
+            assert all(-2 <= x <= 162 and -12 <= y <= 90 for x, y in points), points
+
+
+def test_no_form_leads_to_two_words() -> None:
+    forms = [form for term in TERMS for form in LANGUAGES["en"][f"glossary.{term}.forms"].lower().split(", ")]
+    assert len(forms) == len(set(forms))
+
+
+def test_the_first_mention_of_a_word_leads_to_it_and_the_longest_form_wins() -> None:
+    text = marked("The attention weight of a key. Another key; `key`; [a key](key=3). QK norm is a norm.")
+    assert text == (
+        "The [attention weight](?attention_weight) of a [key](?key). Another key; `key`; [a key](key=3). "
+        "[QK norm](?qk_norm) is a [norm](?norm)."
+    )
+    assert marked(marked("entropy")) == "[entropy](?entropy)"
+    assert marked("keyboard, {key} and monkeys") == "keyboard, {key} and monkeys"
+
+
+@pytest.mark.parametrize("track", ["beginner", "developer"])
+def test_nothing_is_used_before_it_is_introduced(track: str) -> None:
+    introduced, free = INTRODUCED[track], EVERYDAY[track] | KNOWN.get(track, set())
+    order = [stop.name for stop in TRACKS[track]]
+    for at, name in enumerate(order):
+        for term in terms_in(words_of_stop(track, name)):
+            if term in free:
+                continue
+            assert term in introduced, f"{name} uses {term}, which the track does not introduce"
+            assert order.index(introduced[term]) <= at, f"{name} uses {term} before {introduced[term]}"
+
+
+@pytest.mark.parametrize("track", ["beginner", "developer"])
+def test_what_introduces_a_word_says_it(track: str) -> None:
+    for term, name in INTRODUCED[track].items():
+        assert term in terms_in(words_of_stop(track, name)), (term, name)
+
+
+def words_of_stop(track: str, name: str) -> str:
+    """What is read at a stop, in its order."""
+    prefix = f"stop.{track}.{name}."
+    parts = {key.removeprefix(prefix): text for key, text in LANGUAGES["en"].items() if key.startswith(prefix)}
+    first = [parts.pop(part) for part in ("title", "question")]
+    text = " ".join([*first, *parts.values()])
+    return re.sub(r"\{[^}]*\}", "", text)
