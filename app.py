@@ -8,7 +8,7 @@ server would run the page alone, without the shell.
 import streamlit as st
 from starlette.middleware import Middleware
 
-from qkdemo.web import ladder, live
+from qkdemo.web import connection, ladder, live
 from qkdemo.web.server import base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
@@ -17,7 +17,7 @@ prepare()
 base = base_path()
 app = st.App(
     "qkdemo/web/shell.py",
-    routes=[*live.routes(base), *ladder.routes(base)],
+    routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
     middleware=[Middleware(Guard)],
     lifespan=lifespan,
 )

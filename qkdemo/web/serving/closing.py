@@ -19,6 +19,7 @@ from typing import Final
 
 from qkdemo.strings import say
 from qkdemo.web import live
+from qkdemo.web.components import register
 
 GRACE_S: Final = 2.0  # from the signal until what still goes on is left behind
 _WORKERS_S: Final = 1.0  # for them to end, after the streams have
@@ -28,6 +29,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 @asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
     """From the start of the server to its end."""
+    register()
     loop = asyncio.get_running_loop()
     with _heard(lambda: loop.call_soon_threadsafe(live.farewell)):
         yield
