@@ -22,7 +22,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit.runtime import Runtime
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.web.components import Component
 
 HELD: Final = "held:"
