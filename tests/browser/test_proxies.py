@@ -52,7 +52,7 @@ def test_below_a_path_runs_arrive_ladders_answer_and_links_keep_the_path(below: 
     page.get_by_role("radio", name="Copy link").click()
     expect(page.locator("[data-testid=stCode] code")).to_contain_text(f"{below}/drift?")
     page.get_by_role("link", name="Home").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("What happens")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Which word")
 
 
 def test_two_servers_that_keep_nobody_draw_the_page_and_say_what_is_missing(
