@@ -23,9 +23,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.blocks import steps
-from qkdemo.normalisers import NORMS, divisor, normalise
-from qkdemo.rotary import partners, rotate
+from qkdemo.attention.block import steps
+from qkdemo.attention.norms import NORMS, divisor, normalise
+from qkdemo.attention.rotary import partners, rotate
 
 MethodWord: TypeAlias = Literal["nothing", "latent_norm", "qk_clip", "rates", "qk_norm"]
 METHODS: Final[tuple[MethodWord, ...]] = ("nothing", "latent_norm", "qk_clip", "rates", "qk_norm")

@@ -12,8 +12,8 @@ from typing import Literal
 
 import torch
 
+from qkdemo.attention.inputs import Recipe
 from qkdemo.bits import rung
-from qkdemo.draws import Recipe
 from qkdemo.fates import tally
 from qkdemo.notation import written
 from qkdemo.numerics import ALL_FORMATS, Stack

@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from qkdemo.blocks import Block
-from qkdemo.normalisers import NORMS, divisor
-from qkdemo.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
-from qkdemo.rotary import angles, partners, reordering
+from qkdemo.attention.block import Block
+from qkdemo.attention.norms import NORMS, divisor
+from qkdemo.attention.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.rotary import angles, partners, reordering
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from qkdemo.draws import Recipe
+from qkdemo.attention.inputs import Recipe
 from qkdemo.labs.formats import Settings, native_rows
 from qkdemo.native import native_products
 from qkdemo.stages import Choices, drawn

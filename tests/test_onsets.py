@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from qkdemo.draws import Recipe
+from qkdemo.attention.inputs import Recipe
 from qkdemo.fates import tally
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
 from qkdemo.onsets import first_exceeding, first_losses

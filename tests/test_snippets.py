@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from qkdemo.attention import VARIANTS, VariantWord
+from qkdemo.attention.variants import VARIANTS, VariantWord
 from qkdemo.labs.drift import Settings, run, snippet
 from qkdemo.numerics import FORMATS, FormatWord
 from qkdemo.sides import Side

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.pipeline import CHOICES, Pipeline
+from qkdemo.attention.pipeline import CHOICES, Pipeline
 from qkdemo.strings import say
 
 VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from qkdemo.attention import rms_norm
+from qkdemo.attention.norms import rms_norm
 from qkdemo.devices import DeviceWord, available_devices, device_for
 from qkdemo.notation import plain, written
 from qkdemo.numerics import FORMATS, FormatWord

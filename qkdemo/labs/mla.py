@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.alternatives import METHODS, Alternatives, LatentRecipe, compare
+from qkdemo.attention.norms import NORMS, divisor
+from qkdemo.attention.rotary import rotate
 from qkdemo.latent_costs import COSTS, Cost, ReadingWord, Widths, burden, cost_of
 from qkdemo.latent_programs import alternatives_program, readings_program
-from qkdemo.normalisers import NORMS, divisor
 from qkdemo.notation import counted, written
 from qkdemo.numerics import FORMATS, FormatWord, Rounding, exact, rounded
-from qkdemo.rotary import rotate
 from qkdemo.settings import Choice, Dial, Dials, Value
 from qkdemo.strings import say
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.facts.models import MODELS, Model, alike, differing, filtered, search
 from qkdemo.notation import written
-from qkdemo.pipeline import Pipeline
 from qkdemo.settings import Choice, Dials, Value
 from qkdemo.strings import say
 

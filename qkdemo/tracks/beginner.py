@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from qkdemo.draws import draw
+from qkdemo.attention.inputs import draw
+from qkdemo.attention.measures import attend
 from qkdemo.labs import cost, drift, models
-from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.sides import Side, scores_at
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only

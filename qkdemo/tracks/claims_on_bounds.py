@@ -5,11 +5,11 @@ from typing import Final
 
 import torch
 
-from qkdemo.attention import VARIANTS, Parameters, scores
-from qkdemo.draws import Recipe, draw
-from qkdemo.entropy_bound import largest_weight, least_entropy
+from qkdemo.attention.bounds import largest_weight, least_entropy
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.labs import drift
-from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.sides import Side, scores_at
 from qkdemo.tracks.stop import Evidence, only

@@ -4,9 +4,9 @@ from typing import Final
 
 import torch
 
-from qkdemo.draws import Recipe, draw
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.labs import cost, epsilon, mla, placement, rope
-from qkdemo.normalisers import NORMS, normalise
 from qkdemo.notation import written
 from qkdemo.tracks.stop import Evidence, Trained, only
 from qkdemo.tracks.verdict import claim

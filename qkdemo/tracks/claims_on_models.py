@@ -5,7 +5,7 @@ from typing import Final
 
 import torch
 
-from qkdemo.attention import VARIANTS, Parameters, scores
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.facts.softcap import READINGS, Reading, first_acceptance, latest
 from qkdemo.labs import models

@@ -6,10 +6,10 @@ from typing import Final
 import torch
 from torch.nn.functional import normalize
 
-from qkdemo.draws import draw
+from qkdemo.attention.inputs import draw
+from qkdemo.attention.measures import attend
 from qkdemo.fates import tally
 from qkdemo.labs import cache, cost, drift, formats, models, placement
-from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say

@@ -5,7 +5,7 @@ from typing import Final
 
 import torch
 
-from qkdemo.entropy_bound import largest_weight, least_entropy
+from qkdemo.attention.bounds import largest_weight, least_entropy
 from qkdemo.labs import drift, placement, rope
 from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest

@@ -22,16 +22,14 @@ from qkdemo.training.outcome import LAST_STEPS, Outcome, solved_below
 from qkdemo.training.plan import Leg, Plan
 from qkdemo.training.schedule import ScheduleWord
 from qkdemo.training.sensitivity import Point, by_side, sensitivity
-from qkdemo.training.settings import RemedyWord, canonical
+from qkdemo.training.settings import RemedyWord, TreatmentWord, canonical
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.train_command import summary
 from qkdemo.training.twins import outcomes
 from qkdemo.training.walls import Curve, about, factor_words, wall_of
 
-OtherWord: TypeAlias = Literal[
-    "nothing", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
-]
+OtherWord: TypeAlias = Literal["nothing", TreatmentWord]
 _ALIKE: Final = 1.25  # walls that lie nearer to each other are called alike: the grid resolves no less
 _MAJORITY: Final = 0.5
 

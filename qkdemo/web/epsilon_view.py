@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from qkdemo.attention.norms import RuleWord
 from qkdemo.labs.epsilon import RULE_WORDS, Result, Settings, explain, findings, formats, run
-from qkdemo.normalisers import RuleWord
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
 from qkdemo.settings import Value

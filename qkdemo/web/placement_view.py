@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from qkdemo.attention.pipeline import CHOICES
 from qkdemo.labs.placement import (
     PRESETS,
     Result,
@@ -23,7 +24,6 @@ from qkdemo.labs.placement import (
 )
 from qkdemo.mistakes import MISTAKES, ROUNDING, Curves, known_as
 from qkdemo.notation import written
-from qkdemo.pipeline import CHOICES
 from qkdemo.settings import Value
 from qkdemo.strings import say
 from qkdemo.web.axes import View, decades, linear_axis

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkdemo.attention.norms import NORMS, RULES, normalise
 from qkdemo.labs import epsilon
 from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run
-from qkdemo.normalisers import NORMS, RULES, normalise
 
 NAN = math.nan
 

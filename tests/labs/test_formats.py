@@ -11,8 +11,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from qkdemo.attention import Parameters
-from qkdemo.draws import Recipe
+from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.norms import NormaliserWord, NormWord
+from qkdemo.attention.variants import Parameters
 from qkdemo.exact_stages import exactly
 from qkdemo.fates import Tally, tally
 from qkdemo.format_words import fate, onset
@@ -39,9 +40,7 @@ from qkdemo.stages import (
     STAGES,
     STORED,
     Choices,
-    NormaliserWord,
     PlacementWord,
-    SideWord,
     StageWord,
     StoredWord,
     drawn,
@@ -53,7 +52,7 @@ from tests.strategies import settings_of
 FLOATS: list[Literal["float32", "bfloat16", "float16"]] = ["float32", "bfloat16", "float16"]
 
 
-def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+def beginning(state: Settings, format: StoredWord, variant: NormWord, stage: StageWord) -> dict[str, Any]:
     (found,) = [
         each
         for each in first_failures(run(state))
@@ -228,7 +227,7 @@ def assert_program_agrees(state: Settings) -> None:
 
 
 @pytest.mark.parametrize("variant", ["none", *NORMALISERS])
-def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
+def test_what_is_shown_is_what_is_counted(variant: NormWord) -> None:
     for stage in STAGES:
         state = Settings(
             stage=stage,

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.__main__ import main
+from qkdemo.attention.rotary import rotate
 from qkdemo.labs import rope
 from qkdemo.labs.rope import PRESETS, Settings, explain, findings, pairwise_product, run
-from qkdemo.rotary import rotate
 
 SMALL = Settings(d_head=8)
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, VariantWord, scores
-from qkdemo.draws import Recipe, draw
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord, scores
 from qkdemo.labs import drift
-from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
 from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric, printed

@@ -8,19 +8,18 @@ from typing import Final
 
 import torch
 
-from qkdemo.attention import VARIANTS, Parameters, scores
-from qkdemo.blocks import Recipe as BlockRecipe
-from qkdemo.blocks import draw_block
+from qkdemo.attention.block import BlockRecipe, draw_block
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.measures import attend
+from qkdemo.attention.pipeline import trace
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.comparisons import difference
 from qkdemo.decoding import WayWord
-from qkdemo.draws import Recipe, draw
 from qkdemo.fates import tally
 from qkdemo.labs import cache, cost
-from qkdemo.measures import attend
 from qkdemo.mistakes import ROUNDING, pair_of
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
-from qkdemo.pipeline import trace
 from qkdemo.stages import STAGES, STORED, Choices, drawn
 from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric
 from qkdemo.tracks.stop import only

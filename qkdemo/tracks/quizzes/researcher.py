@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, scores
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.bits import rung
 from qkdemo.labs import mla, rope
 from qkdemo.latent_costs import COSTS
-from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.numerics import FORMATS
 from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric, printed

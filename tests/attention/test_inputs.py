@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.draws import Recipe, draw
+from qkdemo.attention.inputs import Recipe, draw
 
 RECIPES = st.builds(
     Recipe,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qkdemo.entropy_bound import largest_weight, least_entropy
+from qkdemo.attention.bounds import largest_weight, least_entropy
 
 BOUNDS = st.floats(0, 12)
 
