@@ -17,6 +17,8 @@ from qkdemo.strings import say
 
 VARIABLE: Final = "QKDEMO_STORE"
 _LAYOUT: Final = 1  # of the tables; another layout gets another file
+_NO_FILES: Final = ("file:", ":memory:")
+_OWNER_ALONE: Final = 0o600
 _PATIENCE_S: Final = 5  # for another process that writes
 
 
@@ -37,12 +39,33 @@ class Database:
         self.url = url
         with told("store.error.open", url=_safe(url)):
             address = sql.make_url(url)
-            if address.get_backend_name() == "sqlite" and address.database and not address.database.startswith("file:"):
-                Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+            file = address.database if address.get_backend_name() == "sqlite" else None
+            if file and not file.startswith(_NO_FILES):
+                _make_private(Path(file), ours=not os.environ.get(VARIABLE))
             self.engine = sql.create_engine(address)
             if address.get_backend_name() == "sqlite":
                 sql.event.listen(self.engine, "connect", _set_up)
             self.tables.create_all(self.engine)
+            self._widen()
+
+    def _widen(self) -> None:
+        """Give tables of an earlier version the columns that they lack: all of these may be empty."""
+        there = sql.inspect(self.engine)
+        for table in self.tables.tables.values():
+            names = {column["name"] for column in there.get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in names:
+                    self._add(table, column)
+
+    def _add(self, table: sql.Table, column: "sql.Column[Any]") -> None:
+        quoted = self.engine.dialect.identifier_preparer.quote
+        kind = column.type.compile(self.engine.dialect)
+        try:
+            with self.engine.begin() as db:
+                db.execute(sql.text(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {quoted(column.name)} {kind}"))
+        except DBAPIError:  # another server did so at the same time
+            if column.name not in {told["name"] for told in sql.inspect(self.engine).get_columns(table.name)}:
+                raise
 
     def close(self) -> None:
         """Let go of the database."""
@@ -68,6 +91,16 @@ class told:  # noqa: N801  used like a function
             cause = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
             kind = TakenError if isinstance(error, IntegrityError) else StoreError
             raise kind(say(self.key, cause=cause, **self.values)) from error
+
+
+def _make_private(path: Path, *, ours: bool) -> None:
+    """A new file is its owner's alone, as SQLite then makes those beside it; so is an old one in our own folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _OWNER_ALONE))
+    except FileExistsError:
+        if ours:  # where somebody named it, its mode is theirs
+            path.chmod(_OWNER_ALONE)
 
 
 def _set_up(connection: Any, _: Any) -> None:

@@ -11,6 +11,11 @@ from tests.browser.test_pages import settled
 
 LINK = "quiz?track=developer&when=post&seed=3&class=physics-1&hide=track,when,seed"
 TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
+# Whether two frames find the page scrolled to the same place.
+RESTS = """() => new Promise((tell) => {
+    const top = () => document.querySelector("[data-testid=stMain]").scrollTop, before = top();
+    requestAnimationFrame(() => requestAnimationFrame(() => tell(top() === before)));
+})"""
 
 
 def sent(page: Page, server: str) -> int:
@@ -22,7 +27,9 @@ def sent(page: Page, server: str) -> int:
     for at in range(7):
         groups.nth(at).locator("input").first.focus()
         page.keyboard.press("ArrowDown")
+    settled(page)  # the last answer's rerun may still move what stands below it
     page.get_by_role("button", name="Send my answers").focus()
+    page.wait_for_function(RESTS)
     top: int = page.evaluate(TOP)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2).first).to_contain_text("of 8 right · 1 left open")

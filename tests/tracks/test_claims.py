@@ -15,6 +15,7 @@ from qkdemo.tracks import claims_on_models
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.stop import Evidence, Stop
 from qkdemo.tracks.verdict import VERDICTS
+from tests.tracks.finding import number
 
 
 def found(track: str, name: str) -> Evidence:
@@ -23,12 +24,6 @@ def found(track: str, name: str) -> Evidence:
 
 def stop(track: str, name: str) -> Stop:
     return next(stop for stop in TRACKS[track] if stop.name == name)
-
-
-def number(text: str) -> float:
-    mantissa, _, exponent = text.replace("\u202f", "").partition("·10")
-    power = exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-    return float(mantissa) * 10.0 ** int(power or 0)
 
 
 def drawn(keys: int = 16, d: int = 64, mean: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -80,9 +75,10 @@ def test_a_longer_query_sharpens_its_row_in_plain_attention_alone() -> None:
     q, k = drawn()
     numbers = found("claims", "confidence").numbers
     for factor, name in ((1, "before"), (4, "after")):
-        assert number(numbers[f"plain_{name}"]) == pytest.approx(entropy(softmax(factor * q[5] @ k.T / 8)), rel=1e-3)
+        plain = softmax(factor * q[5] @ k.T / 8)
+        assert number(numbers[f"plain_{name}"]) == pytest.approx(100 * plain.max(), rel=1e-3)
         row = softmax(10 * unit(factor * q[5]) @ unit(k).T)
-        assert number(numbers[f"twin_{name}"]) == pytest.approx(entropy(row), rel=1e-3)
+        assert number(numbers[f"twin_{name}"]) == pytest.approx(100 * row.max(), rel=1e-3)
 
 
 def test_logits_of_one_size_are_collapsed_in_one_state_and_open_in_another() -> None:
