@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, VariantWord, scores
-from qkdemo.measures import attend
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord, scores
 from qkdemo.notation import plain, written
 from qkdemo.numerics import FORMATS, FormatWord, rounded
 from qkdemo.settings import Choice, Dial, Dials, Value, preferred_numbers

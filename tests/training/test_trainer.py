@@ -208,8 +208,9 @@ def test_a_fork_without_a_change_is_the_original_and_with_one_it_parts_at_the_fo
 def test_a_fork_cannot_change_what_the_run_began_with(name: str) -> None:
     run = small({"temperature": "cosine", "alpha": "dyt"}.get(name, "rms"))
     other: Any = {
-        "task": "text", "temperature": 0.2, "gamma": 2.0, "alpha": 2.0, "qk_start": 2.0, "n_layers": 1,
-        "n_heads": 1, "d_head": 16, "shared_keys": True, "n_keys": 16, "batch": 8, "forward_format": "bfloat16", "seed": 1, "device": "cuda",
+        "task": "text", "temperature": 0.2, "gamma": 2.0, "alpha": 2.0, "qk_start": 2.0, "n_layers": 1, "n_heads": 1,
+        "d_head": 16, "shared_keys": True, "n_keys": 16, "batch": 8, "forward_format": "bfloat16", "seed": 1,
+        "device": "cuda",
     }[name]  # fmt: skip
     try:
         changed = run.but(**{name: other})
