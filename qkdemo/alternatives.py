@@ -23,7 +23,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.block import steps
+from qkdemo.attention.blocks import steps
 from qkdemo.attention.norms import NORMS, divisor, normalise
 from qkdemo.attention.rotary import partners, rotate
 

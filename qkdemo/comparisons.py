@@ -21,7 +21,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.block import Block, BlockRecipe, spread_to
+from qkdemo.attention.blocks import Block, BlockRecipe, spread_to
 from qkdemo.attention.pipeline import CHOICES, Pipeline, PipelineScores, Trace, trace
 from qkdemo.numerics import Rounding, exact
 

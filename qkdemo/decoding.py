@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from qkdemo.attention.block import Block
+from qkdemo.attention.blocks import Block
 from qkdemo.attention.rotary import rotate
 from qkdemo.numerics import Rounding
 

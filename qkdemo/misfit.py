@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from qkdemo.attention.block import Block
+from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
 from qkdemo.attention.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import angles, partners, reordering

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.attention.block import BlockRecipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
 from qkdemo.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.misfit import diagnose

@@ -9,7 +9,7 @@ Each choice contributes its own lines, so the program shows what a choice costs 
 from textwrap import indent
 from typing import Final
 
-from qkdemo.attention.block import BlockRecipe
+from qkdemo.attention.blocks import BlockRecipe
 from qkdemo.attention.norms import NORMS, program_lines
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.notation import plain

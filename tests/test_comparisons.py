@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.attention.block import BlockRecipe, draw_block, spread_to
+from qkdemo.attention.blocks import BlockRecipe, draw_block, spread_to
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.comparisons import difference, differing, over_spreads, sweep
 from qkdemo.mistakes import MISTAKES, ROUNDING, known_as, mistakes_over, pair_of, with_one_more

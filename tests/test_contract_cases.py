@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers.models.olmo2 import modeling_olmo2 as olmo2
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 
-from qkdemo.attention.block import Block, BlockRecipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CAPS, Pipeline, trace
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS, Model

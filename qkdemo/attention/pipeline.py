@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention.block import Block
+from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import ALPHA, NORMS, NormWord, RuleWord, divisor, normalise, numerator
 from qkdemo.attention.rotary import LayoutWord, reordering, rotate
 from qkdemo.numerics import Rounding, exact

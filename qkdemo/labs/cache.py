@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.block import Block, BlockRecipe, GainsWord, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, draw_block
 from qkdemo.attention.norms import ALPHA, NORMS, SIZED, NormaliserWord, normalise, norms_with, program_lines
 from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.decoding import Fresh, QuantWord, TurnWord, WayWord, channels_in_use, decode, fresh_pass

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.attention.block import Block, BlockRecipe, GainsWord, dividing, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, dividing, draw_block
 from qkdemo.attention.norms import ALPHA, NormWord, norms_with
 from qkdemo.attention.pipeline import (
     CHOICES,

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from qkdemo.attention.block import BlockRecipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.format_claims import claims
 from qkdemo.labs import epsilon, formats

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from qkdemo.attention.block import BlockRecipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from qkdemo.attention.block import Block, BlockRecipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.attention.pipeline import CAPS, CHOICES, GROUPINGS, Pipeline, trace
 from qkdemo.attention.rotary import partners, reordering, rotate

@@ -20,7 +20,7 @@ from transformers.models.olmo2 import modeling_olmo2 as olmo2
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 from transformers.models.swinv2 import modeling_swinv2 as swinv2
 
-from qkdemo.attention.block import Block
+from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.facts.models import MODELS, Model
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qkdemo.attention.block import draw_block
+from qkdemo.attention.blocks import draw_block
 from qkdemo.labs import cache
 from qkdemo.labs.cache import PRESETS, Settings, every, explain, run
 from qkdemo.notation import written

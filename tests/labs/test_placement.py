@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.__main__ import main
-from qkdemo.attention.block import BlockRecipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.labs import placement
 from qkdemo.labs.placement import MISTAKES, PRESETS, ROUNDING, Settings, explain, mistakes, run
