@@ -18,13 +18,14 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
+from qkdemo.cli.tables import table
+from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
+from qkdemo.labs.learning_rates import command as sensitivity_command
+from qkdemo.labs.training import command as train_command
+from qkdemo.messages import say
 from qkdemo.notation import plain
-from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
-from qkdemo.strings import say
-from qkdemo.tables import table
-from qkdemo.training import sensitivity_command, train_command
-from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
+from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
 
 LABS: Final[dict[str, ModuleType]] = {
     "arrows": arrows,

@@ -10,8 +10,8 @@ from jaxtyping import install_import_hook
 install_import_hook(
     [
         "qkdemo.attention",
-        "qkdemo.misfit",
-        "qkdemo.numerics",
+        "qkdemo.labs.placement.diagnosis",
+        "qkdemo.floats.formats",
         "qkdemo.training",
     ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",

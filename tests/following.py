@@ -10,7 +10,7 @@ import torch
 
 from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.labs.formats import Settings, rows, run
-from qkdemo.stages import STORED, Held, StageWord, StoredWord
+from qkdemo.labs.formats.stages import STORED, Held, StageWord, StoredWord
 
 NORMALISERS: Final[list[NormaliserWord]] = ["l2", "rms", "layernorm"]
 SMALL: Final = {"n_keys": 6, "d_head": 8}

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.numerics import Rounding, exact
+from qkdemo.floats.formats import Rounding, exact
 
 SizedWord: TypeAlias = Literal["l2", "rms", "layernorm"]  # divide by a size, and need an epsilon
 NormaliserWord: TypeAlias = Literal[SizedWord, "dyt"]
@@ -65,7 +65,7 @@ def rms_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exac
     A vector whose entries are well below 1e-3 is therefore not fully normalised. In float16 the sum of
     squares overflows early; 1/√∞ is 0, and the norm returns zeros without a warning:
 
-    >>> from qkdemo.numerics import FORMATS, rounded
+    >>> from qkdemo.floats.formats import FORMATS, rounded
     >>> rms_norm(torch.full((64,), 300.0), r=lambda x: rounded(x, FORMATS["float16"]))[0].item()
     0.0
 

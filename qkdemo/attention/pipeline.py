@@ -21,7 +21,7 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import ALPHA, NORMS, NormWord, RuleWord, divisor, normalise, numerator
 from qkdemo.attention.rotary import LayoutWord, reordering, rotate
-from qkdemo.numerics import Rounding, exact
+from qkdemo.floats.formats import Rounding, exact
 
 PlaceWord: TypeAlias = Literal["per_head", "full_width", "input", "in_product", "weights"]
 OnWord: TypeAlias = Literal["qk", "q", "k", "qkv"]

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from qkdemo.attention.norms import ALPHA, NORMS, LearnedWord, Norm, NormWord, Number, full_width_rms_norm
-from qkdemo.numerics import Rounding, exact
+from qkdemo.floats.formats import Rounding, exact
 
 VariantWord: TypeAlias = Literal[NormWord, "cosine", "softcap", "rms_softcap", "full_width"]
 DialWord: TypeAlias = Literal[LearnedWord, "temperature", "softcap"]

@@ -24,7 +24,7 @@ from pyarrow import parquet
 
 from qkdemo.diagnose.events import is_events, read_events
 from qkdemo.diagnose.inputs import MOST_BYTES, InputError, kind_of, sized
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
 _MOST_COLUMNS: Final = 2000

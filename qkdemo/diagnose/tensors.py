@@ -19,7 +19,7 @@ from torch import Tensor
 from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.diagnose.heads import Call, measure
 from qkdemo.diagnose.inputs import InputError, listed
-from qkdemo.numerics import FORMATS, rounded
+from qkdemo.floats.formats import FORMATS, rounded
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)

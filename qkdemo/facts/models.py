@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from qkdemo.attention.pipeline import CHOICES, Pipeline
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first
 # The choices by which two pipelines are told apart; the others are not known of most models.

@@ -89,7 +89,7 @@ def losses(
 
 
 def rms_norm(x: Tensor) -> Tensor:
-    """`qkdemo.attention.rms_norm` without gain."""
+    """`qkdemo.attention.norms.rms_norm` without gain."""
     normalised: Tensor = _RmsNorm.apply(x)  # type: ignore[no-untyped-call]
     return normalised
 

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.training.decimals import shortest
+from qkdemo.floats.float_text import shortest
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import Telemetry

@@ -49,7 +49,7 @@ class Remedy:
 def normalised(
     qk: Float[Tensor, "2 runs batch heads positions d_head"], *, remedy: Remedy, parameters: Parameters
 ) -> Float[Tensor, "2 runs batch heads positions d_head"]:
-    """q and k so that q·k/√d_head are the logits of `qkdemo.attention.scores`, but for a softcap."""
+    """q and k so that q·k/√d_head are the logits of `qkdemo.attention.variants.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
     gains, alphas = (_stacked(getattr(parameters, f"{name}_q"), getattr(parameters, f"{name}_k")) for name in _OF_BOTH)
     normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, alphas)

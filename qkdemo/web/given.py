@@ -2,7 +2,7 @@
 
 * `as_text(sentence)`: Markdown that shows the sentence; what was given stands in it as code, never as Markdown.
 
-A sentence repeats a visitor's text in quotes (`qkdemo.settings`). Code spans are the one place in Markdown where
+A sentence repeats a visitor's text in quotes (`qkdemo.dials`). Code spans are the one place in Markdown where
 nothing is a link, an address, an image or a formula. Numbers, and words of ours, are escaped.
 """
 

@@ -30,8 +30,8 @@ from qkdemo.attention.norms import (
 )
 from qkdemo.attention.rotary import rotate
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
+from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs import cache, drift, epsilon, formats, placement
-from qkdemo.numerics import FORMATS, rounded
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import Settings
 

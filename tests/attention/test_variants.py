@@ -26,7 +26,7 @@ from qkdemo.attention.norms import (
     rms_norm,
 )
 from qkdemo.attention.variants import LARGEST_LOGIT_SCALE, VARIANTS, Parameters, VariantWord, scores
-from qkdemo.numerics import FORMATS, rounded
+from qkdemo.floats.formats import FORMATS, rounded
 
 Array = NDArray[np.float64]
 WORDS = list(VARIANTS)

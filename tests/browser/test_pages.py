@@ -6,8 +6,8 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from qkdemo.dials import declarations
 from qkdemo.labs import drift
-from qkdemo.settings import declarations
 from qkdemo.web.pages import PAGES
 
 # What carries a page: an exhibit, a table, doors to other pages, or a question.

@@ -11,11 +11,11 @@ import pytest
 
 from qkdemo.__main__ import main
 from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.dials import declarations
 from qkdemo.facts.models import COMPARED, MODELS, VERIFIED, alike, closest, differing, filtered, same_function, search
 from qkdemo.labs import models
 from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
-from qkdemo.settings import declarations
-from qkdemo.strings import has
+from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
 from tests.strategies import ends
 

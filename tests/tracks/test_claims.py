@@ -11,10 +11,10 @@ from qkdemo.facts import models as facts
 from qkdemo.facts.models import MODELS
 from qkdemo.facts.softcap import READINGS
 from qkdemo.labs import models
-from qkdemo.tracks import claims_on_models
 from qkdemo.tracks.catalogue import TRACKS, evidence
+from qkdemo.tracks.claims import on_models as claims_on_models
+from qkdemo.tracks.claims.verdict import VERDICTS
 from qkdemo.tracks.stop import Evidence, Stop
-from qkdemo.tracks.verdict import VERDICTS
 from tests.tracks.finding import number
 
 

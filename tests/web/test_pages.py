@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.settings import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Switch, Value, declarations
 from qkdemo.web.given import as_text
 from qkdemo.web.pages import PAGES
 from tests.strategies import SMALL, settings_of

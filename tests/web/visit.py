@@ -6,7 +6,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.settings import Choice, Declaration, Dial, Dials, Switch
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import SHELL
 
