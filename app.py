@@ -8,7 +8,7 @@ server would run the page alone, without the shell.
 import streamlit as st
 from starlette.middleware import Middleware
 
-from qkdemo.labs.formats import entry_texts as ladder
+from qkdemo.web.lab import ladder
 from qkdemo.web.server import base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard

@@ -10,8 +10,11 @@ from jaxtyping import install_import_hook
 install_import_hook(
     [
         "qkdemo.attention",
+        "qkdemo.floats",
+        "qkdemo.labs.learning_rates",
         "qkdemo.labs.placement.diagnosis",
-        "qkdemo.floats.formats",
+        "qkdemo.labs.training",
+        "qkdemo.runs",
         "qkdemo.training",
     ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",

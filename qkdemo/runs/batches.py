@@ -8,12 +8,14 @@
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from qkdemo.training.settings import SHARED, Settings
-from qkdemo.training.telemetry import Telemetry, joined
+from qkdemo.training.telemetry import CURVES, Telemetry, joined
 from qkdemo.training.trainer import Trainer
 
 Progress: TypeAlias = Callable[[int, int], None]  # run-steps taken, of how many
@@ -78,3 +80,15 @@ def together(runs: Sequence[Settings]) -> list[list[int]]:
         for batch in alike.values()
         for start in range(0, len(batch), LARGEST_BATCH)
     ]
+
+
+def columns(runs: Sequence[Settings], telemetry: Sequence[Telemetry]) -> dict[str, NDArray[Any]]:
+    """One row per run and step: the run's number, variant and seed, the step, and what was read off it."""
+    lengths = [len(read) for read in telemetry]
+    return {
+        "run": np.repeat(np.arange(len(runs)), lengths),
+        "variant": np.repeat([run.variant for run in runs], lengths),
+        "seed": np.repeat([run.seed for run in runs], lengths),
+        "step": np.concatenate([np.arange(read.first_step, read.first_step + len(read)) for read in telemetry]),
+        **{name: np.concatenate([getattr(read, name)[:, 0] for read in telemetry]) for name in CURVES},
+    }

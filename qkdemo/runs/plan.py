@@ -15,9 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qkdemo.dials import Value
+from qkdemo.training.outcome import Outcome, outcome_of
 from qkdemo.training.parameters import shape_of
 from qkdemo.training.settings import Settings, canonical, identity
+from qkdemo.training.telemetry import CURVES, Telemetry
 from qkdemo.training.trainer import forked
 
 MOST_STEPS: Final = 4000  # of a plan with all its forks
@@ -136,3 +141,11 @@ def forked_at(
     rows = tuple(range(len(new)))
     both = (rows + rows, new + before) if beside else (rows, new)
     return Plan((*plan.legs, Leg(after, *both, left=plan.steps)), steps, plan.maps)
+
+
+def outcomes(plan: Plan, curves: NDArray[np.float32]) -> list[Outcome]:
+    """What became of every run of the plan's last leg; `curves` from step 1 on."""
+    runs = plan.legs[-1].runs
+    columns = {name: curves[:, : len(runs), at] for at, name in enumerate(CURVES)}
+    telemetry = Telemetry(1, **columns, maps=np.empty((len(curves), len(runs), 0, 0, 0, 0), np.float16))
+    return [outcome_of(run, telemetry, at) for at, run in enumerate(runs)]

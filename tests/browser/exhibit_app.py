@@ -6,8 +6,8 @@ The dial is a scale from 1 to 100 in 41 steps; the plain line overflows near its
 import numpy as np
 import pyarrow as pa
 import streamlit as st
-from qkdemo.charts.spec import Pick
 
+from qkdemo.charts.spec import Pick
 from qkdemo.web.lab.exhibit import exhibit
 
 ROWS, KEYS = 41, 8

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from qkdemo.__main__ import LABS, TRAININGS, _states, main
+from qkdemo.cli.command import LABS, TRAININGS, _states, main
 from qkdemo.dials import Dial, declarations
 from qkdemo.labs.drift import PRESETS, Settings, report
 from qkdemo.messages import LANGUAGES, has, say
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COLUMNS = [  # documented, in this order; others may follow
     *("scale", "variant", "max_abs_logit", "top_weight", "entropy", "entropy_fraction", "softmax_slope"),
     "bound",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.__main__ import LABS, main
+from qkdemo.cli.command import LABS, main
 from qkdemo.cli.tables import table
 
 CELLS = (

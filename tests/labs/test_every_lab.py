@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.__main__ import LABS, main
+from qkdemo.cli.command import LABS, main
 from qkdemo.dials import Dial, Dials, declarations
 from qkdemo.labs import models
 from tests.strategies import ends, settings_of

@@ -9,10 +9,10 @@ from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import vectors, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.cache import Result, Settings, explain, findings, run
 from qkdemo.labs.cache.decoding import WayWord

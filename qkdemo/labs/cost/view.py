@@ -10,10 +10,10 @@ from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import linear_axis, log_axis
 from qkdemo.charts.columns import percent, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.cost import (
     Measured,

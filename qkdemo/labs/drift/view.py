@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import View, decades, log_axis, share_axis
 from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side

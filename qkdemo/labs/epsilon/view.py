@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.attention.norms import RuleWord
 from qkdemo.charts.axes import View, decades, log_axis
 from qkdemo.charts.columns import reading, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.epsilon import RULE_WORDS, Result, Settings, explain, findings, formats, run

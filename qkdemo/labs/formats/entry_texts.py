@@ -9,17 +9,13 @@ Texts of all entries would be a hundred times what one visitor looks at; the ans
 
 import math
 from functools import lru_cache
-from typing import Final, get_args
+from typing import Final
 from urllib.parse import urlencode
-
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
 
 from qkdemo.charts.axes import View
 from qkdemo.floats.layout import Rung
-from qkdemo.labs.formats import SHOWN, Result, ladder
-from qkdemo.labs.formats.stages import STAGES, STORED, CastWord, StageWord
+from qkdemo.labs.formats import Result, ladder
+from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -27,8 +23,6 @@ from qkdemo.notation import written
 PATH: Final = "ladder"
 PARTS: Final = ("stored", "neighbours", "spacing", "bits", "decimal")
 _TOLD_APART: Final = 9  # digits that tell neighbouring float32 numbers apart
-_LONGEST: Final = 32  # characters of a number
-_FRESH_S: Final = 3600  # the answer to the same question is the same
 
 
 def entry_texts(exact: float, held: float) -> dict[str, str]:
@@ -58,35 +52,6 @@ def details(result: Result, panel: int) -> View:
         "panel": panel,
         "numbers": {name: [repr(x) for x in values.ravel().tolist()] for name, values in numbers.items()},
     }
-
-
-def routes(base: str = "") -> list[Route]:
-    """What the server answers besides Streamlit, below the path `base`."""
-    return [Route(f"{base}/{PATH}", _answer, methods=["GET"])]
-
-
-async def _answer(request: Request) -> Response:
-    asked = request.query_params
-    stage = next((stage for stage in STAGES if stage == asked.get("stage")), None)
-    cast = next((cast for cast in get_args(CastWord) if cast == asked.get("cast")), None)
-    exact, held = (_number(asked.get(name, "")) for name in ("exact", "held"))
-    row, column = (_place(asked.get(name, "")) for name in ("row", "column"))
-    if stage is None or cast is None or exact is None or held is None or row is None or column is None:
-        return PlainTextResponse("There is no such entry.", status_code=404)
-    texts = ladder_texts(exact, cast) | entry_texts(exact, held)
-    headers = {"Cache-Control": f"private, max-age={_FRESH_S}"}
-    return JSONResponse({"title": title(stage, row, column), "texts": texts}, headers=headers)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text) if len(text) <= _LONGEST else None
-    except ValueError:
-        return None
-
-
-def _place(text: str) -> int | None:
-    return int(text) if len(text) <= len(str(SHOWN)) and text.isdecimal() and int(text) < SHOWN else None
 
 
 def _rung_texts(rung: Rung) -> dict[str, str]:

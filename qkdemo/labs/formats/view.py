@@ -12,19 +12,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import View, decades, share_axis
 from qkdemo.charts.columns import words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.formats import (
-    Result,
-    Settings,
-    Side,
-    Sweep,
-    explain,
-    sweep,
-)
+from qkdemo.labs.formats import Result, Settings, Side, Sweep, explain, sweep
 from qkdemo.labs.formats.entry_texts import PARTS, details, title
 from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, STORED
 from qkdemo.labs.formats.table import COUNTED, TILES, formats_table

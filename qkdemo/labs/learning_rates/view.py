@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import View, decades, log_axis
 from qkdemo.charts.columns import words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.learning_rates.lab import (
     Result,

@@ -10,10 +10,10 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import codes, vectors, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.mla import (
     Logits,

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from qkdemo.charts.spec import Pick
 
 from qkdemo.attention.pipeline import CHOICES
 from qkdemo.charts.axes import View, decades, linear_axis
 from qkdemo.charts.columns import codes, reading, vectors, words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.placement import (
     PRESETS,

@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from qkdemo.charts.spec import Pick
 
 from qkdemo.charts.axes import View, linear_axis
 from qkdemo.charts.columns import words
+from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.rope import AGREE, Order, Result, explain, findings
 from qkdemo.messages import say

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.runs.batches import Progress, train_all
-from qkdemo.training.outcome import FAILURES, Outcome, ends_of, outcome_of
+from qkdemo.runs.batches import Progress, columns, train_all
+from qkdemo.training.outcome import outcome_of, summary
 from qkdemo.training.settings import Settings, canonical
-from qkdemo.training.telemetry import CURVES, Telemetry
 
 __all__ = ["BASE", "PRESETS", "SWEPT", "Settings", "report_all"]
 
@@ -50,32 +48,8 @@ def report_all(runs: Sequence[Settings], progress: Progress) -> tuple[dict[str, 
     )
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """How many of them came to what."""
-    return {
-        **{word: sum(outcome.outcome == word for outcome in outcomes) for word in ("solved", "partly", "failed")},
-        "learnt_first": sum(outcome.learnt_first for outcome in outcomes),
-        "spiked": sum(outcome.spikes > 0 for outcome in outcomes),
-        "diverged": sum(outcome.diverged_at is not None for outcome in outcomes),
-        "non_finite": sum(outcome.non_finite_at is not None for outcome in outcomes),
-        **{f"failed_{word}": count for word, count in ends_of(outcomes).items() if word in FAILURES},
-    }
-
-
 def differing(runs: Sequence[Settings]) -> list[str]:
     """The dials, variant and seed apart, in which some runs differ from others."""
     told = [canonical(run).as_dict() for run in runs]
     names = [name for name in told[0] if name not in ("variant", "seed")]
     return [name for name in names if any(run[name] != told[0][name] for run in told)]
-
-
-def columns(runs: Sequence[Settings], telemetry: Sequence[Telemetry]) -> dict[str, NDArray[Any]]:
-    """One row per run and step: the run's number, variant and seed, the step, and what was read off it."""
-    lengths = [len(read) for read in telemetry]
-    return {
-        "run": np.repeat(np.arange(len(runs)), lengths),
-        "variant": np.repeat([run.variant for run in runs], lengths),
-        "seed": np.repeat([run.seed for run in runs], lengths),
-        "step": np.concatenate([np.arange(read.first_step, read.first_step + len(read)) for read in telemetry]),
-        **{name: np.concatenate([getattr(read, name)[:, 0] for read in telemetry]) for name in CURVES},
-    }

@@ -18,11 +18,11 @@ from qkdemo.labs.training import command as train_command
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs import plan as plans
-from qkdemo.runs.plan import Plan
+from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training import settings as training
-from qkdemo.training.outcome import LAST_STEPS, Outcome, Side, course, failed_from, outcome_of, solved_below
+from qkdemo.training.outcome import LAST_STEPS, Side, course, failed_from, solved_below
 from qkdemo.training.tasks import TASKS, Task
-from qkdemo.training.telemetry import CURVES, Telemetry
+from qkdemo.training.telemetry import CURVES
 
 ForkWord: TypeAlias = Literal["none", "norm_on", "rate", "qk_rate"]
 
@@ -264,14 +264,6 @@ def _fork_words(plan: Plan) -> str:
     if plain.variant != plan.legs[-2].runs[0].variant:
         return say("twins.from.variant", after=leg.after, variant=_name(plain)) + " "
     return ""
-
-
-def outcomes(plan: Plan, curves: NDArray[np.float32]) -> list[Outcome]:
-    """What became of every run of the plan's last leg; `curves` from step 1 on."""
-    runs = plan.legs[-1].runs
-    columns = {name: curves[:, : len(runs), at] for at, name in enumerate(CURVES)}
-    telemetry = Telemetry(1, **columns, maps=np.empty((len(curves), len(runs), 0, 0, 0, 0), np.float16))
-    return [outcome_of(run, telemetry, at) for at, run in enumerate(runs)]
 
 
 def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:

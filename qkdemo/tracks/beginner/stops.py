@@ -11,6 +11,7 @@ from qkdemo.labs import cost, drift, models
 from qkdemo.labs.drift.scale_sweep import scores_at
 from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training.tasks import TASKS
 
@@ -144,7 +145,7 @@ def _growth_of(settings: drift.Settings) -> float:
 
 
 def _live(found: Trained) -> Evidence:
-    plain, twin = twins.outcomes(found.plan, found.curves)
+    plain, twin = outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
     answer = only(

@@ -10,6 +10,7 @@ from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.labs import cost, epsilon, mla, placement, rope
 from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, Trained, only
 
@@ -106,7 +107,7 @@ def _latent(found: mla.Result) -> Evidence:
 
 
 def _always_helps(found: Trained) -> Evidence:
-    plain, twin = twins.outcomes(found.plan, found.curves)[:2]
+    plain, twin = outcomes(found.plan, found.curves)[:2]
     both = plain.outcome == twin.outcome == "solved"
     return Evidence(
         only(true=plain.outcome != "solved" and twin.outcome == "solved", false=both),

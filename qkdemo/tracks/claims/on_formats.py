@@ -1,4 +1,4 @@
-"""Claims about number formats and what can still become NaN; three of them share `qkdemo.labs.formats.claims`' numbers."""
+"""Claims about number formats and what can still become NaN; three share the formats lab's numbers."""
 
 import dataclasses
 import math

@@ -14,6 +14,7 @@ from qkdemo.labs.formats.stages import STAGES, STORED, drawn
 from qkdemo.labs.training import lab as twins
 from qkdemo.messages import say
 from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
@@ -196,7 +197,7 @@ def _really(found: placement.Result) -> Evidence:
 
 
 def _log(found: Trained) -> Evidence:
-    plain, twin = twins.outcomes(found.plan, found.curves)
+    plain, twin = outcomes(found.plan, found.curves)
     large, ahead = plain.first_step_logit_over_100, plain.warned
     assert large is not None
     assert ahead is not None
@@ -216,7 +217,7 @@ def _log(found: Trained) -> Evidence:
 
 
 def _calm(found: Trained) -> Evidence:
-    plain, twin = twins.outcomes(found.plan, found.curves)
+    plain, twin = outcomes(found.plan, found.curves)
     gap = plain.final_loss - twin.final_loss
     share = next(part.share for part in cost.run(cost.Settings()).parts if part.part == "rms")
     numbers = {

@@ -12,6 +12,7 @@ from qkdemo.labs import drift, epsilon, mla, models, placement
 from qkdemo.labs.learning_rates.sensitivity import Point, sensitivity
 from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Evidence, Trained, closest, only
 from qkdemo.training.outcome import LARGE_LOGIT
 from qkdemo.training.tasks import TASKS
@@ -41,7 +42,7 @@ def jacobian(found: drift.Result) -> Evidence:
 
 def course(found: Trained) -> Evidence:
     """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
-    plain, twin = twins.outcomes(found.plan, found.curves)[:2]
+    plain, twin = outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
     gradients = columns["gradient_norm"][:, 0]

@@ -7,8 +7,8 @@ from functools import lru_cache, partial
 from typing import Final
 
 import streamlit as st
-from qkdemo.charts.spec import Pick
 
+from qkdemo.charts.spec import Pick
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
 from qkdemo.messages import say

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 import streamlit as st
-from qkdemo.charts.spec import Pick
 
+from qkdemo.charts.spec import Pick
 from qkdemo.labs.training.lab import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
 from qkdemo.labs.training.lessons import lessons
 from qkdemo.labs.training.view import View, pace_of, shown_head

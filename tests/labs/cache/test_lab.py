@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import draw_block
 from qkdemo.floats.formats import FORMATS
-from qkdemo.labs import cache
 from qkdemo.labs.cache import PRESETS, Settings, every, explain, run
+from qkdemo.labs.cache import lab as cache
 from qkdemo.notation import written
 
 Array = NDArray[np.float64]

@@ -6,8 +6,7 @@ import json
 import pytest
 import torch
 
-from qkdemo.__main__ import main
-from qkdemo.labs import cost
+from qkdemo.cli.command import main
 from qkdemo.labs.cost import (
     PRESETS,
     WAYS,
@@ -21,6 +20,7 @@ from qkdemo.labs.cost import (
     sweep,
     time_finding,
 )
+from qkdemo.labs.cost import lab as cost
 
 TINY = Settings(n_keys=16, n_heads=2, d_head=16, d_model=16, repeats=3)
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.attention.norms import NORMS, RULES, normalise
-from qkdemo.labs import epsilon
 from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run
+from qkdemo.labs.epsilon import lab as epsilon
 
 NAN = math.nan
 

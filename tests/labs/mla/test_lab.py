@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.labs import mla
 from qkdemo.labs.mla import PRESETS, Settings, cost, explain, run
+from qkdemo.labs.mla import lab as mla
 
 SMALL = Settings(n_heads=4, latent=16, d_content=8, d_rotary=4, n_keys=8)
 

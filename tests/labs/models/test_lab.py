@@ -3,8 +3,8 @@
 import pytest
 
 from qkdemo.facts.models import MODELS, Model
-from qkdemo.labs import models
 from qkdemo.labs.models import PRESETS, Settings, beside, explain, family_rows, finding, run, searched
+from qkdemo.labs.models import lab as models
 
 
 def model(name: str) -> Model:

@@ -9,12 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.__main__ import main
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
+from qkdemo.cli.command import main
 from qkdemo.labs import placement
-from qkdemo.labs.placement import MISTAKES, PRESETS, ROUNDING, Settings, explain, mistakes, run
+from qkdemo.labs.placement import PRESETS, Settings, explain, mistakes, run
 from qkdemo.labs.placement.diagnosis import diagnose
+from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING
 
 SMALL = Settings(d_model=32, n_heads=4, d_head=8, n_keys=8, right_order="norm_rotary")
 # Sizes found in an independent study of the same block: d = 64, 4 heads, 32 tokens, gains U[0.5, 1.5].

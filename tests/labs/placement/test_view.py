@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from qkdemo.labs.placement import MISTAKES, PRESETS, Settings, run
+from qkdemo.labs.placement import PRESETS, Settings, run
+from qkdemo.labs.placement.mistakes import MISTAKES
 from qkdemo.labs.placement.view import picked, placement_exhibit
 
 SMALL = Settings(d_model=32, n_heads=2, d_head=8, n_keys=8)

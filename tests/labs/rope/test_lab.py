@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.__main__ import main
 from qkdemo.attention.rotary import rotate
+from qkdemo.cli.command import main
 from qkdemo.labs import rope
 from qkdemo.labs.rope import PRESETS, Settings, explain, findings, pairwise_product, run
 

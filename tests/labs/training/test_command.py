@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from qkdemo.__main__ import TRAININGS, main
+from qkdemo.cli.command import TRAININGS, main
 from qkdemo.labs.training.command import PRESETS, differing
 from qkdemo.runs.batches import LARGEST_BATCH, together, train_all
 from qkdemo.training.settings import Settings

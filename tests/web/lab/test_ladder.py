@@ -4,12 +4,12 @@ import math
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from qkdemo.web.lab.ladder import routes
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from qkdemo.labs.formats import PRESETS, Settings, run
 from qkdemo.labs.formats.view import formats_exhibit
+from qkdemo.web.lab.ladder import routes
 
 SMALL = {"n_keys": 4, "d_head": 8}
 ASKED = {"stage": "raw_product", "cast": "overflow", "row": "1", "column": "2", "exact": "70001.5", "held": "inf"}
