@@ -30,6 +30,7 @@ LEVELS: Final[tuple[Level, ...]] = ("bad", "watch", "good")
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
+    "small_spikes": "good",
     "no_loss": "watch",
     "growing_logits": "watch",
     "large_logits": "watch",
@@ -288,11 +289,13 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
             "last": written(grown.last),
             "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
         }
-        yield Finding("watch" if grown.last > causes.CALM / 5 else "good", "growth", values)
+        growing = any(cause.key in _GROWING for cause in result.causes)
+        yield Finding("watch" if growing else "good", "growth", values)
     if result.log.sampled:
         yield Finding("good", "sampled", {"run": run})
 
 
+_GROWING: Final = ("growing_logits", "large_logits", "attention_max_logit")
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "attention_max_logit": ("training", {}),
     "attention_entropy": ("drift", {"scale": "16"}),
