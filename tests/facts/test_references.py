@@ -18,7 +18,8 @@ NAMES = {name for model in MODELS for name in re.findall(r"[A-Z][\w-]*[A-Za-z]",
 PRODUCTS = {"FlashAttention", "DeepSeek", "Kimi", "ViT-22B", "nGPT", "σReparam", "TransformerEngine", "Grok", "vLLM"}
 COMMON = {"Attention", "Vision", "Henry", "Text", "Step", "MLA", "GQA"}  # words that a model's name shares with others
 STATES = re.compile(
-    r"\bet al\b|\b(?:19|20)\d\d\b|\breported\b|\bwas (?:also )?(?:seen|shown|found) in\b|\bstud(?:y|ies|ied)\b|(?<!On )(?<!on )\bpapers?\b|"
+    r"\bet al\b|\b(?:19|20)\d\d\b|\breported\b|\bwas (?:also )?(?:seen|shown|found) in\b|"
+    r"\bstud(?:y|ies|ied)\b|(?<!On )(?<!on )\bpapers?\b|"
     rf"\b(?:{'|'.join(sorted(NAMES - COMMON | PRODUCTS, key=len, reverse=True))})\b"
 )
 READ_IN_THE_TABLE = ("models.", "column.", "choice.", "preset.", "dial.", "task.", "glossary.", "log.", "cause.")
