@@ -237,33 +237,34 @@ def test_more_gain_is_more_sharpness() -> None:
 def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     told = {scale: findings(run(Settings(), [scale]))[0] for scale in (0.5, 1.0, 2.0, 8.0)}
     assert told == {
-        0.5: "At weight scale 0.5, plain attention still looks around. "
-        "So does its twin with L2 norm and learned scale g.",
-        1.0: "At weight scale 1, plain attention still looks around. "
-        "So does its twin with L2 norm and learned scale g.",
+        0.5: "At weight scale 0.5, plain attention looks at many keys. "
+        "So does attention with L2 norm and learned scale g.",
+        1.0: "At weight scale 1, plain attention looks at many keys. "
+        "So does attention with L2 norm and learned scale g.",
         2.0: "At weight scale 2, plain attention is making up its mind. "
-        "Its twin with L2 norm and learned scale g looks around too.",
-        8.0: "At weight scale 8, plain attention has made up its mind. "
-        "Its twin with L2 norm and learned scale g has not noticed.",
+        "With L2 norm and learned scale g, attention looks at many keys.",
+        8.0: "At weight scale 8, plain attention gives nearly everything to one key. "
+        "With L2 norm and learned scale g, attention is as it is at weight scale 1.",
     }
 
 
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [
-        (Settings(variant="none"), "At weight scale 8, plain attention has made up its mind."),
+        (Settings(variant="none"), "At weight scale 8, plain attention gives nearly everything to one key."),
         (
             Settings(variant="rms", gamma=10),
             (
-                "At weight scale 8, plain attention has made up its mind. "
-                "So has its twin with RMSNorm, which its bound of 800 allows."
+                "At weight scale 8, plain attention gives nearly everything to one key. "
+                "So does attention with RMSNorm, whose bound is 800."
             ),
         ),
         (
             Settings(scale=400, format="float16"),
             (
-                "At weight scale 400, float16 loses 94.5 % of plain attention’s raw products, "  # 242 of 256
-                "and ∞\u00a0−\u00a0∞ leaves rows undefined. Its twin with L2 norm and learned scale g has not noticed."
+                "At weight scale 400, float16 loses 94.5 % of plain attention’s scores, "  # 242 of 256
+                "and ∞\u00a0−\u00a0∞ leaves rows undefined. "
+                "With L2 norm and learned scale g, attention is as it is at weight scale 1."
             ),
         ),
     ],
@@ -276,8 +277,8 @@ def test_sentences_follow_the_thresholds_that_they_name() -> None:
     result = run(Settings())
     for at, sentence in enumerate(findings(result)):
         fraction = result.plain.entropy_fraction[at]
-        assert ("has made up its mind" in sentence.split(". ")[0]) == (fraction < DECIDED)
-        assert ("still looks around" in sentence.split(". ")[0]) == (fraction >= OPEN)
+        assert ("gives nearly everything to one key" in sentence.split(". ")[0]) == (fraction < DECIDED)
+        assert ("looks at many keys" in sentence.split(". ")[0]) == (fraction >= OPEN)
 
 
 def test_a_norm_that_returns_zeros_is_called_unhealthy_with_its_count() -> None:
@@ -303,8 +304,8 @@ def test_a_twin_that_fails_alone_is_not_said_to_fail_as_well() -> None:
     )
     finding, *numbers = explain(run(state))
     assert finding == (
-        "At weight scale 0.01, plain attention still looks around. "
-        "Its twin with full-width RMSNorm has rows that float16 leaves undefined."
+        "At weight scale 0.01, plain attention looks at many keys. "
+        "With full-width RMSNorm, float16 leaves rows undefined."
     )
     assert any(sentence.startswith("Full-width RMSNorm: 16 of 64 rows") for sentence in numbers)
 
@@ -346,7 +347,7 @@ def test_every_bound_is_said_with_its_value(variant: VariantWord) -> None:
 @pytest.mark.parametrize("format", list(FORMATS))
 def test_only_float16_is_said_to_lose_products(format: FormatWord) -> None:
     told = " ".join(explain(run(Settings(format=format))))
-    assert ("the first raw product leaves float16 at weight scale 55.65" in told) == (format == "float16")
+    assert ("the first score leaves float16 at weight scale 55.65" in told) == (format == "float16")
 
 
 def test_softcap_does_not_save_products_that_were_lost_before_it() -> None:

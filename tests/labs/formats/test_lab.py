@@ -290,7 +290,7 @@ def test_sentences_say_range_trouble_step_trouble_and_when_it_begins() -> None:
     said = explain(run(Settings()))
     assert said[0].startswith("In float16, plain attention at weight scale 400: 242 of 256 entries are lost")
     assert "16 of 16 rows undefined" in said[0]
-    assert any("raw product at 55.65" in sentence for sentence in said)
+    assert any("score at 55.65" in sentence for sentence in said)
     assert any("240 of 256 attention weights are flushed to zero" in sentence for sentence in said)
 
 

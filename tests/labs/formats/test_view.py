@@ -40,8 +40,8 @@ def test_the_headline_names_stage_count_and_first_failure_and_follows_the_scale(
     table, _ = formats_exhibit(run(Settings()))
     findings = dict(zip(table["scale"].to_pylist(), table["finding"].to_pylist(), strict=True))
     assert findings[400].startswith(
-        "At weight scale 400, float16 first fails at the raw product: "
-        "plain attention loses 242 of 256 entries there (some from ×55.65 on). Its twin with L2 · g"
+        "At weight scale 400, float16 first fails at the score: "
+        "plain attention loses 242 of 256 entries there (some from ×55.65 on). With L2 · g it"
     )
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_called_whole_that_the_grid_marks(role: str, storage: StoredW
 
 def test_what_nothing_happens_to_is_called_whole() -> None:
     said = finding(Settings(storage="float32", scale=1))
-    assert said == "At weight scale 1, float32 carries plain attention whole. Its twin with L2 · g loses nothing."
+    assert said == "At weight scale 1, float32 loses nothing of plain attention. With L2 · g it loses nothing."
 
 
 def test_the_headline_says_that_a_weak_mask_leaks() -> None:

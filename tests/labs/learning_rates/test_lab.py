@@ -112,7 +112,7 @@ def test_without_a_solved_rate_or_a_known_floor_there_is_no_wall() -> None:
 @pytest.mark.parametrize(
     ("plain", "twin", "words"),
     [
-        ((2, 0, 0.1, 2), (2, 0, 0, 0.1), "up to about 0.3: a factor of 3, not a licence for any rate."),
+        ((2, 0, 0.1, 2), (2, 0, 0, 0.1), "up to about 0.3: a factor of 3, for this model and task."),
         ((2, 0, 0, 1), (2, 0, 0, 1), "hardly a difference"),
         ((2, 0, 0, 0.1), (2, 0, 0.1, 1), "only up to about 0.1: a factor of 3 less"),
         ((2, 0, 0, 1), (2, 0, 0, 0), "RMSNorm still at 0.3, the highest rate tried"),
@@ -140,7 +140,7 @@ def test_the_headline_says_from_where_to_where_single_seeds_are_solved() -> None
     assert alone == pytest.approx([0.1 * 3**0.1, 0.01 * 10**0.1])
     said = finding(result_with(plain, twin))
     assert "up to a learning rate of about 0.016 (by seed 0.013 to 0.11), RMSNorm up to about" in said
-    assert "(by seed 0.11 to 0.17): a factor of 7.6 (by seed 1.6 to 8.9), not a licence" in said
+    assert "(by seed 0.11 to 0.17): a factor of 7.6 (by seed 1.6 to 8.9), for this model" in said
 
 
 def test_a_seed_that_is_never_or_always_solved_has_an_end_in_words() -> None:

@@ -32,12 +32,17 @@ def curves_of(plan: Plan, plain: dict[str, Any], twin: dict[str, Any]) -> np.nda
 @pytest.mark.parametrize(
     ("task", "plain", "twin", "words"),
     [
-        ("copy", {"loss": 0.0, "max_abs_logit": 25}, {"loss": 0.01}, "largest logit came to 5 times its twin’s"),
+        (
+            "copy",
+            {"loss": 0.0, "max_abs_logit": 25},
+            {"loss": 0.01},
+            "largest logit of plain attention was 5 times as large",
+        ),
         ("copy", {"loss": 0.0}, {"loss": 0.01}, "No difference in how it ends:** both solve the task."),
-        ("copy", {"max_abs_logit": 1e5}, {}, "came to 100 000 and its twin’s to 5 only"),
+        ("copy", {"max_abs_logit": 1e5}, {}, "was 100 000, that of the other model 5"),
         ("copy", {}, {}, "both end at chance (2.77 nats)."),
-        ("copy", {"learnt": True}, {"learnt": True}, "both learnt the task and lost it again"),
-        ("addition", {"loss": 3.13, "max_abs_logit": 4e4}, {"loss": 3.14}, "Keeping the logits small is not enough"),
+        ("copy", {"learnt": True}, {"learnt": True}, "both learnt the task and forgot it again"),
+        ("addition", {"loss": 3.13, "max_abs_logit": 4e4}, {"loss": 3.14}, "Small logits are not enough"),
         ("induction", {"loss": 1.61}, {"loss": 1.76}, "plain attention ends 0.15 nats lower"),
         ("induction", {"loss": 1.61}, {"loss": 1.62}, "1.62 with RMSNorm (means of the last 20 steps)"),
         ("text", {"loss": 2.9, "max_abs_logit": 5e4}, {"loss": 2.4}, "RMSNorm ends 0.5 nats lower"),
@@ -45,7 +50,7 @@ def curves_of(plan: Plan, plain: dict[str, Any], twin: dict[str, Any]) -> np.nda
             "copy",
             {"softmax_slope": 0.003, "learnt": True},
             {"loss": 0.02, "entropy_fraction": 0.3, "softmax_slope": 0.028},
-            "the twin with RMSNorm solves the task while its entropy fraction falls from 0.9 at the first step to 0.3",
+            "the model with RMSNorm solves the task while its entropy fraction falls from 0.9 at the first step to 0.3",
         ),
         (
             "copy",
@@ -76,7 +81,7 @@ def test_a_rescue_needs_no_lesson_and_neither_does_what_is_unfinished_or_forked(
 
 
 def test_where_the_page_says_that_both_twins_learn_to_copy_they_do_and_their_logits_differ() -> None:
-    assert "from 0.003 to 0.01 both twins learn to copy within 300 steps, with different logits" in say("how.training")
+    assert "from 0.003 to 0.01 both models learn to copy within 300 steps, with different logits" in say("how.training")
     calm = [
         Run(variant=variant, schedule="constant", learning_rate=rate)
         for rate in (0.003, 0.01)

@@ -252,17 +252,17 @@ HOT = [5.0] * 50 + [150.0] * 50
 
 def test_the_finding_follows_the_run_step_by_step() -> None:
     said = findings(plan_of(Settings(steps=100)), curves_of(LOSES, LEARNS, HOT), 1)
-    assert said[0] == "Neither twin has learnt the task yet."
-    assert said[30] == "Both twins have been below 0.1 nats at least once."
+    assert said[0] == "Neither model has learnt the task yet."
+    assert said[30] == "Both models have been below 0.1 nats at least once."
     assert (
         said[50]
-        == "Both twins have been below 0.1 nats at least once. Plain attention’s largest logit passed 100 at step 51."
+        == "Both models have been below 0.1 nats at least once. Plain attention’s largest logit passed 100 at step 51."
     )
     lost = 80  # the first step at which half of the last 20 are at 2.7: their mean passes half of chance
     assert said[lost - 1] == said[50]
     assert said[lost] == (
-        "Plain attention learnt the task and lost it at step 81, 30 steps after its largest logit passed 100; "
-        "its twin with RMSNorm keeps it."
+        "Plain attention learnt the task and forgot it at step 81, 30 steps after its largest logit passed 100; "
+        "the model with RMSNorm has learnt it and not forgotten it."
     )
 
 
@@ -282,34 +282,44 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             100,
             LOSES + [2.7] * 100,
             LOSES + [2.7] * 100,
-            "After step 100 plain attention goes on with RMSNorm. It had lost the task and has not found it again yet;",
-            "It had lost the task and has not found it again in these 100 steps; unforked, the same becomes of it.",
+            "After step 100 plain attention goes on with RMSNorm. "
+            "It had forgotten the task and has not learnt it again yet;",
+            "It had forgotten the task and has not learnt it again in these 100 steps; unforked it is the same.",
         ),
         (
             "qk_rate",
             100,
             LOSES + [2.7] * 10 + [0.05] * 90,
             LOSES + [2.7] * 100,
-            "has not found it again yet",
-            "It had lost the task and was below 0.1 nats again at step 111, 11 steps after the fork; unforked, it lost",
+            "has not learnt it again yet",
+            "It had forgotten the task and was below 0.1 nats again at step 111, 11 steps after the fork; "
+            "unforked, it forgot",
         ),
         (
             "norm_on",
             60,
             LEARNS,
             LOSES,
-            "It has not lost the task so far; unforked, the same",
-            "It does not lose the task in these 40 steps; unforked, it lost the task at step 81.",
+            "It has not forgotten the task so far; unforked it is the same",
+            "It does not forget the task in these 40 steps; unforked, it forgot the task at step 81.",
         ),
         (
             "rate",
             100,
             LOSES + [2.7] * 100,
             LOSES + [2.7] * 50 + [0.05] * 50,
-            "Plain attention had lost the task and has not found it again yet; its twin with RMSNorm has not lost",
+            "Plain attention had forgotten the task and has not learnt it again yet; "
+            "the model with RMSNorm has not forgotten",
             "in these 100 steps. Plain attention unforked: it was below 0.1 nats again at step 151.",
         ),
-        ("norm_on", 60, LOSES, LOSES, "has not lost the task so far", "It lost the task at step 81, 21 steps after"),
+        (
+            "norm_on",
+            60,
+            LOSES,
+            LOSES,
+            "has not forgotten the task so far",
+            "It forgot the task at step 81, 21 steps after",
+        ),
     ],
 )
 def test_the_headline_of_a_fork_says_what_became_of_it(
@@ -357,7 +367,7 @@ def test_the_report_names_the_step_that_the_page_names_and_the_earlier_one_at_wh
     plan = plan_of(Settings(steps=100))
     curves = curves_of(LOSES, LEARNS, HOT)
     plain, twin = outcomes(plan, curves)
-    assert "lost it at step 81" in findings(plan, curves, 1)[-1]
+    assert "forgot it at step 81" in findings(plan, curves, 1)[-1]
     assert (plain.diverged_at, plain.lost_at) == (71, 81)
     assert (twin.diverged_at, twin.lost_at) == (None, None)
     for place in ("training.definition.lost", "how.sensitivity"):
@@ -376,7 +386,7 @@ def test_a_loss_that_is_no_number_is_lost() -> None:
 def test_a_task_without_a_floor_is_told_in_losses() -> None:
     plan = plan_of(PRESETS["text"])
     said = findings(plan, curves_of([3.0, 2.5], [3.0, 2.25], [5, 5]), 1)
-    assert said[1].startswith("Loss: plain attention 2.5 nats, its twin with RMSNorm 2.25; chance is ")
+    assert said[1].startswith("Loss: plain attention 2.5 nats, the model with RMSNorm 2.25; chance is ")
 
 
 def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
