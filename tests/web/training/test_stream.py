@@ -282,8 +282,10 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             100,
             LOSES + [2.7] * 100,
             LOSES + [2.7] * 100,
-            "After step 100 plain attention goes on with RMSNorm. "
-            "It had forgotten the task and has not learnt it again yet;",
+            (
+                "After step 100 plain attention goes on with RMSNorm. "
+                "It had forgotten the task and has not learnt it again yet;"
+            ),
             "It had forgotten the task and has not learnt it again in these 100 steps; unforked it is the same.",
         ),
         (
@@ -292,8 +294,10 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             LOSES + [2.7] * 10 + [0.05] * 90,
             LOSES + [2.7] * 100,
             "has not learnt it again yet",
-            "It had forgotten the task and was below 0.1 nats again at step 111, 11 steps after the fork; "
-            "unforked, it forgot",
+            (
+                "It had forgotten the task and was below 0.1 nats again at step 111, 11 steps after the fork; "
+                "unforked, it forgot"
+            ),
         ),
         (
             "norm_on",
@@ -308,8 +312,10 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             100,
             LOSES + [2.7] * 100,
             LOSES + [2.7] * 50 + [0.05] * 50,
-            "Plain attention had forgotten the task and has not learnt it again yet; "
-            "the model with RMSNorm has not forgotten",
+            (
+                "Plain attention had forgotten the task and has not learnt it again yet; "
+                "the model with RMSNorm has not forgotten"
+            ),
             "in these 100 steps. Plain attention unforked: it was below 0.1 nats again at step 151.",
         ),
         (
