@@ -17,7 +17,7 @@ PLACEHOLDER = re.compile(r"\{[^}]*\}")
 TERMS = {
     r"\btwins?\b": "normalised attention, the normalised model, or: with {variant}",
     r"\braw (scores?|products?|logits?)\b": "score",
-    r"\bnorms? of (q|k|both|the quer|the key|vectors?)\b": "length",
+    r"\bnorms of (q|k|both|vectors)\b|\bthe norm of (q|k|a vector)\b": "length",
     r"\b(lost|loses?) (the|its|their) task\b|\blost it again\b": "forgot the task",
     r"\bsaturated (rows?|attention)\b|\bstarts? saturated\b": "one-hot, of a row",
     r"\bone-hot (head|gradient)s?\b": "saturated, of a gradient",

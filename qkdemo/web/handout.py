@@ -24,6 +24,7 @@ from qkdemo.charts.axes import View
 from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
 from qkdemo.dials import SettingsError
+from qkdemo.facts.references import REFERENCES, named_in
 from qkdemo.messages import language, say
 from qkdemo.notation import written
 from qkdemo.runs.progress import ProgressLine
@@ -66,8 +67,18 @@ def handout(track: str, progress: Progress, base_url: str, answers: AnswersWord 
         f"<!DOCTYPE html>\n<html lang='{language.get()}'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title>"
         f"<style>{STYLE}</style></head><body><main><header><h1>{title}</h1><p>{lead}</p></header>{body}"
-        f"<footer>{_versions()}</footer></main></body></html>\n"
+        f"{_sources(sheets)}<footer>{_versions()}</footer></main></body></html>\n"
     )
+
+
+def _sources(sheets: Sequence["_Sheet"]) -> str:
+    """Where the statements of the sheet were read that no lab computes."""
+    keys = dict.fromkeys(key for sheet in sheets for key in sheet.sources())
+    items = (
+        f"<li><a href='{escape(one.link)}'>{escape(one.who)}, {escape(one.title)}</a>, {escape(one.part)}</li>"
+        for one in (REFERENCES[key] for key in keys)
+    )
+    return f"<section><h2>{escape(say('handout.sources'))}</h2><ul>{''.join(items)}</ul></section>" if keys else ""
 
 
 class _Sheet:
@@ -82,6 +93,10 @@ class _Sheet:
         """Question, figure and answer in one."""
         parts = (self._question(), self._figure(drawn(self.stop, self.stop.state)), self._answer(), self._live())
         return self._section("".join(parts))
+
+    def sources(self) -> list[str]:
+        """The sources that its answer names."""
+        return [] if self.found is None else named_in(text(self.track, self.stop, "explain", self.numbers))
 
     def question_alone(self) -> str:
         """The question, and what may be seen before it is answered."""

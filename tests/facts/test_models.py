@@ -135,16 +135,30 @@ def test_the_snippet_knows_every_filter(capsys: pytest.CaptureFixture[str]) -> N
         assert found == [model.model for model in run(settings).models], name
 
 
-def test_what_claims_count_is_told_where_all_rows_are_counted() -> None:
-    of_models = len(filtered(kind="model"))
-    assert 0 < of_models < len(MODELS)
+def test_models_are_counted_once_where_the_app_counts_models() -> None:
+    whole = filtered(kind="model")
+    names = [model.model.split("(")[0].strip().lower() for model in whole]
+    assert len(set(names)) == len(names)
+    again = [model.model for model in filtered(kind="port")]
+    assert {"vLLM OLMo2", "llama.cpp OLMo2", "SGLang OLMo2 (old snapshot)", "mlx-lm MiniMax"} <= set(again)
+    assert len(whole) + len(again) + len(filtered(kind="library")) + len(filtered(kind="kernel")) == len(MODELS)
     _, kinds, why, *_ = explain(run(Settings()))
-    assert f"model {of_models};" in kinds
-    assert "counts rows of the kind “model” alone" in why
+    assert f"model {len(whole)};" in kinds
+    assert "each model once" in why
     claim = next(stop for stop in TRACKS["claims"] if stop.name == "every_model")
-    assert f"Of the {len(MODELS)} implementations in the table {of_models} are models" in text(
-        "claims", claim, "explain", evidence(claim).numbers
-    )
+    told = text("claims", claim, "explain", evidence(claim).numbers)
+    assert f"The table has {len(MODELS)} implementations, of {len(whole)} models" in told
+
+
+def test_norms_on_latents_and_before_projections_are_no_qk_norm() -> None:
+    without = {model.id for model in filtered(kind="model", qk_norm="no")}
+    assert {
+        "deepseek-v3-mla-transformers",
+        "deepseek-v3-2-indexer-transformers",
+        "blt-cross-attention-transformers",
+    } <= without
+    assert {model.id for model in filtered(kind="model", norm="none")} < without
+    assert {model.id for model in run(Settings(normed="no", kind="model")).models} == without
 
 
 def test_filters_narrow_and_may_leave_nothing() -> None:

@@ -55,3 +55,40 @@ def test_a_stop_that_has_not_begun_leaves_no_trace_in_the_link() -> None:
     nothing = read_progress("", TRACKS["beginner"])
     assert written_progress(nothing, TRACKS["beginner"]) == ""
     assert written_progress(with_said(nothing, 1, Said(shown=True)), TRACKS["beginner"]) == ",!"
+
+
+# The order in which answers stood in the first links that were handed out. It only grows, at its end.
+FIRST_LINKS = {
+    "beginner": "arms growth winner stuck overflow fix dial root live confidence remember",
+    "developer": "table lines place small_g values half really log calm again codebase",
+    "researcher": "bound pair jacobian course floor spectral remedies rate rounding latent context table",
+    "claims": (
+        "root_width gemma_2 commute entropy bfloat16_exp full_width gained_bound fused row_maximum confidence "
+        "before_projection collapsed qwen_2 free epsilon softcap_place scaled_float16 layernorm uniform latent "
+        "command_r no_nan every_model always_helps"
+    ),
+}
+
+
+@pytest.mark.parametrize("track", FIRST_LINKS)
+def test_a_link_of_before_still_says_what_it_said(track: str) -> None:
+    """Whatever order the stops have today: an answer stands in the slot in which its stop stood first."""
+    slots = {stop.name: stop.slot for stop in TRACKS[track]}
+    assert sorted(slots.values()) == list(range(len(slots)))
+    first = FIRST_LINKS[track].split()
+    assert [slots[name] for name in first] == list(range(len(first)))
+    for at, name in enumerate(first):
+        progress = read_progress("," * at + "!", TRACKS[track])
+        shown = [stop.name for stop, said in zip(TRACKS[track], progress, strict=True) if said.shown]
+        assert shown == [name]
+
+
+def test_the_order_of_the_stops_leaves_links_alone() -> None:
+    stops = TRACKS["beginner"]
+    names = [stop.name for stop in stops]
+    assert names.index("root") == names.index("growth") + 1
+    assert names.index("overflow") == names.index("fix") + 1
+    said = read_progress("lead!,square", stops)
+    assert said[names.index("arms")] == Said("lead", shown=True)
+    assert said[names.index("growth")] == Said("square")
+    assert written_progress(said, stops) == "lead!,square"

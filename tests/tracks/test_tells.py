@@ -61,11 +61,17 @@ def _choices(track: str, question: Question) -> list[tuple[str, float | None]]:
 
 
 @cache
+def _quizzes(track: str) -> list[tuple[Question, ...]]:
+    """Its questions at every seed."""
+    return [quiz.__wrapped__(Settings(track=track, seed=seed)) for seed in SEEDS]  # type: ignore[arg-type]
+
+
+@cache
 def _hits(track: str) -> dict[str, dict[str, list[float]]]:
     """Rule → question → how far above chance it was, seed by seed."""
     found: dict[str, dict[str, list[float]]] = {rule: defaultdict(list) for rule in RULES}
-    for seed in SEEDS:
-        for question in quiz.__wrapped__(Settings(track=track, seed=seed)):  # type: ignore[arg-type]
+    for questions in _quizzes(track):
+        for question in questions:
             choices, right = _choices(track, question), question.choices.index(question.answer)
             for name, rule in RULES.items():
                 if guessed := rule(choices):
@@ -87,8 +93,8 @@ def test_no_rule_beats_chance_by_much_in_a_quiz(track: str, rule: str) -> None:
 def test_no_word_is_right_in_most_seeds(track: str) -> None:
     """Of a question whose choices are words, no one answer can be learnt by heart."""
     answers: dict[str, Counter[str]] = defaultdict(Counter)
-    for seed in SEEDS:
-        for question in quiz.__wrapped__(Settings(track=track, seed=seed)):  # type: ignore[arg-type]
+    for questions in _quizzes(track):
+        for question in questions:
             if question.answer != "right":
                 answers[question.name][question.answer] += 1
     for name, counts in answers.items():

@@ -99,6 +99,7 @@ def _rms(found: drift.Result) -> Evidence:
     return Evidence(
         closest(bound, {"one": 1, "root": root, "width": d, "square": d * d}),
         {
+            "one": written(1),
             "root": written(root),
             "width": written(d),
             "square": written(d * d),

@@ -11,7 +11,7 @@ import streamlit as st
 from qkdemo.dials import preferred_numbers
 from qkdemo.messages import say
 from qkdemo.notation import written
-from qkdemo.tracks.catalogue import TRACKS, cited, text, told
+from qkdemo.tracks.catalogue import CLAIMS, TRACKS, cited, text, told
 from qkdemo.tracks.glossary import entry, terms_in
 from qkdemo.tracks.stop import Choose, Estimate, Evidence
 from qkdemo.web import lecture
@@ -35,6 +35,8 @@ def _parts(lesson: Lesson, found: Evidence | None) -> None:
     _place(lesson)
     st.html(f"<h2 class='stop'>{told(lesson.track, lesson.stop, 'title')}</h2>")
     st.markdown(linked(told(lesson.track, lesson.stop, "question")))
+    if lesson.track == CLAIMS and not lesson.said.shown and not lecture.on():
+        st.caption(say("claims.rule"))
     match lesson.stop.ask:
         case Choose() as choose:
             _choice(lesson, choose, found)

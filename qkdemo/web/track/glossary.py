@@ -22,6 +22,7 @@ from qkdemo.web.link import LECTURE
 
 PAGE: Final = "glossary"
 _TERM: Final = "term"
+_INK: Final = "#808080"  # an image takes no colour from the text around it: this one shows on light and on dark
 
 
 def linked(text: str) -> str:
@@ -73,7 +74,7 @@ def terms_shown(text: str) -> list[Entry]:
 def word_card(one: Entry) -> None:
     """A word: name, picture, sentence, formula."""
     st.markdown(f"### {one.name}")
-    st.html(f"<div class='word'>{figure(one.term)}</div>")
+    st.image(figure(one.term).replace("currentColor", _INK))
     st.markdown(one.sentence)
     st.markdown(f"`{one.formula}`")
 

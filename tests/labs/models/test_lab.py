@@ -28,7 +28,8 @@ def test_every_preset_lets_something_pass_and_only_what_it_says(name: str) -> No
     if name == "softcap":
         assert all(model.softcap is not None for model in found)
     if name == "without":
-        assert all(model.norm == "none" for model in found)
+        assert all(model.qk_norm == "no" for model in found)
+        assert {model.place for model in found} == {"none", "latent", "input"}
 
 
 def test_every_word_of_the_table_can_be_filtered_for() -> None:
