@@ -82,7 +82,7 @@ def test_what_nothing_happens_to_is_called_whole() -> None:
 
 def test_the_headline_says_that_a_weak_mask_leaks() -> None:
     leaking = Settings(storage="float32", causal=True, mask="-1e4")
-    assert "In plain attention 9 hidden keys get attention weight: −1e4 is outweighed." in finding(leaking)
+    assert "In plain attention 9 hidden keys get attention weight: the logits are larger than −1e4." in finding(leaking)
     assert "hidden keys" not in finding(leaking.but(mask="-inf"))
 
 

@@ -379,7 +379,7 @@ def test_the_report_names_the_step_that_the_page_names_and_the_earlier_one_at_wh
     for place in ("training.definition.lost", "how.sensitivity"):
         assert "lost_at" in say(place)
         assert "diverged_at" in say(place)
-    assert "Lost: the task was learnt, that mean came below 1.39, and is 1.39 or more again." in definitions(plan)
+    assert "Forgot: the task was learnt, that mean came below 1.39, and is 1.39 or more again." in definitions(plan)
 
 
 def test_a_loss_that_is_no_number_is_lost() -> None:
