@@ -60,7 +60,7 @@ from qkdemo.pipeline import (
     trace,
 )
 from qkdemo.programs import placement_program
-from qkdemo.rotary import LayoutWord
+from qkdemo.rotary import LayoutWord, RotatedWord
 from qkdemo.settings import Choice, Dial, Dials, Switch, Value
 from qkdemo.strings import say
 
@@ -81,6 +81,7 @@ _Cast: TypeAlias = Annotated[CastWord, _more]
 _Bias: TypeAlias = Annotated[BiasWord, _more]
 _Order: TypeAlias = Annotated[OrderWord, Choice()]
 _Layout: TypeAlias = Annotated[LayoutWord, _more]
+_Rotated: TypeAlias = Annotated[RotatedWord, _more]
 _Conversion: TypeAlias = Annotated[ConversionWord, _more]
 _Scale: TypeAlias = Annotated[ScaleWord, Choice()]
 _Cap: TypeAlias = Annotated[CapWord, _more]
@@ -89,7 +90,7 @@ _Grouping: TypeAlias = Annotated[GroupingWord, _more]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Dials):
-    """The dials: the block, then fourteen choices for each of the two pipelines."""
+    """The dials: the block, then fifteen choices for each of the two pipelines."""
 
     compare: Annotated[Literal["two", "all_mistakes"], Choice()] = "two"
     gains: Annotated[GainsWord, Choice()] = "untied"
@@ -115,6 +116,7 @@ class Settings(Dials):
     left_cast: _Cast = "cast_first"
     left_bias: _Bias = "none"
     left_layout: _Layout = "half_split"
+    left_rotated: _Rotated = "all"
     left_conversion: _Conversion = "none"
     left_cap: _Cap = "none"
     left_grouping: _Grouping = "repeat"
@@ -123,6 +125,7 @@ class Settings(Dials):
     right_cast: _Cast = "cast_first"
     right_bias: _Bias = "none"
     right_layout: _Layout = "half_split"
+    right_rotated: _Rotated = "all"
     right_conversion: _Conversion = "none"
     right_cap: _Cap = "none"
     right_grouping: _Grouping = "repeat"

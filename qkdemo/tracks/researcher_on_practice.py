@@ -163,7 +163,6 @@ def latent(found: mla.Result) -> Evidence:
 def table(found: models.Result) -> Evidence:
     """How many rows are held against the class itself."""
     held = [model for model in found.models if model.verified == "conformance"]
-    run = [model for model in found.models if model.verified == "source_and_run"]
     share = len(held) / len(found.models)
     models_only = [model for model in MODELS if model.kind == "model"]
     without = [model for model in models_only if model.norm == "none"]
@@ -172,9 +171,7 @@ def table(found: models.Result) -> Evidence:
         {
             "rows": str(len(found.models)),
             "held": str(len(held)),
-            "run": str(len(run)),
-            "read": str(len(found.models) - len(held) - len(run)),
-            "names": ", ".join(model.model for model in held),
+            "read": str(len(found.models) - len(held)),
             "without": str(len(without)),
             "models": str(len(models_only)),
         },

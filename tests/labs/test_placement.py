@@ -67,6 +67,9 @@ def test_the_pattern_of_every_known_mistake_gives_it_away(name: str, seed: int) 
     [
         ({"order": "none"}, "unknown"),
         ({"layout": "interleaved"}, "layout"),
+        ({"layout": "half_split_swapped"}, "direction"),
+        ({"rotated": "half"}, "rotated_half"),
+        ({"order": "rotary_norm", "rotated": "quarter"}, "unknown"),
         ({"grouping": "tile"}, "tiled"),
         ({"cap": "softcap"}, "cap"),
         ({"scale": "root"}, "scale_root"),
@@ -81,6 +84,21 @@ def test_other_causes_are_told_apart_too(changes: dict[str, Any], cause: str) ->
     reference = Pipeline(gain="channel")
     block = draw_block(Recipe(d_model=32, d_head=8, n_keys=12, n_kv_heads=2, token_spread=2, offset=100))
     assert diagnose(reference, block, trace(reference.but(**changes), block).logits).cause == cause
+
+
+@pytest.mark.parametrize("share", ["all", "half", "quarter"])
+@pytest.mark.parametrize("order", ["norm_rotary", "rotary_norm"])
+def test_the_share_of_rotated_channels_and_the_direction_are_read_off_the_logits(share: Any, order: Any) -> None:
+    """Also with 24 keys and 24 equations more than a regular step over the pairs would meet the diagonal alone."""
+    block = draw_block(Recipe(d_model=32, d_head=8, n_keys=24, n_kv_heads=2, token_spread=2, offset=100))
+    for reference in (Pipeline(rotated=share, order=order), Pipeline(rotated=share, order=order, key_gain="of_q")):
+        for other in ({"rotated": "half"}, {"rotated": "all"}, {"layout": "half_split_swapped"}):
+            wrong = reference.but(**other)
+            cause = diagnose(reference, block, trace(wrong, block).logits).cause
+            expected = (
+                "same" if wrong == reference else f"rotated_{wrong.rotated}" if "rotated" in other else "direction"
+            )
+            assert cause == expected, (reference, other)
 
 
 def test_the_diagnosis_knows_when_tokens_are_too_few() -> None:
@@ -160,6 +178,10 @@ def test_a_pipeline_beside_itself_is_the_same(words: dict[str, str]) -> None:
         PRESETS["cast_order"].but(right_bias="channel", right_gain="head_channel", right_place="full_width"),
         SMALL.but(right_on="k", right_cap="softcap", right_scale="learned", causal=True, left_place="weights"),
         SMALL.but(left_stored="one_plus", right_norm="l2", right_grouping="tile", n_kv_heads=2, right_place="input"),
+        SMALL.but(left_rotated="half", left_gain="head", left_key_gain="k_alone", right_layout="half_split_swapped"),
+        SMALL.but(left_key_gain="q_alone", left_layout="interleaved", right_rotated="quarter").but(
+            right_conversion="weights_and_gain", right_layout="half_split_swapped", n_kv_heads=2, right_key_gain="of_q"
+        ),
     ],
 )
 def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
