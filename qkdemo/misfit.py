@@ -40,15 +40,16 @@ class Verdict:
 
 
 def diagnose(reference: Pipeline, block: Block, observed: Float[Tensor, "heads queries keys"]) -> Verdict:
-    """Why `observed` is not what `reference` computes on `block`.
+    """Why `observed` is not what `reference` computes on `block`, from the pairs that a query sees.
 
     The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width,
     input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
     tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
     """
     expected = trace(reference, block)
-    errors = [_relative(observed[:, at], expected.logits[:, at]) for at in (0, -1)]
-    same = _relative(observed, expected.logits)
+    logits, observed = expected.seen(expected.logits), expected.seen(observed)
+    errors = [_relative(observed[:, at], logits[:, at]) for at in (0, -1)]
+    same = _relative(observed, logits)
     if not observed.isfinite().all():
         return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
     if same < EXACT:
@@ -66,13 +67,14 @@ def _relative(observed: Tensor, expected: Tensor) -> float:
 
 def _from_ratio(reference: Pipeline, block: Block, expected: Trace, observed: Tensor) -> tuple[str, float, float]:
     """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
-    capped = CAPS["softcap"](expected.logits, block.softcap)
-    uncapped = [] if reference.cap == "none" else [trace(reference.but(cap="none"), block).logits]
+    logits = expected.seen(expected.logits)
+    capped = CAPS["softcap"](logits, block.softcap)
+    uncapped = [] if reference.cap == "none" else [expected.seen(trace(reference.but(cap="none"), block).logits)]
     for other in (capped, *uncapped):
         if _relative(observed, other) < EXACT:
             return "cap", _relative(observed, other), math.nan
     for word, factor in _FACTORS.items():
-        supposed = expected.logits * factor(reference, block, expected)
+        supposed = logits * factor(reference, block, expected)
         constant = ((supposed * observed).sum() / supposed.square().sum()).item()
         misfit = _relative(observed, constant * supposed)
         if misfit < EXACT:
@@ -133,20 +135,21 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str,
     if reference.cap != "none":
         observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
     target = observed[_head(block)].flatten()
+    pairs = _pairs(block)
     verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
         supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
         products = _Products(supposed, block)
         count = products.count
-        if len(target) < _SPARE * count:
+        if len(pairs) < _SPARE * count:
             continue
         verdict = "unknown"
-        rows = _sampled(len(target), 2 * count)
+        rows = pairs[_sampled(len(pairs), 2 * count)]
         sample = products.of(rows)
         gains = _solved(sample, target[rows])
         if _relative(sample @ gains, target[rows]) > EXACT:  # what fits all would fit these
             continue
-        misfit = _relative(products.of(torch.arange(len(target))) @ gains, target)
+        misfit = _relative(products.of(pairs) @ gains, target[pairs])
         if misfit < EXACT:
             return (_whose(reference, block, gains) if word == "gain" else word), misfit
     return verdict, math.nan
@@ -156,6 +159,13 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str,
 def _sampled(count: int, wanted: int) -> Tensor:
     """Some rows, drawn: a regular step may meet one diagonal alone, where no angle is seen."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:wanted]
+
+
+def _pairs(block: Block) -> Int[Tensor, " pairs"]:
+    """Rows of the pairs that are seen: query · keys + key."""
+    if block.visible is None:
+        return torch.arange(len(block.x) ** 2)
+    return block.visible.flatten().nonzero()[:, 0]
 
 
 def _solved(columns: Tensor, target: Tensor) -> Tensor:

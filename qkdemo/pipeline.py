@@ -98,6 +98,10 @@ class Scores:
             masked = masked.masked_fill(~self.block.visible, -torch.inf)
         return PLACES[self.pipeline.place].on_weights(torch.softmax(masked, -1), self.pipeline.normaliser)
 
+    def seen(self, scores: Float[Tensor, "*states n_heads positions positions"]) -> Tensor:
+        """`scores`, and 0 for pairs that no query sees."""
+        return scores if self.block.visible is None else scores.masked_fill(~self.block.visible, 0)
+
     @cached_property
     def output(self) -> Float[Tensor, "*states positions d_model"]:
         """Through w_o if the block has one."""

@@ -35,6 +35,7 @@ def placement_program(recipe: Recipe, left: Pipeline, right: Pipeline, format: s
     stored = "x.double()" if format == "float64" else f"x.to(torch.{format}).to(torch.float32)"
     return _PROGRAM.format(
         draw=_draw(recipe),
+        tril=".tril()" if recipe.causal else "",
         store=stored if format != "float32" else "x.to(torch.float32)",
         left=_function("left", left, recipe),
         right=_function("right", right, recipe),
@@ -94,9 +95,7 @@ def _function(name: str, p: Pipeline, recipe: Recipe) -> str:
     if p.cap == "softcap":
         cap = plain(recipe.softcap)
         lines.append(f"    logits = store({cap} * torch.tanh(logits / {cap}))")
-    masked = "logits"
-    if recipe.causal:
-        masked = "logits.masked_fill(~torch.ones(n_keys, n_keys, dtype=torch.bool).tril(), -torch.inf)"
+    masked = "logits.masked_fill(~seen, -torch.inf)" if recipe.causal else "logits"
     weights = f"torch.softmax({masked}, -1)"
     lines.append(f"    return logits, {f'{name}_norm({weights})' if p.place == 'weights' else weights}")
     return "\n".join(lines)
@@ -160,6 +159,7 @@ import numpy as np
 import torch
 
 {draw}
+seen = torch.ones(n_keys, n_keys, dtype=torch.bool){tril}  # which keys a query sees
 t = torch.as_tensor
 
 
@@ -197,8 +197,9 @@ def rotate(x, layout, width):  # the first `width` channels of each head
 
 
 (l_logits, l_weights), (r_logits, r_weights) = left(t(x)), right(t(x))
+l_logits, r_logits = (logits.double() * seen for logits in (l_logits, r_logits))
 print(json.dumps({{
-    "relative_score_error": ((r_logits - l_logits).double().norm() / l_logits.double().norm()).item(),
+    "relative_score_error": ((r_logits - l_logits).norm() / l_logits.norm()).item(),
     "largest_weight_difference": (r_weights - l_weights).abs().max().item(),
 }}))
 '''

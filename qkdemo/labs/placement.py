@@ -171,7 +171,7 @@ PRESETS: Final[dict[str, Settings]] = {
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Both pipelines over one block. Errors are relative: ‖right − left‖ / ‖left‖, Frobenius."""
+    """Both pipelines over one block. Errors are relative: ‖right − left‖ / ‖left‖, Frobenius, over visible pairs."""
 
     settings: Settings
     left: Trace
@@ -193,7 +193,8 @@ def run(settings: Settings) -> Result:
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
     apart = difference(left, right)
     observed = right if settings.format == "float64" else trace(right_words, block)
-    gap = (right.logits - left.logits).double()
+    logits = left.seen(left.logits).double()
+    gap = right.seen(right.logits).double() - logits
     return Result(
         settings=settings,
         left=left,
@@ -202,7 +203,7 @@ def run(settings: Settings) -> Result:
         relative_score_error=apart.logits,
         largest_weight_difference=apart.weight,
         relative_output_error=apart.output,
-        by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
+        by_query=(gap.norm(dim=(0, 2)) / logits.norm(dim=(0, 2))).numpy(),
         verdict=diagnose(left_words, block, observed.logits),
     )
 

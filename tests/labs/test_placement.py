@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -112,6 +113,29 @@ def test_a_norm_does_not_commute_with_the_projection() -> None:
 
 def test_dividing_inside_the_product_is_the_same_function() -> None:
     assert run(PRESETS["inside_the_product"]).relative_score_error < ROUNDING
+
+
+def test_under_a_causal_mask_only_pairs_that_a_query_sees_count() -> None:
+    result = run(SMALL.but(causal=True, right_order="rotary_norm", n_keys=8))
+    seen = np.tril(np.ones((8, 8), dtype=bool))
+    for name, error in (("raw", result.relative_raw_error), ("logits", result.relative_score_error)):
+        left, right = (getattr(side, name).numpy() for side in (result.left, result.right))
+        assert error == pytest.approx(np.linalg.norm((right - left)[:, seen]) / np.linalg.norm(left[:, seen]), rel=1e-12)
+        assert error != pytest.approx(np.linalg.norm(right - left) / np.linalg.norm(left), rel=0.01)
+        first = np.linalg.norm((right - left)[:, 0, 0]) / np.linalg.norm(left[:, 0, 0])
+    assert result.by_query[0] == pytest.approx(first, rel=1e-12)
+    assert result.verdict.first == pytest.approx(first, rel=1e-12)
+    swept = placement.over_spreads(result.settings)
+    assert swept.differences[list(swept.spreads).index(0.5)].logits == pytest.approx(result.relative_score_error)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_read_off_the_visible_pairs_alone(name: str) -> None:
+    state = PRESETS[name].but(causal=True, seed=1)
+    block, (left, right) = placement.block_of(state), placement._pair(state)
+    logits = trace(right, block).logits.masked_fill(~torch.ones(32, 32, dtype=torch.bool).tril(), 1e3)
+    found = diagnose(left, block, logits).cause
+    assert found == {"layernorm_for_rms": "layernorm", "l2_scale_kept": "unit_vectors"}.get(name, name)
 
 
 def test_permuting_the_gain_with_the_weights_is_exact() -> None:
