@@ -14,7 +14,7 @@ from qkdemo.web.takeaway import Takeaway, take_away
 
 settings = dials(formats.Settings, formats.PRESETS, "formats")
 result = formats.run(settings)
-drawn = formats_exhibit(result, str(st.get_option("server.baseUrlPath") or ""))
+drawn = formats_exhibit(result)
 sayings = claims()
 exhibit(*drawn, key="formats.exhibit", on_pick=lambda pick: turn(formats.Settings, "formats", picked(settings, pick)))
 st.markdown("\n".join(f"- {sentence}" for sentence in formats.explain(result)))

@@ -1,22 +1,18 @@
-"""The first thing anyone sees: what this is, something true to drag, and the doors."""
+"""The first thing anyone sees: what this is, something true to take hold of, and the doors."""
 
 import streamlit as st
 
-from qkdemo.labs import drift
 from qkdemo.strings import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
-from qkdemo.web.controls import turn
-from qkdemo.web.drift_view import picked, small_exhibit
-from qkdemo.web.exhibit import exhibit
+from qkdemo.web.arrows_exhibit import arrows as exhibit
+from qkdemo.web.arrows_exhibit import keep, kept
 from qkdemo.web.lesson import page_of, place_of
 from qkdemo.web.pages import PAGES
 from qkdemo.web.presenter import KEYS
 
-st.title(say("home.title"))
+st.title(say("arrows.question"))
 st.markdown(say("home.lead"))
-settings = drift.Settings(scale=st.session_state.get("home.scale", drift.Settings().scale))
-drawn = small_exhibit(drift.run(settings))
-exhibit(*drawn, key="home.exhibit", on_pick=lambda pick: turn(drift.Settings, "home", picked(settings, pick)))
+exhibit(kept("home"), key="home.exhibit", turned=lambda moved: keep("home", moved))
 for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
     key = KEYS["PageDown"] if door == GUIDED[0] else None  # where a presenter goes on to
     with column.container(border=True, height="stretch", key=key):
@@ -25,5 +21,5 @@ for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), stri
         st.markdown(say(f"home.{door}.text"))
         st.page_link(page.script, label=say(f"home.{door}.door"), icon=page.icon, query_params=query)
 with st.container(horizontal=True):
-    for name in ("tracks", "claims", "models"):
+    for name in ("arrows", "tracks", "claims", "models"):
         st.page_link(PAGES[name].script, label=say(f"home.{name}"), icon=PAGES[name].icon)

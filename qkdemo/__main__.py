@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
-from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
+from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.notation import plain
 from qkdemo.settings import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.strings import say
@@ -27,6 +27,7 @@ from qkdemo.training import sensitivity_command, train_command
 from qkdemo.training.progress import ProgressLine, refuse_unwritable, write_parquet
 
 LABS: Final[dict[str, ModuleType]] = {
+    "arrows": arrows,
     "drift": drift,
     "formats": formats,
     "placement": placement,
@@ -136,7 +137,8 @@ def _parser() -> _Parser:
 
 def _definitions() -> str:
     """What the words and columns of a report on trained runs mean."""
-    words = ("solved", "partly", "failed", "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
+    ends = ("solved", "partly", "failed", "end")
+    words = (*ends, "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
     return "".join(" " + say(f"training.definition.{word}") for word in words)
 
 

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from qkdemo.notation import plain
 from qkdemo.strings import has, say
@@ -177,6 +177,20 @@ class Declaration:
                 return round(inside) if self.whole else inside
         return self.default
 
+    def fitting(self, value: Value) -> Value | None:
+        """What this dial makes of the value of one that means the same: the nearest in its range; None if it has none.
+
+        >>> width = Declaration(name="d_head", kind=Dial(4, 64), default=16, whole=True, words=())
+        >>> width.fitting(256), width.fitting(32), width.fitting("wide")
+        (64, 32, None)
+        """
+        if isinstance(self.kind, Dial) and isinstance(value, int | float):
+            value = min(max(value, self.kind.low), self.kind.high)
+        try:
+            return self.check(value)
+        except SettingsError:
+            return None
+
     def _checked_number(self, value: Value) -> Value:
         assert isinstance(self.kind, Dial)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -191,7 +205,12 @@ class Declaration:
 
 @dataclass(frozen=True, kw_only=True)
 class Dials:
-    """Base of every lab's `Settings`. Making one checks every field; raises SettingsError."""
+    """Base of every lab's `Settings`. Making one checks every field; raises SettingsError.
+
+    `kin`: dials of one name mean the same in all labs of a kin, so that what is set in one of them goes for the others.
+    """
+
+    kin: ClassVar[str] = "attention"
 
     def __post_init__(self) -> None:
         for dial in declarations(type(self)):

@@ -1,6 +1,7 @@
 """The interface's sentences, in one folder of tables per language, so that a translation is one more folder.
 
 * `say(key, **values)`: the sentence of that key, filled in;
+* `phrase(key)`: the same, its `{names}` left for the browser to fill in;
 * `has(key)`: whether the table knows it;
 * `LANGUAGES`: the languages that lie in `locale/`, each a mapping from key to sentence.
 
@@ -45,6 +46,11 @@ def say(key: str, /, **values: object) -> str:
     Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.
     """
     return LANGUAGES[language.get()][key].format(**values)
+
+
+def phrase(key: str) -> str:
+    """The sentence for `key` with its `{names}` as they stand. Raises KeyError for an unknown key."""
+    return LANGUAGES[language.get()][key]
 
 
 def has(key: str) -> bool:

@@ -1,4 +1,8 @@
-"""Every check, in order: `python -m tests`; without the browser: `python -m tests fast`."""
+"""Every check, in order: `python -m tests`; without the browser: `python -m tests fast`.
+
+`python -m tests smoke` is for another Python than the one that runs them all: whether everything can be imported, a
+step can be trained and every page opens.
+"""
 
 import subprocess
 import sys
@@ -14,15 +18,22 @@ FAST = {
     "imports": [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
     "tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"],
 }
+SMOKE = {
+    "smoke": [
+        *[*PYTHON, "pytest", "--numprocesses=auto"],
+        *["tests/test_layout.py", "tests/test_settings.py", "tests/training/test_trainer.py"],
+        "tests/web/test_pages.py::test_a_page_opens_without_a_word_of_complaint",
+    ]
+}
 BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser"]}
 
 
 def main(words: list[str]) -> int:
     """Runs the checks, says which failed, and returns the exit status: 0 when none did."""
-    if words not in ([], ["fast"]):
-        print("Usage: python -m tests [fast]")
+    if words not in ([], ["fast"], ["smoke"]):
+        print("Usage: python -m tests [fast | smoke]")
         return 2
-    checks = FAST if words else FAST | BROWSER
+    checks = {"fast": FAST, "smoke": SMOKE}.get("".join(words), FAST | BROWSER)
     failed = []
     for name, command in checks.items():
         print(f"\n── {name}", flush=True)

@@ -15,12 +15,15 @@ TOP_LEVEL = {
     "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
+    "SECURITY.md",
     "app.py",
     "pages",
     "pyproject.toml",
     "qkdemo",
+    "requirements.lock",
     "requirements.txt",
     "tests",
+    "torch-cpu.txt",
 }
 
 # Every module below qkdemo but qkdemo.web and the command line, imported. In a process of its own: this one may have

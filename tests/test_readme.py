@@ -1,19 +1,26 @@
-"""The README's commands are the ones that CI runs, and what they install is pinned."""
+"""The README's commands are the ones that CI runs, and what they install is pinned, each package with its hashes."""
 
 import re
-from importlib.metadata import version
+import tomllib
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-REQUIREMENTS = [
-    line
-    for name in ("requirements.txt", "tests/requirements.txt")
-    for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
-    if not line.startswith(("-r ", "#"))
-]
+
+
+def pins(name: str) -> list[str]:
+    """What a file of requirements names, without the files that it includes."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith(("-r ", "#"))]
+
+
+APP = pins("requirements.txt")
+REQUIREMENTS = [*APP, *pins("tests/requirements.txt")]
+TORCH = "torch==2.13.0"
 
 
 def commands_under(heading: str) -> list[str]:
@@ -22,15 +29,18 @@ def commands_under(heading: str) -> list[str]:
     return [line for block in re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S) for line in block.splitlines()]
 
 
-def test_one_command_starts_the_app() -> None:
-    assert commands_under("Start it") == [
-        "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt && .venv/bin/streamlit run app.py"
-    ]
+INSTALL = "python3 -m venv .venv && .venv/bin/pip install -r {lock} && .venv/bin/pip install -r torch-cpu.txt && "
+
+
+def test_one_command_starts_the_app_and_the_small_build_of_pytorch_comes_first() -> None:
+    first, second = commands_under("Start it")
+    assert first == INSTALL.format(lock="requirements.lock") + ".venv/bin/streamlit run app.py"
+    assert second == first.replace("-r torch-cpu.txt", TORCH)
 
 
 def test_one_command_runs_the_tests() -> None:
     assert commands_under("Run the tests") == [
-        "python3 -m venv .venv && .venv/bin/pip install -r tests/requirements.txt && .venv/bin/python -m tests"
+        INSTALL.format(lock="tests/requirements.lock") + ".venv/bin/python -m tests"
     ]
 
 
@@ -45,3 +55,69 @@ def test_ci_takes_its_command_from_the_readme() -> None:
 def test_requirements_name_the_release_that_is_installed(line: str) -> None:
     name, pinned = line.split("==")
     assert version(name).split("+")[0] == pinned
+
+
+# ---- the lock files
+
+
+def locked(name: str) -> dict[str, list[str]]:
+    """Every package of a lock file as `name==version`, and the hashes of its files."""
+    found: dict[str, list[str]] = {}
+    package = ""
+    for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"[a-z0-9-]+==[^ ]+", line):
+            package = match[0]
+            found[package] = []
+        elif match := re.search("--hash=(sha256:[0-9a-f]{64})", line):
+            found[package].append(match[1])
+    return found
+
+
+def plain(name: str) -> str:
+    """A package's name as an index writes it (PEP 503)."""
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "tests/requirements.lock"])
+def test_a_lock_holds_what_is_required_and_the_hashes_of_every_file(lock: str) -> None:
+    """Red after a change of the requirements: run `python -m tests.lock`."""
+    packages = locked(lock)
+    asked = REQUIREMENTS if lock.startswith("tests") else APP
+    assert {f"{plain(name)}=={pinned}" for name, pinned in (line.split("==") for line in asked)} - {TORCH} <= {
+        *packages
+    }
+    assert [name for name, hashes in packages.items() if not hashes] == []
+    assert not any(name.startswith(("torch==", "nvidia-", "triton=")) for name in packages)
+
+
+def test_the_tests_run_with_the_versions_that_the_app_is_started_with() -> None:
+    ours, tests = locked("requirements.lock"), locked("tests/requirements.lock")
+    assert ours == {name: tests[name] for name in ours}
+
+
+def test_a_lock_holds_all_that_its_packages_need_and_pytorch_too() -> None:
+    """As they are installed here, without what they need for extras that nobody asked for."""
+    names = {package.split("==")[0] for package in locked("tests/requirements.lock")}
+    missing = [
+        (name, need.name)
+        for name in [*names, "torch"]
+        for need in map(Requirement, _needs(name))
+        if need.marker is None or need.marker.evaluate({"extra": ""})
+        if plain(need.name) not in names
+    ]
+    assert missing == []
+
+
+def _needs(name: str) -> list[str]:
+    try:
+        return requires(name) or []
+    except PackageNotFoundError:  # of another system
+        return []
+
+
+def test_pytorch_is_the_same_release_wherever_it_is_named() -> None:
+    assert TORCH in APP
+    assert (ROOT / "torch-cpu.txt").read_text(encoding="utf-8").splitlines()[-1] == TORCH
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    (metadata,) = tools["uv"]["dependency-metadata"]
+    assert f"{metadata['name']}=={metadata['version']}" == TORCH

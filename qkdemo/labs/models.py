@@ -15,7 +15,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from qkdemo.facts.models import MODELS, Model, differing, filtered, named, search
 from qkdemo.notation import written
@@ -51,6 +51,8 @@ FamilyWord: TypeAlias = Literal[
 @dataclass(frozen=True, kw_only=True)
 class Settings(Dials):
     """One filter per column; `any` lets every row pass."""
+
+    kin: ClassVar[str] = "models"
 
     family: Annotated[FamilyWord, Choice()] = "any"
     norm: Annotated[Literal["any", "none", "l2", "rms", "layernorm", "configurable"], Choice()] = "any"

@@ -9,17 +9,16 @@ from qkdemo.draws import draw
 from qkdemo.labs import cost, drift, models
 from qkdemo.measures import attend
 from qkdemo.notation import written
-from qkdemo.sides import Side, scores_at
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
+from qkdemo.sides import scores_at
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training import twins
-from qkdemo.training.outcome import course
 from qkdemo.training.tasks import TASKS
-from qkdemo.training.telemetry import CURVES
 
 FRESH: Final = drift.Settings(scale=1)
 HALF: Final = FRESH.but(format="float16")
 SHORT_QUERY: Final = FRESH.but(d_head=4, n_keys=64, query=0)  # in so narrow a head lengths differ most
 _EVEN: Final = 0.99  # entropy fraction from which attention is called even
+_FIRST: Final = {"scale": 1.0}
 
 
 def _at_one(found: drift.Result, **changes: object) -> drift.Result:
@@ -70,7 +69,8 @@ def _stuck(found: drift.Result) -> Evidence:
     twin = float(fresh.twin.softmax_slope[0] / found.twin.softmax_slope[found.at])
     answer = closest(fall, {"more": 0.1, "same": 1, "ten": 10, "thousands": 3000})
     numbers = {"fall": written(fall, 2), "twin": written(twin)}
-    return Evidence(answer, numbers)
+    slopes = {"fresh": written(fresh.plain.softmax_slope[0]), "slope": written(found.plain.softmax_slope[found.at])}
+    return Evidence(answer, numbers | slopes)
 
 
 def _overflow(found: drift.Result) -> Evidence:
@@ -129,12 +129,13 @@ def _dial(found: drift.Result) -> Evidence:
 
 
 def _root(found: drift.Result) -> Evidence:
-    narrow = FRESH.d_head
-    wide, usual = (_growth_of(found.settings.but(d_head=d)) for d in (found.settings.d_head, narrow))
+    narrow, logits = FRESH.d_head, found.plain.max_abs_logit
+    start, end = float(_at_one(found).plain.max_abs_logit[0]), float(logits[found.at])
+    wide, usual = end / start, _growth_of(found.settings.but(d_head=narrow))
     answer = closest(wide / usual, {"half": 0.5, "same": 1, "double": 2})
     numbers = {"wide": written(wide), "half": written(usual / 2), "same": written(usual), "double": written(2 * usual)}
     ratio = math.sqrt(found.settings.d_head / narrow)
-    return Evidence(answer, numbers | {"divisor": written(ratio)})
+    return Evidence(answer, numbers | {"divisor": written(ratio), "start": written(start), "end": written(end)})
 
 
 def _growth_of(settings: drift.Settings) -> float:
@@ -145,7 +146,6 @@ def _growth_of(settings: drift.Settings) -> float:
 def _live(found: Trained) -> Evidence:
     plain, twin = twins.outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
-    end = course(task, *(found.curves[:, 0, CURVES.index(name)] for name in ("loss", "max_abs_logit")))[-1]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
     answer = only(
         both=forgot == [True, True],
@@ -154,7 +154,7 @@ def _live(found: Trained) -> Evidence:
         neither=forgot == [False, False],
     )
     numbers = {
-        "since": written(end.since, 2),
+        "since": str(plain.lost_at),
         "logit": written(plain.max_abs_logit, 1),
         "twin_logit": written(twin.max_abs_logit, 1),
         "loss": written(plain.final_loss, 2),
@@ -165,17 +165,14 @@ def _live(found: Trained) -> Evidence:
 
 
 def _confidence(found: drift.Result) -> Evidence:
+    """What the first choice gets of a short and of a long query; the answer is that of all queries, by quarters."""
+    short = drift.run(found.settings.but(query=SHORT_QUERY.query), [found.settings.scale])
     plain, twin = (_quarters(found.settings.but(variant=word)) for word in ("none", found.settings.variant))
     more = plain[1] / plain[0]
-    answer = closest(twin[1] / twin[0], {"more": more, "same": 1, "less": 1 / more})
-    lengths = [_one(found.settings.but(query=query)).q_norm[0] for query in (SHORT_QUERY.query, found.settings.query)]
-    numbers = {"times": written(lengths[1] / lengths[0], 2)} | _elsewhere()
-    names = ("plain_short", "plain_long", "twin_short", "twin_long")
-    return Evidence(answer, numbers | {name: _share(x) for name, x in zip(names, (*plain, *twin), strict=True)})
-
-
-def _one(settings: drift.Settings) -> Side:
-    return drift.run(settings, [settings.scale]).plain
+    numbers = {"times": written(found.plain.q_norm[found.at] / short.plain.q_norm[0], 2)} | _elsewhere()
+    for name, side, of_short in (("plain", found.plain, short.plain), ("twin", found.twin, short.twin)):
+        numbers |= {f"{name}_short": _share(of_short.row[0].max()), f"{name}_long": _share(side.row[found.at].max())}
+    return Evidence(closest(twin[1] / twin[0], {"more": more, "same": 1, "less": 1 / more}), numbers)
 
 
 def _quarters(settings: drift.Settings) -> tuple[float, float]:
@@ -223,7 +220,12 @@ STOPS: Final = (
         ask=Choose(("nothing", "lead", "swap", "even")),
         evidence=_arms,
         points=(1, 13),
-        focus="top_weight",
+        reads={
+            "before": Read(column="plain.row", entry=FRESH.key, turns=_FIRST, times=100),
+            "after": Read(column="plain.row", entry=FRESH.key, times=100),
+            "twin_before": Read(column="norm.row", entry=FRESH.key, turns=_FIRST, times=100),
+            "twin_after": Read(column="norm.row", entry=FRESH.key, times=100),
+        },
     ),
     Stop(
         name="growth",
@@ -233,7 +235,10 @@ STOPS: Final = (
         ask=Choose(("same", "times", "twice", "square")),
         evidence=_growth,
         points=(1, 2),
-        focus="max_abs_logit",
+        reads={
+            "before": Read(column="plain.max_abs_logit", turns=_FIRST),
+            "after": Read(column="plain.max_abs_logit"),
+        },
     ),
     Stop(
         name="winner",
@@ -243,7 +248,12 @@ STOPS: Final = (
         ask=Estimate(0.001, 1, "plain.entropy_fraction"),
         evidence=_winner,
         points=(3,),
-        focus="entropy_fraction",
+        reads={
+            "width": Read(column="plain.entropy_fraction"),
+            "fresh": Read(column="plain.entropy_fraction", turns=_FIRST),
+            "top": Read(column="plain.top_weight", times=100),
+            "top_fresh": Read(column="plain.top_weight", turns=_FIRST, times=100),
+        },
     ),
     Stop(
         name="stuck",
@@ -253,7 +263,10 @@ STOPS: Final = (
         ask=Choose(("thousands", "ten", "same", "more")),
         evidence=_stuck,
         points=(4,),
-        focus="softmax_slope",
+        reads={
+            "slope": Read(column="plain.softmax_slope"),
+            "fresh": Read(column="plain.softmax_slope", turns=_FIRST),
+        },
     ),
     Stop(
         name="overflow",
@@ -263,7 +276,13 @@ STOPS: Final = (
         ask=Choose(("capped", "fewer", "nothing")),
         evidence=_overflow,
         points=(6,),
-        focus="raw_lost",
+        reads={
+            "lost": Read(column="plain.raw_lost", times=FRESH.n_keys**2),
+            "first": Read(column="plain.raw_lost", of="place"),
+            "bfloat_lost": Read(column="plain.raw_lost", turns={"format": "bfloat16"}, times=FRESH.n_keys**2),
+            "bfloat_top": Read(column="plain.top_weight", turns={"format": "bfloat16"}, times=100),
+            "twin": Read(column="norm.entropy_fraction", times=100),
+        },
     ),
     Stop(
         name="fix",
@@ -273,7 +292,12 @@ STOPS: Final = (
         ask=Choose(("even", "prefers", "collapses")),
         evidence=_fix,
         points=(9, 13, 14),
-        focus="entropy_fraction",
+        reads={
+            "top": Read(column="norm.top_weight", times=100),
+            "fresh": Read(column="norm.entropy_fraction", turns=_FIRST, times=100),
+            "width": Read(column="norm.entropy_fraction", times=100),
+            "plain": Read(column="plain.entropy_fraction", times=100),
+        },
     ),
     Stop(
         name="dial",
@@ -283,7 +307,13 @@ STOPS: Final = (
         ask=Choose(("nothing", "drifts", "stays")),
         evidence=_dial,
         points=(15,),
-        focus="top_weight",
+        reads={
+            "lower": Read(column="norm.top_weight", turns={"scale": 1.0, "gain": FRESH.gain}, times=100),
+            "top": Read(column="norm.top_weight", times=100),
+            "logit": Read(column="norm.max_abs_logit"),
+            "bound": Read(column="bound"),
+            "plain": Read(column="plain.max_abs_logit"),
+        },
     ),
     Stop(
         name="root",
@@ -293,7 +323,10 @@ STOPS: Final = (
         ask=Choose(("half", "same", "double")),
         evidence=_root,
         points=(16,),
-        focus="max_abs_logit",
+        reads={
+            "start": Read(column="plain.max_abs_logit", turns=_FIRST),
+            "end": Read(column="plain.max_abs_logit"),
+        },
     ),
     Stop(
         name="live",
@@ -302,7 +335,13 @@ STOPS: Final = (
         ask=Choose(("both", "plain", "twin", "neither")),
         evidence=_live,
         points=(2, 7, 8),
-        focus="loss",
+        reads={
+            "loss": Read(column="plain.loss", of="last"),
+            "twin_loss": Read(column="norm.loss", of="last"),
+            "since": Read(column="plain.loss", of="place"),
+            "logit": Read(column="plain.max_abs_logit", of="largest"),
+            "twin_logit": Read(column="norm.max_abs_logit", of="largest"),
+        },
     ),
     Stop(
         name="confidence",
@@ -312,7 +351,12 @@ STOPS: Final = (
         ask=Choose(("more", "less", "same")),
         evidence=_confidence,
         points=(29, 30, 33),
-        focus="top_weight",
+        reads={
+            "plain_long": Read(column="plain.row", times=100),
+            "twin_long": Read(column="norm.row", times=100),
+            "plain_short": Read(column="plain.row", turns={"query": SHORT_QUERY.query}, times=100),
+            "twin_short": Read(column="norm.row", turns={"query": SHORT_QUERY.query}, times=100),
+        },
     ),
     Stop(
         name="remember",
@@ -322,6 +366,10 @@ STOPS: Final = (
         ask=Choose(("even", "ceiling", "divided")),
         evidence=_remember,
         points=(9, 13, 14, 15, 16),
-        focus="max_abs_logit",
+        reads={
+            "plain": Read(column="plain.max_abs_logit"),
+            "twin": Read(column="norm.max_abs_logit", of="largest"),
+            "bound": Read(column="bound"),
+        },
     ),
 )

@@ -12,11 +12,10 @@ from qkdemo.labs import drift
 from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.sides import Side, scores_at
-from qkdemo.tracks.stop import Evidence, only
+from qkdemo.tracks.stop import Evidence, Read, only
 from qkdemo.tracks.verdict import claim
 
 _LONG: Final = 131072  # keys: a context that models are sold with
-_LONGER_QUERY: Final = 4.0
 _SAME: Final = 1e-6  # weights are kept in float32
 
 
@@ -61,7 +60,7 @@ def _entropy(found: drift.Result) -> Evidence:
             "least": written(least),
             "share": written(100 * least / math.log(n), 2),
             "weight": written(largest_weight(twin.bound, n), 8),
-            "measured": written(measured),
+            "measured": _percent(found.twin.entropy_fraction[found.at]),
             "long": written(_LONG, 6),
             "at_length": written(at_length, 3),
             "most_at_length": written(math.log(_LONG), 3),
@@ -103,20 +102,24 @@ def _collapsed(found: drift.Result) -> Evidence:
 
 
 def _confidence(found: drift.Result) -> Evidence:
-    """One query is made longer; its row of attention, plain and normalised, before and after."""
+    """One query is made longer; what its first choice gets, plain and normalised, before and after.
+
+    At weight scale √k a row has the logits that it has at scale 1 if its query alone is k times as long: the page shows
+    both there.
+    """
     settings = found.settings
     q, k = draw(Recipe(n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed))
     row = slice(settings.query, settings.query + 1)
-    entropies = {}
+    tops = {}
     for word, variant in (("plain", VARIANTS["none"]), ("twin", VARIANTS[settings.variant])):
-        for name, factor in (("before", 1.0), ("after", _LONGER_QUERY)):
+        for name, factor in (("before", 1.0), ("after", settings.scale**2)):
             logits = scores(factor * q, k, variant, Parameters(g=settings.gain)).logits[..., row, :]
-            entropies[f"{word}_{name}"] = attend(logits)[1].entropy.item()
-    told = entropies["plain_after"] < entropies["plain_before"] - 0.1
-    silent = math.isclose(entropies["twin_after"], entropies["twin_before"], rel_tol=1e-9)
+            tops[f"{word}_{name}"] = attend(logits)[1].top_weight.item()
+    told = tops["plain_after"] > tops["plain_before"] + 0.1
+    silent = math.isclose(tops["twin_after"], tops["twin_before"], rel_tol=1e-9)
     return Evidence(
         only(true=told and silent, false=not silent),
-        {name: written(x) for name, x in entropies.items()} | {"factor": written(_LONGER_QUERY)},
+        {name: _percent(x) for name, x in tops.items()} | {"factor": written(settings.scale**2)},
     )
 
 
@@ -151,12 +154,84 @@ def _percent(fraction: float) -> str:
 
 _DRIFT: Final = drift.Settings()
 _SMALL_G: Final = 1.0
+_PLAIN, _TWIN = "plain.max_abs_logit", "norm.max_abs_logit"
+_FRESH: Final = {"scale": 1.0}
+_COLLAPSED: Final = {"scale": 8.0, "mean": 0.0, "d_head": 64}
 STOPS: Final = (
-    claim("root_width", drift, _DRIFT.but(scale=400), _root_width, (16,), "plain.max_abs_logit"),
-    claim("gained_bound", drift, _DRIFT.but(variant="rms", gamma=2), _gained_bound, (11,), "norm.max_abs_logit"),
-    claim("entropy", drift, _DRIFT.but(variant="rms"), _entropy, (32,), "norm.entropy_fraction"),
-    claim("uniform", drift, _DRIFT.but(gain=100), _uniform, (10, 14, 15), "norm.top_weight"),
-    claim("collapsed", drift, _DRIFT.but(scale=1, d_head=256, mean=3), _collapsed, (3, 34), "plain.entropy_fraction"),
-    claim("confidence", drift, _DRIFT, _confidence, (13, 29), "norm.entropy_fraction"),
-    claim("softcap_place", drift, _DRIFT.but(variant="softcap"), _softcap_place, (19,), "norm.max_abs_logit"),
+    claim(
+        "root_width",
+        drift,
+        _DRIFT.but(scale=400),
+        _root_width,
+        (16,),
+        {
+            "fresh": Read(column=_PLAIN, turns=_FRESH),
+            "grown": Read(column=_PLAIN),
+            "wide": Read(column=_PLAIN, turns=_FRESH | {"d_head": 256}),
+        },
+    ),
+    claim(
+        "gained_bound",
+        drift,
+        _DRIFT.but(variant="rms", gamma=2),
+        _gained_bound,
+        (11,),
+        {"gained": Read(column=_TWIN), "bound": Read(column="bound"), "unit": Read(column=_TWIN, turns={"gamma": 1.0})},
+    ),
+    claim(
+        "entropy",
+        drift,
+        _DRIFT.but(variant="rms"),
+        _entropy,
+        (32,),
+        {
+            "measured": Read(column="norm.entropy_fraction", times=100),
+            "share": Read(column="norm.entropy_fraction", of="level", times=100),
+        },
+    ),
+    claim(
+        "uniform",
+        drift,
+        _DRIFT.but(gain=100),
+        _uniform,
+        (10, 14, 15),
+        {
+            "sharp": Read(column="norm.entropy_fraction", times=100),
+            "usual": Read(column="norm.entropy_fraction", turns={"gain": 10.0}, times=100),
+            "flat": Read(column="norm.entropy_fraction", turns={"gain": _SMALL_G}, times=100),
+        },
+    ),
+    claim(
+        "collapsed",
+        drift,
+        _DRIFT.but(scale=1, d_head=256, mean=3),
+        _collapsed,
+        (3, 34),
+        {
+            "open_large": Read(column=_PLAIN),
+            "open": Read(column="plain.entropy_fraction", times=100),
+            "large": Read(column=_PLAIN, turns=_COLLAPSED),
+            "collapsed": Read(column="plain.entropy_fraction", turns=_COLLAPSED, times=100),
+        },
+    ),
+    claim(
+        "confidence",
+        drift,
+        _DRIFT.but(scale=2),
+        _confidence,
+        (13, 29),
+        {
+            "plain_before": Read(column="plain.row", entry=_DRIFT.key, turns=_FRESH, times=100),
+            "plain_after": Read(column="plain.row", entry=_DRIFT.key, times=100),
+            "twin_after": Read(column="norm.row", entry=_DRIFT.key, times=100),
+        },
+    ),
+    claim(
+        "softcap_place",
+        drift,
+        _DRIFT.but(variant="softcap"),
+        _softcap_place,
+        (19,),
+        {"largest": Read(column=_PLAIN), "capped": Read(column=_TWIN)},
+    ),
 )

@@ -1,5 +1,6 @@
 """Claims about what may be exchanged for what, what it costs, and whether it helps."""
 
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -8,7 +9,7 @@ from qkdemo.draws import Recipe, draw
 from qkdemo.labs import cost, epsilon, mla, placement, rope
 from qkdemo.normalisers import NORMS, normalise
 from qkdemo.notation import written
-from qkdemo.tracks.stop import Evidence, Trained, only
+from qkdemo.tracks.stop import Evidence, Read, Trained, only
 from qkdemo.tracks.verdict import claim
 from qkdemo.training import twins
 
@@ -27,6 +28,8 @@ def _commute(found: rope.Result) -> Evidence:
         {
             "alike": written(max(one.disagreement for one in alike), 2),
             "apart": _percent(found.disagreement),
+            "norm_first": written(found.norm_rotary.logit[found.at]),
+            "rotary_first": written(found.rotary_norm.logit[found.at]),
             "centred": _percent(centred.disagreement),
         },
     )
@@ -94,6 +97,8 @@ def _latent(found: mla.Result) -> Evidence:
             "difference": written(found.relative_difference, 2),
             "left_out": _percent(found.without_norm_difference),
             "extra": _percent(extra),
+            "with_norm": mla.size_text(costs["absorbed"].cache_bytes),
+            "without_norm": mla.size_text(costs["without_norm"].cache_bytes),
             "operations": _percent(costs["absorbed"].flops / costs["without_norm"].flops - 1),
             "forming": written(costs["naive"].flops / costs["absorbed"].flops, 3),
         },
@@ -105,7 +110,11 @@ def _always_helps(found: Trained) -> Evidence:
     both = plain.outcome == twin.outcome == "solved"
     return Evidence(
         only(true=plain.outcome != "solved" and twin.outcome == "solved", false=both),
-        {"ratio": written(plain.max_abs_logit / twin.max_abs_logit, 1)},  # one digit: alike on every machine
+        {
+            "ratio": written(plain.max_abs_logit / twin.max_abs_logit, 1),  # one digit: alike on every machine
+            "plain": written(plain.final_loss, 1),
+            "twin": written(twin.final_loss, 1),
+        },
     )
 
 
@@ -114,12 +123,61 @@ def _percent(fraction: float) -> str:
 
 
 _PORT: Final = placement.PRESETS
+_ERROR: Final = Read(column="pair.logits", times=100)
 STOPS: Final = (
-    claim("commute", rope, rope.Settings(), _commute, (23,), "norm.logit"),
-    claim("before_projection", placement, _PORT["before_projection"], _before_projection, (18, 22), "pair.logits"),
-    claim("layernorm", placement, _PORT["layernorm_for_rms"].but(mean=3), _layernorm, (12,), "pair.logits"),
-    claim("epsilon", epsilon, epsilon.Settings(), _epsilon, (24,), "inside.share"),
-    claim("free", cost, cost.Settings(), _free, (30,), "moved.rms"),
-    claim("latent", mla, mla.Settings(), _latent, (27,), "memory.absorbed"),
-    claim("always_helps", twins, twins.PRESETS["gentle"], _always_helps, (8, 35), "plain.loss"),
+    claim(
+        "commute",
+        rope,
+        rope.Settings(),
+        _commute,
+        (23,),
+        {"norm_first": Read(column="left.logit"), "rotary_first": Read(column="right.logit")},
+    ),
+    claim(
+        "before_projection",
+        placement,
+        _PORT["before_projection"],
+        _before_projection,
+        (18, 22),
+        {"error": _ERROR, "weight": Read(column="pair.weight"), "uneven": replace(_ERROR, turns={"head_spread": 4.0})},
+    ),
+    claim(
+        "layernorm",
+        placement,
+        _PORT["layernorm_for_rms"].but(mean=3),
+        _layernorm,
+        (12,),
+        {"shifted": _ERROR, "drawn": replace(_ERROR, turns={"mean": 0.0})},
+    ),
+    claim(
+        "epsilon",
+        epsilon,
+        epsilon.Settings(),
+        _epsilon,
+        (24,),
+        {
+            "small": Read(column="inside.share", times=100),
+            "usual": Read(column="inside.share", turns={"size": 1.0}, times=100),
+        },
+    ),
+    claim("free", cost, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
+    claim(
+        "latent",
+        mla,
+        mla.Settings(),
+        _latent,
+        (27,),
+        {
+            "with_norm": Read(column="cache.text.absorbed"),
+            "without_norm": Read(column="cache.text.without_norm"),
+        },
+    ),
+    claim(
+        "always_helps",
+        twins,
+        twins.PRESETS["gentle"],
+        _always_helps,
+        (8, 35),
+        {"plain": Read(column="plain.loss", of="last"), "twin": Read(column="norm.loss", of="last")},
+    ),
 )

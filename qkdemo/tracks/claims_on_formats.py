@@ -11,7 +11,7 @@ from qkdemo.labs import epsilon, formats
 from qkdemo.notation import written
 from qkdemo.pipeline import Pipeline, trace
 from qkdemo.stages import STAGES, STORED, StageWord, StoredWord
-from qkdemo.tracks.stop import Evidence, only
+from qkdemo.tracks.stop import Evidence, Read, only
 from qkdemo.tracks.verdict import claim
 
 _VALUES_GROW: Final = 100.0
@@ -25,7 +25,7 @@ def _exp(found: formats.Result) -> Evidence:
     return Evidence(
         only(true=lost > 0, false=lost == 0 and 50 < logits < numbers["largest_bfloat16"]),
         {name: written(x) for name, x in numbers.items()}
-        | {"fifty": "50", "far": "512", "logit": written(logits), "exp": written(largest, 2)},
+        | {"fifty": "50", "far": "512", "logit": written(logits), "exp": written(largest, 2), "lost": str(lost)},
     )
 
 
@@ -90,8 +90,37 @@ STOPS: Final = (
         _FORMATS.but(scale=5, storage="bfloat16", max_subtraction=False, stage="exp"),
         _exp,
         (6,),
+        {"lost": Read(column="n_overflow.bfloat16.plain")},
     ),
-    claim("row_maximum", formats, _FORMATS.but(stage="max_subtracted"), _row_maximum, (6, 17)),
-    claim("scaled_float16", formats, _FORMATS.but(stage="scaled"), _scaled, (6,)),
-    claim("no_nan", formats, _FP8, _no_nan, (6, 31)),
+    claim(
+        "row_maximum",
+        formats,
+        _FORMATS.but(stage="max_subtracted"),
+        _row_maximum,
+        (6, 17),
+        {"undefined": Read(column="n_nan.float16.plain")},
+    ),
+    claim(
+        "scaled_float16",
+        formats,
+        _FORMATS.but(stage="scaled"),
+        _scaled,
+        (6,),
+        {
+            "still": Read(column="n_inf.float16.plain"),
+            "raw": Read(column="n_inf.float16.plain", turns={"stage": "raw_product"}),
+            "one_hot": Read(column="n_zero.float32.plain", turns={"stage": "weight"}),
+        },
+    ),
+    claim(
+        "no_nan",
+        formats,
+        _FP8,
+        _no_nan,
+        (6, 31),
+        {
+            "stored": Read(column="n_nan.float8_e4m3fn.norm"),
+            "n": Read(column="n_nan.float8_e4m3fn.norm", turns={"stage": "weight"}),
+        },
+    ),
 )

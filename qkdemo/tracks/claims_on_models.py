@@ -10,7 +10,7 @@ from qkdemo.facts.models import MODELS, Model
 from qkdemo.facts.softcap import READINGS, Reading, first_acceptance, latest
 from qkdemo.labs import models
 from qkdemo.notation import written
-from qkdemo.tracks.stop import Evidence, only
+from qkdemo.tracks.stop import Evidence, Read, only
 from qkdemo.tracks.verdict import claim
 
 _MANY_HEADS: Final = 32
@@ -23,7 +23,13 @@ def _gemma_2(found: models.Result) -> Evidence:
     swapped = two.softcap == 50 and two.output_softcap == 30 == grok.softcap
     return Evidence(
         only(true=two.norm != "none", false=two.norm == "none" and told and swapped and two.verified == "conformance"),
-        {"cap": _cap(two.softcap), "output": _cap(two.output_softcap), "source": _source(two), "grok": _source(grok)},
+        {
+            "rows": str(len(found.models)),
+            "cap": _cap(two.softcap),
+            "output": _cap(two.output_softcap),
+            "source": _source(two),
+            "grok": _source(grok),
+        },
         _links(two, three, grok),
     )
 
@@ -33,7 +39,7 @@ def _qwen_2(found: models.Result) -> Evidence:
     newer = three in found.models and (three.norm, three.place) == ("rms", "per_head")
     return Evidence(
         only(true=two.norm != "none", false=two.norm == "none" and newer),
-        {"source": _source(two), "newer": _source(three)},
+        {"rows": str(len(found.models)), "source": _source(two), "newer": _source(three)},
         _links(two, three),
     )
 
@@ -43,7 +49,7 @@ def _command_r(found: models.Result) -> Evidence:
     told = row in found.models and row.norm == "layernorm" and row.gain == "head_channel" and not row.default_on
     return Evidence(
         only(true=row.norm == "rms", false=told and after.norm == "none"),
-        {"source": _source(row), "after": _source(after)},
+        {"rows": str(len(found.models)), "source": _source(row), "after": _source(after)},
         _links(row, after),
     )
 
@@ -57,6 +63,7 @@ def _every_model(found: models.Result) -> Evidence:
         only(true=not without, false=len(without) > 0 and set(without) <= set(found.models)),
         {
             "without": str(len(without)),
+            "bare": str(len(found.models)),
             "rows": str(len(MODELS)),
             "all": str(len(whole)),
             "off": str(len(off)),
@@ -132,11 +139,12 @@ def _cap(cap: float | None) -> str:
     return "–" if cap is None else written(cap)
 
 
+_ROWS: Final = Read(column="model")
 STOPS: Final = (
-    claim("gemma_2", models, models.Settings(family="gemma"), _gemma_2, (33,)),
-    claim("qwen_2", models, models.Settings(family="qwen"), _qwen_2, (33,)),
-    claim("command_r", models, models.Settings(family="cohere"), _command_r, (12, 33)),
-    claim("every_model", models, models.Settings(norm="none"), _every_model, (33,)),
-    claim("full_width", models, models.Settings(place="full_width"), _full_width, (9, 12)),
-    claim("fused", models, models.Settings(capped="yes"), _fused, (19,)),
+    claim("gemma_2", models, models.Settings(family="gemma"), _gemma_2, (33,), {"rows": _ROWS}),
+    claim("qwen_2", models, models.Settings(family="qwen"), _qwen_2, (33,), {"rows": _ROWS}),
+    claim("command_r", models, models.Settings(family="cohere"), _command_r, (12, 33), {"rows": _ROWS}),
+    claim("every_model", models, models.Settings(norm="none"), _every_model, (33,), {"bare": _ROWS}),
+    claim("full_width", models, models.Settings(place="full_width"), _full_width, (9, 12), {"rows": _ROWS}),
+    claim("fused", models, models.Settings(capped="yes"), _fused, (19,), {"capped": _ROWS}),
 )

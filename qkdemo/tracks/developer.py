@@ -13,17 +13,16 @@ from qkdemo.measures import attend
 from qkdemo.notation import written
 from qkdemo.stages import STAGES, STORED, drawn
 from qkdemo.strings import say
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
 from qkdemo.training import twins
-from qkdemo.training.outcome import LAST_STEPS, course
-from qkdemo.training.tasks import TASKS
+from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
 
 TABLE: Final = (1, 2, 4, 8, 16)
 SEED_TABLE: Final = drift.Settings()
 ALIGNED: Final = SEED_TABLE.but(alignment=0.99)
 AS_WRITTEN: Final = placement.Settings(right_order="norm_rotary")
-UNEVEN: Final = AS_WRITTEN.but(head_spread=8, gains="unit")
+UNEVEN: Final = AS_WRITTEN.but(head_spread=8, gains="unit", head=3)  # the largest head
 TOKENS: Final = AS_WRITTEN.but(token_spread=4)
 FRESH_GAINS: Final = AS_WRITTEN.but(gains="unit")
 _SAME: Final = 1e-9  # relative difference up to which float64 says that two ways are one function
@@ -36,12 +35,14 @@ def _table(found: drift.Result) -> Evidence:
     numbers = {
         f"{name}_{scale}": written(value, digits)
         for name, digits in (("max_abs_logit", 4), ("entropy", 3))
-        for scale, value in zip(TABLE, getattr(rows, name), strict=True)
+        for scale, value in zip(
+            TABLE, 100 * rows.entropy_fraction if name == "entropy" else rows.max_abs_logit, strict=True
+        )
     }
     slopes = rows.softmax_slope
     twin = {
         "twin": written(found.twin.max_abs_logit[found.at]),
-        "twin_entropy": written(found.twin.entropy[found.at], 3),
+        "twin_entropy": written(100 * found.twin.entropy_fraction[found.at], 3),
     }
     numbers |= {"fall": written(slopes[0] / slopes[-1], 2)} | twin
     return Evidence(float(found.plain.max_abs_logit[found.at]), numbers)
@@ -69,19 +70,21 @@ def _lines(found: drift.Result) -> Evidence:
 
 def _place(found: placement.Result) -> Evidence:
     settings = found.settings
-    largest = found.right.logits.abs().max().item()
     bound = math.sqrt(settings.d_head)
+    largest, left = (side.logits[settings.head].abs().max().item() for side in (found.right, found.left))
     same = found.relative_score_error < _SAME
-    full, skipped = (placement.run(UNEVEN.but(**change)) for change in _ELSEWHERE)
+    full, skipped = (
+        placement.run(UNEVEN.but(**change)).right.logits[settings.head].abs().max().item() for change in _ELSEWHERE
+    )
     every = models.run(models.Settings(kind="model"))
     usual = models.run(models.Settings(kind="model", place="per_head", order="norm_rotary"))
     wide = models.run(models.Settings(kind="model", place="full_width"))
     numbers = {
         "bound": written(bound),
-        "left": written(found.left.logits.abs().max().item(), 3),
-        "right": written(largest, 3),
-        "skipped": written(skipped.right.logits.abs().max().item(), 3),
-        "full": written(full.right.logits.abs().max().item(), 3),
+        "left": written(left),
+        "right": written(largest),
+        "skipped": written(skipped),
+        "full": written(full),
         "usual": str(len(usual.models)),
         "wide": str(len(wide.models)),
         "all": str(len(every.models)),
@@ -89,7 +92,10 @@ def _place(found: placement.Result) -> Evidence:
     return Evidence(only(same=same, within=not same and largest <= bound, over=largest > bound), numbers)
 
 
-_ELSEWHERE: Final[tuple[dict[str, str], ...]] = ({"right_place": "full_width"}, {"right_norm": "none"})
+_ELSEWHERE: Final[tuple[dict[str, str], ...]] = (
+    {"right_place": "full_width"},
+    {"right_place": "per_head", "right_norm": "none"},
+)
 
 
 def _small_g(found: drift.Result) -> Evidence:
@@ -191,24 +197,21 @@ def _really(found: placement.Result) -> Evidence:
 
 def _log(found: Trained) -> Evidence:
     plain, twin = twins.outcomes(found.plan, found.curves)
-    task = TASKS[found.plan.legs[0].runs[0].task]
-    curves = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
-    end = course(task, curves["loss"][:, 0], curves["max_abs_logit"][:, 0])[-1]
-    large = plain.first_step_logit_over_100
-    assert end.word == "lost"
-    ahead = -1 if large is None else end.since - large
-    gradients = curves["gradient_norm"][(large or 1) - 1 : end.since].max(0)
+    large, ahead = plain.first_step_logit_over_100, plain.warned
+    assert large is not None
+    assert ahead is not None
+    gradients = found.curves[large - 1 : plain.lost_at, :2, CURVES.index("gradient_norm")].max(0)
     numbers = {
-        "large": "–" if large is None else written(large, 1),
-        "lost": written(end.since, 2),
-        "ahead": written(ahead, 1),
+        "large": str(large),
+        "lost": str(plain.lost_at),
+        "ahead": str(ahead),
         "jump": written(float(gradients[0]), 1),
         "twin_jump": written(float(gradients[1]), 1),
         "slope": written(plain.final_softmax_slope, 1),
         "twin_slope": written(twin.final_softmax_slope, 1),
         "last": str(LAST_STEPS),
     }
-    answer = "after" if ahead <= 0 else closest(ahead, {"once": 1, "ten": 10, "hundred": 100})
+    answer = only(after=ahead <= 0, once=0 < ahead < 10, ten=10 <= ahead < 50, hundred=ahead >= 50)
     return Evidence(answer, numbers)
 
 
@@ -258,6 +261,7 @@ def _codebase(found: models.Result) -> Evidence:
     without = models.run(models.Settings(kind="model", norm="none"))
     numbers = {
         "names": ", ".join(model.model for model in found.models if model.kind == "model"),
+        "rows": str(len(found.models)),
         "forgotten": written(100 * forgotten, 2),
         "doubled": written(100 * doubled, 2),
         "unpermuted": written(100 * unpermuted, 2),
@@ -283,7 +287,15 @@ STOPS: Final = (
         ask=Estimate(10, 10_000, "plain.max_abs_logit"),
         evidence=_table,
         points=(2, 3, 4),
-        focus="max_abs_logit",
+        reads={
+            **{f"max_abs_logit_{x}": Read(column="plain.max_abs_logit", turns={"scale": float(x)}) for x in TABLE},
+            **{
+                f"entropy_{x}": Read(column="plain.entropy_fraction", turns={"scale": float(x)}, times=100)
+                for x in TABLE
+            },
+            "twin": Read(column="norm.max_abs_logit"),
+            "twin_entropy": Read(column="norm.entropy_fraction", times=100),
+        },
     ),
     Stop(
         name="lines",
@@ -293,7 +305,10 @@ STOPS: Final = (
         ask=Choose(("same", "grows", "ceiling", "hidden")),
         evidence=_lines,
         points=(9, 10),
-        focus="max_abs_logit",
+        reads={
+            "right": Read(column="norm.max_abs_logit"),
+            "wrong": Read(column="norm.max_abs_logit", of="level"),
+        },
     ),
     Stop(
         name="place",
@@ -302,6 +317,12 @@ STOPS: Final = (
         ask=Choose(("same", "within", "over")),
         evidence=_place,
         points=(9, 12, 18, 22),
+        reads={
+            "left": Read(column="left.largest.text"),
+            "right": Read(column="right.largest.text"),
+            "skipped": Read(column="right.largest.text", turns=_ELSEWHERE[1]),
+            "full": Read(column="right.largest.text", turns=_ELSEWHERE[0]),
+        },
     ),
     Stop(
         name="small_g",
@@ -311,7 +332,13 @@ STOPS: Final = (
         ask=Estimate(0.05, 1, "norm.top_weight"),
         evidence=_small_g,
         points=(10, 15, 16),
-        focus="top_weight",
+        reads={
+            "top": Read(column="norm.top_weight", times=100),
+            "usual": Read(column="norm.top_weight", turns={"gain": ALIGNED.gain}, times=100),
+            "most": Read(column="norm.top_weight", of="level", times=100),
+            "slope": Read(column="norm.softmax_slope"),
+            "large_slope": Read(column="norm.softmax_slope", turns={"gain": 100.0}),
+        },
     ),
     Stop(
         name="values",
@@ -320,14 +347,25 @@ STOPS: Final = (
         ask=Choose(("logits", "weights", "output", "nothing")),
         evidence=_values,
         points=(21,),
+        reads={
+            "output": Read(column="pair.output", times=100),
+            "even": Read(column="pair.output", turns={"token_spread": 1.0}, times=100),
+        },
     ),
     Stop(
         name="half",
         lab=formats,
-        state=formats.Settings(scale=400),
+        state=formats.Settings(scale=400, stage="weight"),
         ask=Choose(("maximum", "early", "inside", "outside")),
         evidence=_half,
         points=(6, 17),
+        reads={
+            "nan": Read(column="n_nan.float16.plain"),
+            "error": Read(column="max_rel_error.float16.norm", times=100),
+            "early": Read(column="n_nan.float16.plain", turns={"placement": "on_q"}),
+            "bf16_zero": Read(column="n_zero.bfloat16.plain"),
+            "lost": Read(column="n_overflow.float16.plain", turns={"stage": "raw_product"}),
+        },
     ),
     Stop(
         name="really",
@@ -336,6 +374,11 @@ STOPS: Final = (
         ask=Choose(("rounding", "tenth", "several")),
         evidence=_really,
         points=(9, 13),
+        reads={
+            "error": Read(column="pair.logits", times=100),
+            "weight": Read(column="pair.weight"),
+            "uneven": Read(column="pair.logits", turns={"head_spread": 4.0, "token_spread": 4.0}, times=100),
+        },
     ),
     Stop(
         name="log",
@@ -344,7 +387,10 @@ STOPS: Final = (
         ask=Choose(("after", "once", "ten", "hundred")),
         evidence=_log,
         points=(5, 34),
-        focus="max_abs_logit",
+        reads={
+            "large": Read(column="plain.max_abs_logit", of="place"),
+            "lost": Read(column="plain.loss", of="place"),
+        },
     ),
     Stop(
         name="calm",
@@ -353,7 +399,11 @@ STOPS: Final = (
         ask=Choose(("better", "same", "worse")),
         evidence=_calm,
         points=(30, 34, 35),
-        focus="loss",
+        reads={
+            "loss": Read(column="plain.loss", of="level"),
+            "logit": Read(column="plain.max_abs_logit", of="largest"),
+            "twin_logit": Read(column="norm.max_abs_logit", of="largest"),
+        },
     ),
     Stop(
         name="again",
@@ -362,6 +412,11 @@ STOPS: Final = (
         ask=Choose(("nothing", "second", "rounding", "first")),
         evidence=_again,
         points=(26,),
+        reads={
+            "at_step": Read(column="error.normed_again", turns={"step": 1}),
+            "worst": Read(column="error.normed_again", of="largest"),
+            "unit": Read(column="error.normed_again", of="largest", turns={"gains": "unit"}),
+        },
     ),
     Stop(
         name="codebase",
@@ -370,5 +425,6 @@ STOPS: Final = (
         ask=Choose(("qwen", "olmo", "gemma", "llama")),
         evidence=_codebase,
         points=(28, 33),
+        reads={"rows": Read(column="model")},
     ),
 )

@@ -9,7 +9,7 @@ from typing import Final
 from qkdemo.labs import drift, epsilon, mla, models, placement, rope
 from qkdemo.tracks import researcher_on_bounds as bounds
 from qkdemo.tracks import researcher_on_practice as practice
-from qkdemo.tracks.stop import Choose, Estimate, Stop
+from qkdemo.tracks.stop import Choose, Estimate, Read, Stop
 from qkdemo.training import twins
 
 _SCALAR: Final = rope.Settings(gain_kind="scalar", gain_size=2, vectors="worst", position=1, distance=0)
@@ -25,17 +25,25 @@ STOPS: Final = (
         ask=Choose(("root", "once", "twice", "square")),
         evidence=bounds.bound,
         points=(9, 10, 11),
-        focus="norm.largest",
+        reads={
+            "reached": Read(column="left.largest"),
+            "bound": Read(column="bound.naive"),
+            "drawn": Read(column="left.largest", turns={"vectors": "random"}),
+        },
     ),
     Stop(
         name="pair",
         lab=rope,
         start=_CROSSED.but(gain_kind="none"),
         state=_CROSSED,
-        ask=Estimate(5, 1000, "norm.largest"),
+        ask=Estimate(5, 1000, "left.largest"),
         evidence=bounds.pair,
         points=(11, 23),
-        focus="norm.largest",
+        reads={
+            "reached": Read(column="left.largest"),
+            "naive": Read(column="bound.naive"),
+            "pairwise": Read(column="bound.pairwise"),
+        },
     ),
     Stop(
         name="jacobian",
@@ -45,7 +53,12 @@ STOPS: Final = (
         ask=Estimate(1e-8, 0.1, "plain.softmax_slope", within=3),
         evidence=practice.jacobian,
         points=(4, 5),
-        focus="plain.softmax_slope",
+        reads={
+            "slope": Read(column="plain.softmax_slope"),
+            "fresh": Read(column="plain.softmax_slope", turns={"scale": 1.0}),
+            "gone": Read(column="plain.softmax_slope", turns={"scale": 400.0}),
+            "twin": Read(column="norm.softmax_slope"),
+        },
     ),
     Stop(
         name="course",
@@ -54,7 +67,10 @@ STOPS: Final = (
         ask=Choose(("spike", "divergence", "non_finite")),
         evidence=practice.course,
         points=(2, 5, 7, 8, 34),
-        focus="plain.loss",
+        reads={
+            "lost": Read(column="plain.loss", of="place"),
+            "at": Read(column="plain.max_abs_logit", of="place"),
+        },
     ),
     Stop(
         name="floor",
@@ -63,7 +79,10 @@ STOPS: Final = (
         ask=Choose(("half", "hundredth", "hundred_thousandth", "zero")),
         evidence=bounds.floor,
         points=(32,),
-        focus="norm.entropy_fraction",
+        reads={
+            "measured": Read(column="norm.entropy_fraction", times=100),
+            "share": Read(column="norm.entropy_fraction", of="level", times=100),
+        },
     ),
     Stop(
         name="spectral",
@@ -72,6 +91,7 @@ STOPS: Final = (
         ask=Choose(("reached", "half", "fifteenth", "thousandth")),
         evidence=bounds.spectral,
         points=(2, 20),
+        reads={"largest": Read(column="left.largest.text"), "twin": Read(column="right.largest.text")},
     ),
     Stop(
         name="remedies",
@@ -81,7 +101,12 @@ STOPS: Final = (
         ask=Choose(("same", "times", "square")),
         evidence=practice.remedies,
         points=(16, 19, 20),
-        focus="norm.max_abs_logit",
+        reads={
+            "fresh": Read(column="plain.max_abs_logit", turns={"scale": 1.0}),
+            "before_clip": Read(column="plain.max_abs_logit"),
+            "normed": Read(column="norm.max_abs_logit"),
+            "capped": Read(column="norm.max_abs_logit", turns={"variant": "softcap"}),
+        },
     ),
     Stop(
         name="rate",
@@ -90,7 +115,10 @@ STOPS: Final = (
         ask=Choose(("same", "tenth", "hundredth")),
         evidence=practice.rate,
         points=(8, 13, 35),
-        focus="inside.slope",
+        reads={
+            "before": Read(column="inside.slope", turns={"size": 1.0}),
+            "after": Read(column="inside.slope"),
+        },
     ),
     Stop(
         name="rounding",
@@ -99,7 +127,10 @@ STOPS: Final = (
         ask=Choose(("millionth", "half_percent", "tenth")),
         evidence=practice.rounding,
         points=(6, 25),
-        focus="pair.logits",
+        reads={
+            "error": Read(column="pair.logits", times=100),
+            "wide": Read(column="pair.logits", turns={"format": "float32"}, times=100),
+        },
     ),
     Stop(
         name="latent",
@@ -108,7 +139,11 @@ STOPS: Final = (
         ask=Choose(("same", "fifth", "double", "forty")),
         evidence=practice.latent,
         points=(26, 27),
-        focus="memory.absorbed",
+        reads={
+            "with_norm": Read(column="cache.text.absorbed"),
+            "without_norm": Read(column="cache.text.without_norm"),
+            "with_keys": Read(column="cache.text.full_keys"),
+        },
     ),
     Stop(
         name="context",
@@ -118,14 +153,19 @@ STOPS: Final = (
         ask=Estimate(0.004, 1, "norm.top_weight"),
         evidence=bounds.context,
         points=(10, 15),
-        focus="norm.top_weight",
+        reads={
+            "top": Read(column="norm.top_weight"),
+            "before": Read(column="norm.top_weight", turns={"n_keys": bounds.FEW.n_keys}),
+            "raised": Read(column="norm.top_weight", turns={"variant": "l2", "gain": 16.0}),
+        },
     ),
     Stop(
         name="table",
         lab=models,
-        state=models.Settings(),
+        state=models.Settings(verified="conformance"),
         ask=Choose(("all", "half", "tenth")),
         evidence=practice.table,
         points=(33,),
+        reads={"held": Read(column="model"), "rows": Read(column="model", turns={"verified": "any"})},
     ),
 )

@@ -58,7 +58,8 @@ def floor(found: drift.Result) -> Evidence:
             "with_gain": written(least_entropy(4 * bound, n), 2),
             "with_cap": written(least_entropy(30.0, n), 2),
             "cap": "30",
-            "measured": written(found.twin.entropy[found.at]),
+            "measured": written(100 * found.twin.entropy_fraction[found.at], 3),
+            "share": written(100 * least / most, 2),
         },
     )
 
@@ -95,7 +96,8 @@ def context(found: drift.Result) -> Evidence:
     top = found.twin.top_weight[found.at]
     before = drift.run(FEW, [scale]).twin.top_weight[0]
     henry = {n: math.log2(n * n - n) for n in (few, many)}
-    raised = drift.run(found.settings.but(variant="l2", gain=henry[many]), [scale]).twin.top_weight[0]
+    raised_g = float(written(henry[many], 3))  # as the sentence's link says it
+    raised = drift.run(found.settings.but(variant="l2", gain=raised_g), [scale]).twin.top_weight[0]
     return Evidence(
         float(top),
         {

@@ -40,14 +40,12 @@ def jacobian(found: drift.Result) -> Evidence:
 
 
 def course(found: Trained) -> Evidence:
-    """How plain attention ends. Numbers have one digit: alike on every machine, though a failing run is chaotic."""
+    """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
     plain, twin = twins.outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
     gradients = columns["gradient_norm"][:, 0]
-    lost = plain.lost_at or 0
-    warned = plain.first_step_logit_over_100 or 0
-    told = plain.spikes > 0 and 0 < warned < lost / 1.5 and twin.outcome != "failed" and spectral[1] > 2
+    told = plain.spikes > 0 and (plain.warned or 0) > 0 and twin.outcome != "failed" and spectral[1] > 2
     finite = plain.non_finite_at is None
     return Evidence(
         only(
@@ -57,8 +55,8 @@ def course(found: Trained) -> Evidence:
         ),
         {
             "large": written(LARGE_LOGIT),
-            "at": str(100 * round(warned / 100)),
-            "lost": written(lost, 1),
+            "at": str(plain.first_step_logit_over_100),
+            "lost": str(plain.lost_at),
             "jump": written(gradients.max() / np.median(gradients), 1),
             "spectral_plain": written(float(spectral[0]), 1),
             "spectral_twin": written(float(spectral[1]), 1),
@@ -80,6 +78,8 @@ def remedies(found: drift.Result) -> Evidence:
         {name: written(x) for name, x in growth.items()}
         | {
             "k": written(k),
+            "fresh": written(drift.run(found.settings, [FRESH.scale]).plain.max_abs_logit[0]),
+            "normed": written(found.twin.max_abs_logit[found.at]),
             "sigma": written(sizes[1] / sizes[0]),
             "threshold": written(twins.Settings().clip_threshold),
             "before_clip": written(found.plain.max_abs_logit[found.at]),
@@ -152,6 +152,9 @@ def latent(found: mla.Result) -> Evidence:
         closest(ratio, {"same": 1, "fifth": 1.2, "double": 2, "forty": 40}),
         {
             "extra": _percent(ratio - 1),
+            "with_norm": mla.size_text(costs["absorbed"].cache_bytes),
+            "without_norm": mla.size_text(base),
+            "with_keys": mla.size_text(costs["full_keys"].cache_bytes),
             "full": written(full, 3),
             "kept": str(found.settings.latent + found.settings.d_rotary),
             "difference": written(found.relative_difference, 2),
@@ -161,17 +164,17 @@ def latent(found: mla.Result) -> Evidence:
 
 
 def table(found: models.Result) -> Evidence:
-    """How many rows are held against the class itself."""
-    held = [model for model in found.models if model.verified == "conformance"]
-    share = len(held) / len(found.models)
+    """How many rows are held against the class itself: those that `found` holds."""
+    held = found.models
+    share = len(held) / len(MODELS)
     models_only = [model for model in MODELS if model.kind == "model"]
     without = [model for model in models_only if model.norm == "none"]
     return Evidence(
         closest(share, {"all": 1, "half": 0.5, "tenth": 0.1}),
         {
-            "rows": str(len(found.models)),
+            "rows": str(len(MODELS)),
             "held": str(len(held)),
-            "read": str(len(found.models) - len(held)),
+            "read": str(len(MODELS) - len(held)),
             "without": str(len(without)),
             "models": str(len(models_only)),
         },

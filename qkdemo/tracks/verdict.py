@@ -8,12 +8,12 @@ once bore it out. A condition names everything that the explanation leans on, so
 the stop rather than leaving a sentence behind that is no longer so.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, Final
 
 from qkdemo.settings import Dials
-from qkdemo.tracks.stop import Choose, Evidence, Stop
+from qkdemo.tracks.stop import Choose, Evidence, Read, Stop
 
 VERDICTS: Final = Choose(("true", "false", "outdated", "depends"))
 
@@ -24,7 +24,7 @@ def claim(
     state: Dials,
     evidence: Callable[[Any], Evidence],
     points: tuple[int, ...],
-    focus: str = "",
+    reads: Mapping[str, Read],
 ) -> Stop:
     """A stop whose title is the statement; nothing is drawn before the verdict is predicted."""
-    return Stop(name=name, lab=lab, state=state, evidence=evidence, ask=VERDICTS, points=points, focus=focus)
+    return Stop(name=name, lab=lab, state=state, evidence=evidence, ask=VERDICTS, points=points, reads=reads)

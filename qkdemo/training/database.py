@@ -43,6 +43,26 @@ class Database:
             if address.get_backend_name() == "sqlite":
                 sql.event.listen(self.engine, "connect", _set_up)
             self.tables.create_all(self.engine)
+            self._widen()
+
+    def _widen(self) -> None:
+        """Give tables of an earlier version the columns that they lack: all of these may be empty."""
+        there = sql.inspect(self.engine)
+        for table in self.tables.tables.values():
+            names = {column["name"] for column in there.get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in names:
+                    self._add(table, column)
+
+    def _add(self, table: sql.Table, column: "sql.Column[Any]") -> None:
+        quoted = self.engine.dialect.identifier_preparer.quote
+        kind = column.type.compile(self.engine.dialect)
+        try:
+            with self.engine.begin() as db:
+                db.execute(sql.text(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {quoted(column.name)} {kind}"))
+        except DBAPIError:  # another server did so at the same time
+            if column.name not in {told["name"] for told in sql.inspect(self.engine).get_columns(table.name)}:
+                raise
 
     def close(self) -> None:
         """Let go of the database."""

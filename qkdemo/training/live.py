@@ -57,7 +57,7 @@ class Live:
     kept: bool = True  # the store takes it
     step_s: float | None = None
     timed: bool = False  # its worker has begun, so that from one chunk to the next steps can be timed
-    broken_off: bool = False  # as it was found, its server had died of it, and that is still to be said
+    broken_off: bool = False  # as it was found, its server had died of it or it was damaged: still to be said
     version: int = 0  # grows with everything that a watcher should see
 
     @property

@@ -1,6 +1,7 @@
 """What became of a run, in words that have definitions.
 
 * `Outcome`, `outcome_of(...)`: solved, partly or failed, and the numbers behind it;
+* `ends_of(outcomes)`: how many ended how, those that failed by how they failed: every run has one end;
 * `course(...)`, `Side`: how a run stands after each of its steps, and whether it lost again what it had learnt;
 * `incidents(losses)`: rises of the loss that recovered (spikes), that did not (divergence), and non-finite losses.
 
@@ -8,11 +9,16 @@ Definitions, with *final* the mean over a run's last 20 steps, and losses counte
 solved: the final loss is below 0.1. Failed: it is at least half of chance, or not finite. Partly: in between. Of a
 task whose floor nobody knows nothing is solved, and failed is who ends no better than chance. A run *learnt first*
 if the loss of some step was below 0.1: every step draws a fresh batch, so that this is a test loss.
+
+A run that failed has one of five ends, the first that is true of it. *Non-finite*: its loss became infinite or no
+number. *Lost*: it had learnt the task and lost it, at the step that is called its collapse, `lost_at`. *Diverged*: it
+had not learnt it, and its loss rose and stayed up. *Chance*: it ends at nine tenths of chance or more, where it began.
+*Slow*: it came down, and not half-way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +31,10 @@ from qkdemo.training.telemetry import Telemetry
 OutcomeWord: TypeAlias = Literal["solved", "partly", "failed"]
 SideWord: TypeAlias = Literal["unlearnt", "learnt", "lost", "back"]
 IncidentWord: TypeAlias = Literal["spike", "divergence", "non_finite"]
+EndWord: TypeAlias = Literal["solved", "partly", "lost", "diverged", "chance", "slow", "non_finite"]
 
+ENDS: Final = get_args(EndWord)
+FAILURES: Final = ENDS[2:]  # the ends of those that failed
 LAST_STEPS: Final = 20
 SOLVED: Final = 0.1  # nats
 LARGE_LOGIT: Final = 100.0
@@ -41,6 +50,7 @@ class Outcome:
     """One run's end. Steps are counted from 1; None: it never happened."""
 
     outcome: OutcomeWord
+    end: EndWord
     learnt_first: bool
     learnt_at: int | None
     final_loss: float
@@ -49,9 +59,15 @@ class Outcome:
     final_softmax_slope: float
     first_step_logit_over_100: int | None
     spikes: int
-    lost_at: int | None  # when the task, once learnt, was first lost; the loss began to rise before
+    lost_at: int | None  # its collapse: when the task, once learnt, was last lost; the loss began to rise before
     diverged_at: int | None  # since when the loss stands high and does not come back
     non_finite_at: int | None
+
+    @property
+    def warned(self) -> int | None:
+        """How many steps before the collapse the largest logit passed 100; None if one of the two never happened."""
+        large = self.first_step_logit_over_100
+        return self.lost_at - large if self.lost_at is not None and large is not None else None
 
 
 @dataclass(frozen=True)
@@ -74,8 +90,11 @@ def outcome_of(settings: Settings, telemetry: Telemetry, run: int = 0) -> Outcom
     final_loss = float(loss[final].mean())
     found = incidents(loss.tolist())
     learnt = _first(loss < solved_below(task)) if task.floor is not None else None
-    return Outcome(
+    first = {kind: next((one.start + 1 for one in found if one.kind == kind), None) for kind in get_args(IncidentWord)}
+    lost = max((side.since for side in course(task, loss, largest) if side.word == "lost"), default=None)
+    outcome = Outcome(
         outcome=word_for(final_loss, task),
+        end="solved",
         learnt_first=learnt is not None,
         learnt_at=learnt,
         final_loss=final_loss,
@@ -84,10 +103,28 @@ def outcome_of(settings: Settings, telemetry: Telemetry, run: int = 0) -> Outcom
         final_softmax_slope=float(telemetry.softmax_slope[final, run].mean(dtype=np.float64)),
         first_step_logit_over_100=_first(largest > LARGE_LOGIT),
         spikes=sum(incident.kind == "spike" for incident in found),
-        lost_at=next((side.since for side in course(task, loss, largest) if side.word == "lost"), None),
-        diverged_at=next((incident.start + 1 for incident in found if incident.kind == "divergence"), None),
-        non_finite_at=next((incident.start + 1 for incident in found if incident.kind == "non_finite"), None),
+        lost_at=lost,
+        diverged_at=first["divergence"],
+        non_finite_at=first["non_finite"],
     )
+    return replace(outcome, end=_end_of(outcome, task))
+
+
+def _end_of(run: Outcome, task: Task) -> EndWord:
+    if run.outcome != "failed":
+        return run.outcome
+    if run.non_finite_at is not None:
+        return "non_finite"
+    if run.lost_at is not None:
+        return "lost"
+    if run.diverged_at is not None:
+        return "diverged"
+    return "chance" if run.final_loss >= _AT_CHANCE * task.chance() else "slow"
+
+
+def ends_of(outcomes: Sequence[Outcome]) -> dict[EndWord, int]:
+    """How many runs came to which end; together they are all of them."""
+    return {word: sum(outcome.end == word for outcome in outcomes) for word in ENDS}
 
 
 def word_for(final_loss: float, task: Task) -> OutcomeWord:

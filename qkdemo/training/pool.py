@@ -10,6 +10,7 @@ another job, from its last recorded state. Runs that nobody watches, and runs th
 """
 
 import math
+import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -203,11 +204,24 @@ class Pool:
             return [worker.process.pid for worker in self._workers if worker.process is not None]
 
     def close(self) -> None:
-        """End every worker."""
+        """Let every worker end, as soon as it has written what it has."""
         self._closed.set()
         with self._lock:
             for worker in self._workers:
                 worker.close()
+
+    def end(self, patience_s: float) -> None:
+        """End every worker: those that have not ended after `patience_s` seconds are killed."""
+        self._closed.set()
+        processes = [worker.process for worker in self._workers if worker.process is not None]
+        due = time.monotonic() + patience_s
+        if patience_s:
+            self.close()
+        for process in processes:
+            try:
+                process.wait(max(0.0, due - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
 
     # ---- inside, always with the lock held
 
@@ -234,6 +248,8 @@ class Pool:
         except StoreError as error:
             live.notice = str(error)
             return live
+        if record is not None and record.damaged:
+            live.broken_off, live.notice = True, say("live.damaged", step=record.chunk.last)
         if record is not None and len(record.chunk.curves):
             live.chunks = [record.chunk]
             live.recorded = record.touched

@@ -18,7 +18,7 @@ from qkdemo.notation import written
 from qkdemo.settings import Choice, Dial, Dials, Value, declarations
 from qkdemo.strings import say
 from qkdemo.training import settings as training
-from qkdemo.training.outcome import LAST_STEPS, Outcome, solved_below
+from qkdemo.training.outcome import FAILURES, LAST_STEPS, Outcome, ends_of, solved_below
 from qkdemo.training.plan import Leg, Plan
 from qkdemo.training.schedule import ScheduleWord
 from qkdemo.training.sensitivity import Point, by_side, sensitivity
@@ -248,14 +248,20 @@ def _fails_too(curve: Curve, result: Result) -> Iterator[str]:
 
 
 def _befell(curve: Curve) -> str:
-    """Spikes that recovered, divergences that did not, and losses that are no numbers, counted apart."""
-    counts = summary(curve.all_outcomes)
-    return say(
-        "rates.befell",
-        variant=_name(curve.variant),
-        n=len(curve.all_outcomes),
-        **{name: counts[name] for name in ("spiked", "diverged", "non_finite")},
-    )
+    """How every run ended, those that failed by how they failed; apart from that, in how many there were spikes."""
+    runs = curve.all_outcomes
+    counts = ends_of(runs)
+    values = {"variant": _name(curve.variant), "n": len(runs), "solved": counts["solved"], "partly": counts["partly"]}
+    failures = failures_of(runs)
+    how = say("rates.failed_how", how=failures) if failures else ""
+    failed, spiked = sum(counts[word] for word in FAILURES), sum(outcome.spikes > 0 for outcome in runs)
+    return say("rates.befell", failed=failed, how=how, spiked=spiked, **values)
+
+
+def failures_of(outcomes: Sequence[Outcome]) -> str:
+    """`6 stayed at chance, 1 came down too slowly`: how those that failed did; nothing if none did."""
+    counts = ends_of(outcomes)
+    return ", ".join(say(f"rates.end.{word}", count=counts[word]) for word in FAILURES if counts[word])
 
 
 def point_rows(result: Result) -> list[dict[str, Any]]:
@@ -297,7 +303,7 @@ def run_rows(result: Result) -> list[dict[str, Any]]:
 
 
 _OF_RUN: Final = (
-    *("outcome", "final_loss", "max_abs_logit", "final_entropy_fraction", "final_softmax_slope", "learnt_at"),
+    *("outcome", "end", "final_loss", "max_abs_logit", "final_entropy_fraction", "final_softmax_slope", "learnt_at"),
     *("first_step_logit_over_100", "spikes", "lost_at", "diverged_at", "non_finite_at"),
 )
 

@@ -9,7 +9,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from qkdemo.devices import DeviceWord, available_devices
 from qkdemo.settings import Choice, Dial, Dials, Switch, declarations
@@ -30,6 +30,8 @@ _BATCHES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 @dataclass(frozen=True, kw_only=True)
 class Settings(Dials):
     """One run. The model's width is n_heads · d_head, so that no two dials can contradict each other."""
+
+    kin: ClassVar[str] = "training"
 
     variant: Annotated[RemedyWord, Choice()] = "rms"
     task: Annotated[TaskWord, Choice()] = "copy"

@@ -4,11 +4,15 @@
 * `Record`: what is stored of a plan.
 
 One transaction per chunk, in write-ahead mode: whoever dies in mid-write leaves the chunks before it whole. Writing a
-chunk again replaces it by the same numbers, since a plan determines them. What a store holds is bounded: beyond
-`MOST_RUNS` or `MOST_BYTES` the runs that were written to longest ago are dropped, never one that goes on.
+chunk again replaces it by the same numbers, since a plan determines them. Each chunk and each state has a checksum:
+one whose bytes were altered counts as missing. What a store holds is bounded: beyond `MOST_RUNS` or `MOST_BYTES` the
+runs that were written to longest ago are dropped, never one that goes on.
 """
 
 import time
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -56,6 +60,7 @@ _CHUNKS: Final = sql.Table(
     sql.Column("count", sql.Integer, nullable=False),
     sql.Column("curves", sql.LargeBinary, nullable=False),
     sql.Column("maps", sql.LargeBinary, nullable=False),
+    sql.Column("checksum", sql.BigInteger),  # none in what was recorded before there were checksums
 )
 _STATES: Final = sql.Table(
     "states",
@@ -63,6 +68,7 @@ _STATES: Final = sql.Table(
     sql.Column("name", sql.ForeignKey(_RUNS.c.name, ondelete="CASCADE"), primary_key=True),
     sql.Column("step", sql.Integer, primary_key=True),
     sql.Column("state", sql.LargeBinary, nullable=False),
+    sql.Column("checksum", sql.BigInteger),
 )
 
 
@@ -75,6 +81,7 @@ class Record:
     ending: Ending
     engine: str
     touched: float  # seconds since 1970
+    damaged: bool = False  # steps beyond the last one are damaged, or stand behind a gap
 
     @property
     def finished(self) -> bool:
@@ -111,17 +118,17 @@ class Store(Database):
             else:
                 db.execute(_RUNS.update().where(_RUNS.c.name == plan.name).values(ending="going", touched=now))
 
-    def append(self, plan: Plan, chunk: Chunk, state: State | bytes | None = None) -> None:
+    def append(self, plan: Plan, chunk: Chunk, state: bytes | None = None) -> None:
         """Record steps, and perhaps a state to go on from, in one transaction."""
         with told("store.error.write"), self.engine.begin() as db:
             self._put_chunk(db, plan.name, chunk)
             if state is not None:
-                self._put(db, _STATES, {"name": plan.name, "step": chunk.last}, {"state": state})
+                self._put_state(db, plan.name, chunk.last, state)
 
     def keep_state(self, plan: Plan, step: int, state: bytes) -> None:
         """Record a state after `step`."""
         with told("store.error.write"), self.engine.begin() as db:
-            self._put(db, _STATES, {"name": plan.name, "step": step}, {"state": state})
+            self._put_state(db, plan.name, step, state)
 
     def end(self, plan: Plan, ending: Ending) -> None:
         """Say how a run came to rest, and drop what is beyond the bounds.
@@ -144,8 +151,10 @@ class Store(Database):
             if run is None:
                 return None
             rows = db.execute(sql.select(_CHUNKS).where(_CHUNKS.c.name == plan.name).order_by(_CHUNKS.c.first)).all()
-        chunk = joined_chunks(plan, _without_gap(plan, rows))
-        return Record(plan, chunk, run.ending, run.engine, run.touched)
+        chunks = _without_gap(plan, rows)
+        chunk = joined_chunks(plan, chunks)
+        last = max((row.first + row.count - 1 for row in rows), default=0)
+        return Record(plan, chunk, run.ending, run.engine, run.touched, damaged=chunk.last < last)
 
     def plan(self, name: str) -> Plan | None:
         """The plan of that name."""
@@ -157,15 +166,13 @@ class Store(Database):
             return None
 
     def state(self, plan: Plan, at_most: int) -> State | None:
-        """The latest state of `plan` after at most `at_most` steps; one of its trunk's if that is all there is."""
+        """The latest whole state of `plan` after at most `at_most` steps; else one of its trunk's."""
         with told("store.error.read"), self.engine.connect() as db:
-            own = sql.select(_STATES.c.state).where(_STATES.c.name == plan.name, _STATES.c.step <= at_most)
-            data = db.scalar(own.order_by(_STATES.c.step.desc()).limit(1))
-        if data is not None:
-            try:
-                return state_from_bytes(data)
-            except ValueError:
-                return None
+            own = sql.select(_STATES).where(_STATES.c.name == plan.name, _STATES.c.step <= at_most)
+            for row in db.execute(own.order_by(_STATES.c.step.desc())):
+                if row.checksum in (None, _checksum(row.step, row.state)):
+                    with suppress(ValueError):
+                        return state_from_bytes(row.state)
         return self.state(plan.trunk, min(at_most, plan.legs[-1].after)) if plan.trunk is not None else None
 
     def trim(self, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> int:
@@ -196,8 +203,14 @@ class Store(Database):
 
     def _put_chunk(self, db: sql.Connection, name: str, chunk: Chunk) -> None:
         curves, maps = chunk_to_bytes(chunk)
-        values = {"count": len(chunk.curves), "curves": curves, "maps": maps}
+        count = len(chunk.curves)
+        values = {"count": count, "curves": curves, "maps": maps}
+        values["checksum"] = _checksum(chunk.first, curves, maps)
         self._put(db, _CHUNKS, {"name": name, "first": chunk.first}, values)
+
+    def _put_state(self, db: sql.Connection, name: str, step: int, state: bytes) -> None:
+        values = {"state": state, "checksum": _checksum(step, state)}
+        self._put(db, _STATES, {"name": name, "step": step}, values)
 
     def _put(self, db: sql.Connection, table: sql.Table, key: dict[str, Any], values: dict[str, Any]) -> None:
         """Insert or replace, and count the bytes."""
@@ -211,18 +224,15 @@ class Store(Database):
         db.execute(run.values(size=_RUNS.c.size + new, touched=time.time()))
 
 
-def _without_gap(plan: Plan, rows: Any) -> list[Chunk]:
-    """The chunks from step 1 on, up to the first that is missing or damaged. One that was rerun may overlap."""
+def _without_gap(plan: Plan, rows: Iterable[Any]) -> list[Chunk]:
+    """The chunks from step 1 on, up to the first step that no whole one has. One that was rerun may overlap."""
     chunks: list[Chunk] = []
     step = 0
     for row in rows:
         if row.first > step + 1:
             break
-        try:
-            chunk = chunk_from_bytes(plan, row.first, row.count, row.curves, row.maps)
-        except ValueError:
-            break
-        if chunk.last <= step:
+        chunk = _whole(plan, row)
+        if chunk is None or chunk.last <= step:
             continue
         if chunk.first <= step:
             chunks[-1] = cut(plan, chunks[-1], chunk.first - 1)
@@ -231,3 +241,21 @@ def _without_gap(plan: Plan, rows: Any) -> list[Chunk]:
         chunks.append(chunk)
         step = chunk.last
     return chunks
+
+
+def _whole(plan: Plan, row: Any) -> Chunk | None:
+    """What a row holds; None if its bytes are not those that were written."""
+    if row.checksum not in (None, _checksum(row.first, row.curves, row.maps)):
+        return None
+    try:
+        return chunk_from_bytes(plan, row.first, row.count, row.curves, row.maps)
+    except ValueError:
+        return None
+
+
+def _checksum(number: int, *parts: bytes) -> int:
+    """CRC-32 of bytes and of the number of the step where they stand: of what stands in another place it is another."""
+    value = zlib.crc32(number.to_bytes(8, "big"))
+    for part in parts:
+        value = zlib.crc32(part, value)
+    return value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.training.batches import Progress, train_all
-from qkdemo.training.outcome import Outcome, outcome_of
+from qkdemo.training.outcome import FAILURES, Outcome, ends_of, outcome_of
 from qkdemo.training.settings import Settings, canonical
 from qkdemo.training.telemetry import CURVES, Telemetry
 
@@ -58,6 +58,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, int]:
         "spiked": sum(outcome.spikes > 0 for outcome in outcomes),
         "diverged": sum(outcome.diverged_at is not None for outcome in outcomes),
         "non_finite": sum(outcome.non_finite_at is not None for outcome in outcomes),
+        **{f"failed_{word}": count for word, count in ends_of(outcomes).items() if word in FAILURES},
     }
 
 

@@ -1,8 +1,8 @@
 """Twins: plain attention and the same model with a remedy, from the same seed, on the same batches.
 
 Both start from the same weights and see the same data; only what is done about q and k differs. Start the default run:
-a learning-rate ramp. Both learn to copy; then plain attention's logits run away, and about a hundred steps later its
-loss follows. Fork the run before that happens, or after, and see what helps.
+a learning-rate ramp. Both learn to copy; then plain attention's logits run away, and its loss follows later. Fork the
+run before that happens, or after, and see what helps.
 """
 
 from collections.abc import Mapping, Sequence

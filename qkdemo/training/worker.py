@@ -11,6 +11,7 @@ run goes on unrecorded and says so. The process ends when its input does: a serv
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -37,6 +38,7 @@ _LATE_S: Final = 0.5  # behind its pace by more, a run no longer tries to catch 
 _STATE_BYTES: Final = 8 << 20  # for all states of one run
 _STATE_EVERY: Final = 25  # steps, at least
 _NICE: Final = 5
+_LAST_S: Final = 10.0  # to come to rest, for a worker whose server is gone
 
 
 @dataclass
@@ -232,6 +234,7 @@ def main() -> None:
     keep_freed_memory()
     if hasattr(os, "nice"):
         os.nice(_NICE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches this process too, whose server ends it
     desk = _Desk(output, default_url())
     desk.emit("ready", {}, ())
     threading.Thread(target=desk.listen, args=(sys.stdin.buffer,), daemon=True).start()
@@ -264,6 +267,9 @@ class _Desk:
                     self._hand.stop()
                 elif order["number"] == self._number and order["do"] == "pace":
                     self._hand.set_pace(order["pace"] or float("inf"))
+        last = threading.Timer(_LAST_S, os._exit, (1,))  # whatever the job is busy with
+        last.daemon = True
+        last.start()
         with self._ordered:
             self._ended = True
             self._hand.abandon()

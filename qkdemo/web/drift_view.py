@@ -1,7 +1,6 @@
 """How a drift result is drawn: the tables and views that the exhibit component takes.
 
 * `drift_exhibit(result)`: the main exhibit, dragged along the weight scale;
-* `small_exhibit(result)`: a few of its panels;
 * `sharpness_exhibit(sharpness, result)`: what the variant's own dial buys back;
 * `picked(settings, pick)`: the dials that a click in the main exhibit sets.
 
@@ -30,21 +29,11 @@ from qkdemo.web.exhibit import Pick
 _CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
 _ROLES: Final = ("plain", "norm")
 _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
-_SMALL: Final = (("curves", 4), ("heat", 2))
 
 
 def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the main exhibit."""
     return _drift_table(result.settings.but(scale=1), tuple(result.scales)), _drift_view(result)
-
-
-def small_exhibit(result: Result) -> tuple[pa.Table, View]:
-    """The main exhibit's logits, entropy and attention alone, for the home page."""
-    table, view = drift_exhibit(result)
-    curves, heats = (
-        [panel | {"wide": wide} for panel in view["panels"] if panel["kind"] == kind] for kind, wide in _SMALL
-    )
-    return table, view | {"heading": 2, "tiles": [], "panels": [*curves[:2], *heats]}
 
 
 def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, View]:

@@ -20,14 +20,16 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     panels    kind, title, subtitle?, wide (columns of 12), tall? (a picture of nearly twice the height), and by kind:
       curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label, low?, high?, dots?}] (two columns
               between which a band is laid; dots at the rows that are known, and NaN is no gap), marks: [{x, label,
-              role}], points?: [{x, y, role, label}], levels?: [{y, label}], labels? ("apart": inside, where a line is
-              far from the others; for lines that end together)
+              role}], points?: [{x, y, role, label, read? (it lies on a line, and a sentence quotes it)}],
+              levels?: [{y, label}], labels? ("apart": inside, where a line is far from the others; for lines that end
+              together)
       heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
               each? (how many queries, and keys, a cell stands for), chosen? (then the numbers of the selected two)
               details? {url, numbers: {name: [texts, one for each entry]}, panel}: what the pointer stands on is asked
               for at url&row=&column=&name=; the answer, {title, texts by column}, stands in that panel meanwhile
               codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
-      bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}
+      bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}, notes?: [{role, column, entry (none:
+              the largest), x, label}]: what is written over a bar while the dial stands at x
       cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),
               breaks? (columns whose long texts break anywhere; such a table scrolls sideways where it is narrow)
       grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
@@ -38,12 +40,12 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
               others): the rows are not in the
               table, they arrive from the url as `qkdemo.web.live` writes them; y.grows: an axis takes in what
-              arrives; words: play, pause, step, stop, offline, waiting
+              arrives; words: play, pause, step, stop, offline, restarting, waiting
     A track adds:
     veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
               is a number that can be drawn, {column, low, high}
     guesses   predictions: [{column, x, y, label}]
-    focus     the column whose panel comes first where there is room for one
+    matters   of a panel: the stop is about it; it comes first where there is room for one
     lecture   whether a hall looks on
     words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
@@ -64,6 +66,7 @@ from streamlit.runtime import Runtime
 
 from qkdemo.web import lecture, lesson
 from qkdemo.web.components import Component
+from qkdemo.web.read_off import dial_name
 
 Pick = dict[str, Any]
 
@@ -94,7 +97,7 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
             case _:
                 on_pick(pick)
 
-    text = json.dumps(_taught(dict(view)), allow_nan=False)  # an object Streamlit would read and write anew
+    text = json.dumps(_taught(table, dict(view)), allow_nan=False)  # an object Streamlit would read and write anew
     _COMPONENT.mount({"table": table, "view": text}, key=key, on_pick_change=picked)
 
 
@@ -117,17 +120,13 @@ def read_pick(message: object) -> Pick | None:
     return pick
 
 
-def _taught(view: dict[str, Any]) -> dict[str, Any]:
-    """The view with what a track adds: what is not shown yet, the prediction, and which panel matters."""
-    dial = view["dial"].get("name", view["dial"]["column"])
+def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
+    """The view with what a track adds: what is not shown yet, the prediction, which panels matter, and what is read."""
+    dial = dial_name(view)
+    view = lesson.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
-    return dict(view) | {
-        "veil": lesson.veil(dial),
-        "guesses": lesson.marks(dial),
-        "focus": lesson.focus(),
-        "lecture": lecture.on(),
-    }
+    return dict(view) | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
 
 
 def untold(panel: dict[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,10 @@ def curves(table: pa.Table, view: View, panel: View, look: Look) -> str:
             drawing.line([(frame.x(at), frame.top), (frame.x(at), frame.bottom)], stroke=role, stroke_dasharray="1 3")
             _aside(drawing, frame, frame.x(at), frame.top + CAPTION, mark["label"], role)
     _cursor(drawing, frame, panel, values, look)
+    for point in panel.get("points", []):
+        x, y = frame.x(place(point["x"])), min(max(frame.y(point["y"]), frame.top), frame.bottom)
+        drawing.dot(x, y, 2.4, fill=COLOURS[point["role"]])
+        _aside(drawing, frame, x, y - 4, point["label"], COLOURS[point["role"]])
     _names(drawing, frame, panel, values, look)
     for guess in look.guesses:
         if guess["column"] in values:

@@ -37,13 +37,13 @@ _HIGHEST: Final = 1000.0  # of the dial
 _LADDER: Final = 2  # the panel that says where an entry sits
 
 
-def formats_exhibit(result: Result, base: str = "") -> tuple[pa.Table, View]:
+def formats_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the exhibit, on a server whose addresses begin with `base`."""
     swept = sweep(result.settings)
     # where the cursor stands changes nothing in the table, unless it stands between the sweep's own positions
     at_stop = result.settings.but(scale=1)
     settings = at_stop if len(sweep(at_stop).scales) == len(swept.scales) else result.settings
-    return formats_table(settings), _view(result, swept, base)
+    return formats_table(settings), _view(result, swept)
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
@@ -60,7 +60,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {"storage": STORED[row // len(_SIDES)], "side": side, "stage": stage}
 
 
-def _view(result: Result, swept: Sweep, base: str) -> View:
+def _view(result: Result, swept: Sweep) -> View:
     settings = result.settings
     label = say("dial.scale.label")
     return {
@@ -70,7 +70,7 @@ def _view(result: Result, swept: Sweep, base: str) -> View:
         "tiles": list(_tiles(settings)),
         "panels": [
             _grid(result),
-            _heat(result, base),
+            _heat(result),
             _ladder(result),
             *(_counts(result, role, side) for role, side in zip(_ROLES, result.sides, strict=True)),
             *(_losses(result, swept, word) for word in STORED),
@@ -118,7 +118,7 @@ def _grid(result: Result) -> View:
     }
 
 
-def _heat(result: Result, base: str) -> View:
+def _heat(result: Result) -> View:
     shown = result.shown
     rows, columns = shown.values.shape
     across = "key" if shown.stage in OVER_KEYS else "channel" if columns > 1 else ""
@@ -136,7 +136,7 @@ def _heat(result: Result, base: str) -> View:
         "selected": [shown.row, shown.column],
         "query_label": say(f"formats.place.{down}"),
         "key_label": say(f"formats.place.{across}") if across else "",
-        "details": details(result, _LADDER, base),
+        "details": details(result, _LADDER),
     }
 
 

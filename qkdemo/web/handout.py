@@ -9,6 +9,7 @@ figure shows no more than the page does before it is answered.
 
 import argparse
 import io
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ from qkdemo.web.lesson import verdict
 from qkdemo.web.link import STOP, TRACK
 from qkdemo.web.look import Look, cell, row_of
 from qkdemo.web.pages import PAGES
+from qkdemo.web.read_off import that_matter, with_marks
 
 AnswersWord: TypeAlias = Literal["below", "end"]
 _MOST_HEATS: Final = 2
@@ -146,7 +148,9 @@ class _Sheet:
             return ""
         table, view = exhibit
         look = self._look(table, view, start_only=start_only)
-        matter = _that_matter(view, self.stop.focus)
+        if self.found is not None and not start_only:
+            view = with_marks(table, view, (self.track, self.stop), self.found, (-math.inf, math.inf))
+        matter = _that_matter(view, self.stop)
         panels = [figure(table, view, untold(panel) if start_only else panel, look) for panel in matter]
         finding = escape(cell(table, view["finding"], look.row))
         at = escape(f"{view['dial']['label']} {cell(table, view['dial']['text'], look.row)}")
@@ -184,16 +188,11 @@ class _Sheet:
         return f"{self.base_url.rstrip('/')}/{page}?{query}"
 
 
-def _that_matter(view: View, focus: str) -> list[View]:
-    """The panel of the stop's focus, or the first; then the heat maps, if there are not too many."""
-    panels = view["panels"]
-
-    def matters(panel: View) -> bool:
-        return bool(focus) and any(line["column"].endswith(focus) for line in panel.get("lines", []))
-
-    first = next((panel for panel in panels if matters(panel)), panels[0])
-    heats = [panel for panel in panels if panel["kind"] == "heat" and panel is not first]
-    return [first, *heats[:_MOST_HEATS]]
+def _that_matter(view: View, stop: Stop) -> list[View]:
+    """The panels that the stop is read from; beside a single one the heat maps, if there are not too many."""
+    matter = that_matter(view, stop)
+    heats = [panel for panel in view["panels"] if panel["kind"] == "heat" and panel not in matter]
+    return matter if len(matter) > 1 else [*matter, *heats[:_MOST_HEATS]]
 
 
 def _html(sentence: str) -> str:

@@ -48,21 +48,21 @@ def title(stage: StageWord, row: int, column: int) -> str:
     return say("formats.panel.ladder", row=row, column=column, stage=stage_name(stage))
 
 
-def details(result: Result, panel: int, base: str = "") -> View:
+def details(result: Result, panel: int) -> View:
     """Where the texts of any entry of the shown stage come from, and which panel says them."""
     shown = result.shown
     question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast})
     numbers = {"exact": shown.exact, "held": shown.values}
     return {
-        "url": f"{base.rstrip('/')}/{PATH}?{question}",
+        "url": f"{PATH}?{question}",
         "panel": panel,
         "numbers": {name: [repr(x) for x in values.ravel().tolist()] for name, values in numbers.items()},
     }
 
 
-def routes() -> list[Route]:
-    """What the server answers besides Streamlit."""
-    return [Route(f"/{PATH}", _answer, methods=["GET"])]
+def routes(base: str = "") -> list[Route]:
+    """What the server answers besides Streamlit, below the path `base`."""
+    return [Route(f"{base}/{PATH}", _answer, methods=["GET"])]
 
 
 async def _answer(request: Request) -> Response:

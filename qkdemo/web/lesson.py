@@ -3,16 +3,18 @@
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
 * `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
 * `asks()`: whether a question is open; `choices()`: how many answers it offers; `veil(dial)`, `marks(dial)`: what an
-  exhibit may not show yet, and the prediction that it draws.
+  exhibit may not show yet, and the prediction that it draws; `read_off(table, view)`: where its numbers are read.
 
 The link is the one truth: `track`, `stop` and `said` stand in it, beside the dials. What was said in other tracks is
 kept for the session.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import streamlit as st
 
 from qkdemo.notation import written
@@ -21,9 +23,12 @@ from qkdemo.strings import say
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
+from qkdemo.web import echo
+from qkdemo.web.axes import View
 from qkdemo.web.evidence import evidence_now
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import PAGES, Entry
+from qkdemo.web.read_off import dial_name, that_matter, with_marks
 
 _NOW, _GOING = "lesson.now", "lesson.going"
 
@@ -181,7 +186,7 @@ def go(track: str, at: int, progress: Progress | None = None, dials: Dials | Non
     st.session_state[_said_key(track)] = written_progress(progress)
     lesson = current()
     if lesson is not None and lesson.page is there.page:
-        st.query_params.from_dict(query)
+        echo.rewrite(query)
     else:
         st.session_state[_GOING] = (there.page, query)
 
@@ -201,7 +206,7 @@ def change_track(track: str) -> None:
 def leave() -> None:
     """Stay on the page, with the dials as they stand, without the track."""
     dials = standing()
-    st.query_params.from_dict((dials.to_texts() if dials is not None else {}) | _carried())
+    echo.rewrite((dials.to_texts() if dials is not None else {}) | _carried())
 
 
 # ---- what the exhibit asks
@@ -252,10 +257,22 @@ def marks(dial: str) -> list[dict[str, Any]]:
     return [{"column": ask.column, "x": x, "y": guess, "label": say("lesson.guess_mark", guess=written(guess, 3))}]
 
 
-def focus() -> str:
-    """The column of the panel that matters most at this stop."""
+def read_off(table: pa.Table, view: View) -> View:
+    """An exhibit's view with the panels named that this stop is about, and the numbers written where they are read.
+
+    While the question is open, those numbers alone that stand in what is not veiled.
+    """
     lesson = current()
-    return "" if lesson is None else lesson.stop.focus
+    if lesson is None:
+        return view
+    matter = that_matter(view, lesson.stop)
+    view = view | {"panels": [panel | {"matters": panel in matter} for panel in view["panels"]]}
+    hidden, at = veil(dial_name(view)), float(view["dial"]["at"])
+    if asks() and (hidden is None or at != hidden["from"]):
+        return view
+    low, high = (-math.inf, math.inf) if hidden is None else sorted((math.copysign(math.inf, at - hidden["x"]), at))
+    found = lesson.evidence
+    return view if found is None else with_marks(table, view, (lesson.track, lesson.stop), found, (low, high))
 
 
 def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | None:

@@ -22,6 +22,8 @@ import streamlit as st
 
 from qkdemo.settings import Dials, declarations
 from qkdemo.strings import say
+from qkdemo.web import echo
+from qkdemo.web.carried import carry, set_here
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
@@ -58,7 +60,7 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     """Settings to start from, notes for the visitor, and whether widgets must take these values over.
 
     They come from the URL if it is not the one this page wrote itself (a link was opened, the browser
-    went back), else from what this visitor last had on this page.
+    went back), else from what this visitor last had on this page, and set on others since.
     """
     query = _state_part(st.query_params.to_dict())
     stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
@@ -70,8 +72,11 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
         return stored, [], True
     if stored is not None and query == st.session_state.get(_key(_SEEN)) and not came:
         return stored, [], False
-    if stored is not None and came and not query:
+    had = stored or _base(cls)
+    here = had if echo.by_history() or st.session_state.get(_BASE) is not None else carry(had)
+    if came and not query and (stored is not None or here != had):
         st.session_state[_key(_RETURNING)] = True
+        st.session_state[_key(_SETTINGS)] = here
         st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
     asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}
     st.session_state[_key(_HIDDEN)] = query.get(HIDE, "")
@@ -83,11 +88,14 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
 def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
     query = settings.to_texts(base=_base(type(settings))) | _kept(settings)
+    if st.session_state.get(_BASE) is None:  # what a track's stop stands at is nobody's choice
+        set_here(cast(Dials, st.session_state.get(_key(_SETTINGS), _base(type(settings)))), settings)
     st.session_state[_key(_SETTINGS)] = settings
     st.session_state[_key(_KEPT)] = {name: query[name] for name in KEPT if name in query}
     st.session_state[_key(_SEEN)] = _state_part(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
+        echo.note()
 
 
 def stand_on(base: Dials | None) -> None:
@@ -156,8 +164,8 @@ def _kept(settings: Dials) -> dict[str, str]:
 
 
 def _carried(settings: Dials) -> dict[str, str]:
-    taken = _names(type(settings))
-    held = {name: st.query_params[name] for name in _CARRIED if name in st.query_params and name not in taken}
+    taken, query = _names(type(settings)), st.query_params.to_dict()
+    held = {name: query[name] for name in _CARRIED if name in query and name not in taken}
     if RUN in held and not marked():
         del held[RUN]
     return held
@@ -173,7 +181,15 @@ def _state_part(query: Mapping[str, str]) -> dict[str, str]:
 
 def _base(cls: type[D]) -> D:
     base = st.session_state.get(_BASE)
-    return base if isinstance(base, cls) else cls()
+    return base if isinstance(base, cls) else _defaults(cls)
+
+
+def _defaults(cls: type[D]) -> D:
+    """All at their default: made, and so checked, once."""
+    return cast(D, _DEFAULTS[cls] if cls in _DEFAULTS else _DEFAULTS.setdefault(cls, cls()))
+
+
+_DEFAULTS: Final[dict[type[Dials], Dials]] = {}
 
 
 def _key(name: str) -> str:

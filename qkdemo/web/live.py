@@ -1,7 +1,8 @@
 """Live training in the web process: the pool, and the route that streams it.
 
-* `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is;
-* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on.
+* `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is; `close_pool()`;
+* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on;
+* `farewell()`: ends all of them, with a word that the page shows.
 
 All who watch the same head of the same run share one encoder: a step is turned into text once. A message is JSON:
 `rows` (steps, or none) and `status`. Its id names how far it reaches, so that a browser that lost the connection asks
@@ -29,6 +30,7 @@ from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk, cut, joined_chunks
 from qkdemo.training.store import Store, StoreError, default_url
 from qkdemo.training.worker import FRAME_S
+from qkdemo.web.serving.visitors import name_in
 from qkdemo.web.training_view import Rows, rows_of, status_words
 
 WORKERS: Final = "QKDEMO_WORKERS"
@@ -39,11 +41,12 @@ _SLOW_S: Final = 0.09
 _HEARTBEAT_S: Final = 15.0
 _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
-WHO: Final = re.compile(r"[0-9a-f]{32}")
-COOKIE: Final = "qkdemo_visitor"  # for as long as the browser is open
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
+_FAREWELL: Final = b'data: {"closing": true}\n\n'
+
 _pool: Pool | None = None
+_leaving = False
 _lock: Final = threading.Lock()
 _streams: Final[dict[tuple[int, int, int], "_Stream"]] = {}
 
@@ -69,14 +72,30 @@ def pool() -> Pool | None:
     return _pool
 
 
-def address_of(live: Live, head: tuple[int, int], visitor: str, base: str) -> str:
-    """Where its rows come from. Who watches matters for the controls of a run alone: they do not come by this way."""
-    return f"{base.rstrip('/')}/{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}&who={visitor}"
+def close_pool(patience_s: float) -> None:
+    """End the workers, which first write what they have; those that take longer are killed."""
+    if _pool is not None:
+        _pool.end(patience_s)
 
 
-def routes() -> list[Route]:
-    """What the server answers besides Streamlit."""
-    return [Route(f"/{PATH}/{{name}}", _watch, methods=["GET"])]
+def farewell() -> None:
+    """Tell all who watch that the server is restarting, and the workers to end; in the server's event loop."""
+    global _leaving  # noqa: PLW0603  one server per process
+    _leaving = True
+    for stream in _streams.values():
+        stream.end()
+    if _pool is not None:  # in a thread: whoever has the pool may wait for a store
+        threading.Thread(target=_pool.close, daemon=True, name="closing").start()
+
+
+def address_of(live: Live, head: tuple[int, int]) -> str:
+    """Where its rows come from, seen from where the app answers: the browser knows where that is."""
+    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
+
+
+def routes(base: str = "") -> list[Route]:
+    """What the server answers besides Streamlit, below the path `base`."""
+    return [Route(f"{base}/{PATH}/{{name}}", _watch, methods=["GET"])]
 
 
 async def _watch(request: Request) -> Response:
@@ -90,17 +109,12 @@ async def _watch(request: Request) -> Response:
         return PlainTextResponse("Too many watch. Try again in a minute.", status_code=503)
     key = (live.generation, *head)
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
-    told = request.query_params.get("who", "")
-    who = told if WHO.fullmatch(told) else ""
     seen = _seen(request.headers.get("last-event-id", ""), live)
-    response = StreamingResponse(
-        stream.messages(seen, key, who),
+    return StreamingResponse(
+        stream.messages(seen, key, name_in(request.cookies)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
-    if who and COOKIE not in request.cookies:
-        response.set_cookie(COOKIE, who, httponly=True, samesite="lax")
-    return response
 
 
 def _head(request: Request) -> tuple[int, int] | None:
@@ -133,6 +147,8 @@ class _Stream:
             self._task = asyncio.create_task(self._run())
         to = self._sent
         self.queues.add(queue)
+        if _leaving:
+            self.end()
         self._pool.watch(self._live, 1, who)
         try:
             yield self._caught_up(seen, to)
@@ -152,6 +168,14 @@ class _Stream:
                     self._task.cancel()
                 self._task = None
                 _streams.pop(key, None)
+
+    def end(self) -> None:
+        """Say goodbye to all who watch."""
+        for queue in self.queues:
+            while queue.qsize() > _BEHIND - 2:
+                queue.get_nowait()
+            queue.put_nowait(_FAREWELL)
+            queue.put_nowait(None)
 
     def _caught_up(self, seen: int, to: int) -> bytes:
         """Asked for by many at once when a hall opens a link, so it is kept until it changes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, models, placement, rope
+from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
 from qkdemo.training import rates, twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
@@ -39,6 +39,7 @@ PAGES: Final[Mapping[str, Entry]] = {
     for entry in (
         Entry("home", ":material/home:"),
         Entry("tracks", ":material/school:"),
+        Entry("arrows", ":material/near_me:", arrows),
         Entry("drift", ":material/trending_up:", drift),
         Entry("formats", ":material/memory:", formats),
         Entry("training", ":material/model_training:", twins),

@@ -34,6 +34,7 @@ _LEAST, _MOST = 0.01, 10.0  # errors that an axis of mistakes shows
 _CLOSE: Final = 1.5  # ratio below which two mistakes share a label
 _ROLES: Final = {"raw": "other", "output": "bound", "weight": "left", "logits": "right"}
 _SIDES: Final = ("left", "right")
+_COMPARED: Final = (*_SIDES, "ratio")
 
 
 def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
@@ -104,6 +105,11 @@ def _pair_columns(settings: Settings) -> dict[str, Any]:
             ratio = second / first
         for side, numbers in (("left", first), ("right", second), ("ratio", ratio)):
             columns[f"{side}.{name}.text"] = [reading(x) for x in numbers.tolist()]
+    largest = [np.abs(side).max((1, 2)) for side in swept.logits]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest.append(largest[1] / largest[0])
+    for side, column in zip(_COMPARED, largest, strict=True):
+        columns[f"{side}.largest.text"] = [reading(x) for x in column.tolist()]
     return columns
 
 
@@ -223,17 +229,16 @@ def _heats(settings: Settings) -> list[View]:
 
 
 def _cells(settings: Settings) -> View:
-    _, query, key = settings.shown
-    sides = ("left", "right", "ratio")
+    head, query, key = settings.shown
     return {
         "kind": "cells",
         "title": say("placement.panel.cells", query=query, key=key),
         "wide": 3,
-        "head": ["", *(say(f"placement.{side}") for side in sides)],
+        "head": ["", *(say(f"placement.{side}") for side in _COMPARED)],
         "roles": [None, *_roles(settings).values(), None],
         "rows": [
-            [{"text": say(f"placement.cell.{name}")}, *(f"{side}.{name}.text" for side in sides)]
-            for name in ("raw", "logits", "weights")
+            [{"text": say(f"placement.cell.{name}", head=head)}, *(f"{side}.{name}.text" for side in _COMPARED)]
+            for name in ("raw", "logits", "weights", "largest")
         ],
         "strong": 1,
     }

@@ -21,6 +21,7 @@ from qkdemo.training.rates import (
     Result,
     Settings,
     explain,
+    failures_of,
     finding,
     median_logit,
     rates_of,
@@ -39,7 +40,7 @@ from qkdemo.web.exhibit import Pick
 _ROLES: Final = ("plain", "norm", "other", "bound")
 _SMALL: Final = 0.01  # nats: below that, numbers are written with a power of ten
 _HEADROOM: Final = 1.15  # of chance: where the loss axis ends
-_HEADS: Final = ("wall", "number", "solved", "partly", "failed", "spiked", "diverged", "non_finite")
+_HEADS: Final = ("wall", "number", "solved", "partly", "failed", "how", "spiked")
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,9 @@ def _counts(result: Result) -> View:
             far = far if wall.at is not None else say("rates.at_least", rate=far)
         number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
         name = say(f"variant.{curve.variant}.name")
-        rows.append([{"text": text} for text in (name, far, number, *(str(counts[word]) for word in _HEADS[2:]))])
+        how = failures_of(curve.all_outcomes) or say("rates.unknown")
+        told = [str(counts[word]) for word in ("solved", "partly", "failed")] + [how, str(counts["spiked"])]
+        rows.append([{"text": text} for text in (name, far, number, *told)])
     runs = len(result.curves[0].all_outcomes)
     return {
         "kind": "cells",

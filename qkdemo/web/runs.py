@@ -7,7 +7,6 @@ Dials that describe another run than the one on screen start nothing: the page s
 opened starts its run; one that is recorded is shown as it is.
 """
 
-import uuid
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -22,7 +21,8 @@ from qkdemo.training.pool import Pool, PoolError
 from qkdemo.training.twins import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
 from qkdemo.web.controls import turn
 from qkdemo.web.exhibit import Pick
-from qkdemo.web.live import COOKIE, WHO, address_of, pool
+from qkdemo.web.live import address_of, pool
+from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training_view import View, pace_of, shown_head
 
 PREFIX: Final = "training"
@@ -65,9 +65,7 @@ class Shown:
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
-        url = address_of(
-            self.live, shown_head(self.settings), visitor(), str(st.get_option("server.baseUrlPath") or "")
-        )
+        url = address_of(self.live, shown_head(self.settings))
         pace = min(pace_of(self.settings), 200.0)
         return {
             "url": url,
@@ -108,9 +106,10 @@ def attend(settings: Settings) -> Shown | str:
 
 
 def visitor() -> str:
-    """Who this is: a random name. The stream leaves it in a cookie, so that a page that is loaded anew has it too."""
-    known = st.context.cookies.get(COOKIE, "")
-    name: str = st.session_state.setdefault(_VISITOR, known if WHO.fullmatch(known) else uuid.uuid4().hex)
+    """Who this is: the name that this server gave the browser; where that keeps no cookies, one for this session."""
+    if _VISITOR not in st.session_state:
+        st.session_state[_VISITOR] = name_in(st.context.cookies.to_dict()) or new_name()
+    name: str = st.session_state[_VISITOR]
     return name
 
 

@@ -8,27 +8,24 @@ from pathlib import Path
 import streamlit as st
 
 from qkdemo.strings import say
-from qkdemo.web import lecture, lesson
+from qkdemo.web import echo, lecture, lesson
 from qkdemo.web.lesson_column import lesson_column
 from qkdemo.web.link import enter, stand_on
+from qkdemo.web.menu import HOME, menus
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import gate
 
 STATIC = Path(__file__).parent / "static"
-HOME = "home"
 WIDTHS = (3, 7)  # of the lesson and of its page
 LECTURE_WIDTHS = (4, 7)
 
+echo.catch_up()
 # Before the navigation, which would fetch the page's own icon from elsewhere for the browser's tab.
 st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")
-menus: dict[str, list[st.Page]] = {}
-for entry in PAGES.values():
-    title = say(f"page.{entry.name}")
-    page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
-    menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
-page = st.navigation(menus, position="hidden" if lecture.on() else "top")
+page = st.navigation(menus(), position="hidden" if lecture.on() else "top")
 taught, complaint = lesson.now(page.url_path)
+echo.note()
 st.set_page_config(initial_sidebar_state="collapsed" if taught or lecture.on() else "auto")
 going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:
@@ -50,3 +47,4 @@ with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
                 st.info(say("lesson.concealed"), icon=":material/visibility_off:")
             else:
                 page.run()
+echo.note()

@@ -1,6 +1,6 @@
 """What a visitor takes away from a lab: table, CSV, JSON, Parquet, code, link, and how the numbers were made.
 
-* `take_away(...)`: the row of tabs under a lab's exhibit; only the open one is made.
+* `take_away(...)`: the row of choices under a lab's exhibit; only what is open is made, and files when asked for.
 """
 
 import io
@@ -33,25 +33,26 @@ class Takeaway:
 
 
 def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
-    """The tabs: the lab's own (`extra`, title → what draws it) first, then those that every lab has.
+    """The row: the lab's own (`extra`, title → what draws it) first, open, then what every lab has, one click away.
 
-    While a track's question is open there are none: they would give the answer away.
+    While a track's question is open there is none: it would give the answer away.
     """
     if lesson.asks():
         return
+    own = dict(extra or {})
     draws: dict[str, Callable[[], None]] = {
-        **(extra or {}),
+        **own,
         say("takeaway.table"): lambda: _table(offer),
         **({say("takeaway.code"): lambda: _code(offer)} if offer.programs else {}),
         say("takeaway.link"): lambda: _link(offer),
         say("takeaway.how"): lambda: _how(offer),
     }
-    for tab, draw in zip(
-        st.tabs(list(draws), key=f"{offer.lab}:takeaway", on_change="rerun"), draws.values(), strict=True
-    ):
-        if tab.open:
-            with tab:
-                draw()
+    opened = st.segmented_control(
+        say("takeaway.open"), list(draws), default=next(iter(own), None), key=f"{offer.lab}:takeaway"
+    )
+    if opened in draws:
+        with st.container(key=f"{offer.lab}:opened"):
+            draws[opened]()
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
@@ -94,10 +95,10 @@ def _table(offer: Takeaway) -> None:
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
     }
     st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
-    files: tuple[tuple[str, str, bytes | str | Callable[[], bytes]], ...] = (
-        ("csv", "text/csv", csv_of(rows)),
-        ("json", "application/json", json_of(offer.settings, rows)),
-        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows)),  # made when it is asked for
+    files: tuple[tuple[str, str, Callable[[], bytes | str]], ...] = (  # made when they are asked for
+        ("csv", "text/csv", lambda: csv_of(rows)),
+        ("json", "application/json", lambda: json_of(offer.settings, rows)),
+        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows)),
     )
     with st.container(horizontal=True):
         for kind, mime, data in files:

@@ -22,6 +22,8 @@ def lists(values: np.ndarray, kind: str) -> pa.FixedSizeListArray:
 
 scale = np.logspace(0, 2, ROWS)
 plain = np.where(scale < 60, scale, np.inf)
+partly = np.full(ROWS, np.nan)
+partly[[4, 5, 9, 20, 21, 22]] = 20.0  # known in two stretches, and at one row alone
 weights = np.full((ROWS, KEYS), 1 / KEYS)
 weights[:, 3] = np.linspace(0, 1, ROWS)
 codes = np.tile(np.arange(KEYS * KEYS) * 3, (ROWS, 1)) + np.arange(ROWS)[:, None]
@@ -34,6 +36,9 @@ table = pa.table(
         "finding": [f"At scale {value:.3g} the plain logit is {value:.3g}." for value in scale],
         "plain": plain,
         "norm": np.full(ROWS, 3.0),
+        "partly": partly,
+        "partly.low": partly / 2,
+        "partly.high": partly * 2,
         "plain.text": ["∞" if np.isinf(value) else f"{value:.3g}" for value in plain],
         "norm.text": ["3"] * ROWS,
         "plain.row": lists(np.where(np.isinf(plain)[:, None], np.nan, weights), "float32"),
@@ -46,6 +51,8 @@ table = pa.table(
     }
 )
 lines = [{"role": "plain", "column": "plain", "label": "plain"}, {"role": "norm", "column": "norm", "label": "L2·g"}]
+between = {"low": "partly.low", "high": "partly.high", "dots": True}
+lines.append({"role": "other", "column": "partly", "label": "", **between})
 texts = [{"role": "plain", "column": "plain.text"}, {"role": "norm", "column": "norm.text"}]
 query, key = state.selected
 panels: list[dict[str, object]] = [

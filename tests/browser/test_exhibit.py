@@ -148,6 +148,16 @@ def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: P
         assert words in drawing
 
 
+def test_neither_a_line_nor_its_band_is_drawn_across_rows_that_are_not_known(exhibit: Page, tmp_path: Path) -> None:
+    drawing = _svg_of(exhibit, "curves", "Logits grow", tmp_path)
+    band = re.findall(r'<polygon points="([^"]*)"', drawing)
+    assert sorted(len(points.split()) for points in band) == [4, 6]  # two rows and three, there and back
+    dots = re.findall(r'<circle [^>]*r="2.5"[^>]*fill="([^"]*)"', drawing)
+    assert len(dots) == 6  # every row that is known
+    drawn = re.findall(rf'<polyline points="([^"]*)" [^>]*stroke="{re.escape(dots[0])}"', drawing)
+    assert sorted(len(points.split()) for points in drawn) == [2, 3]
+
+
 def test_a_cell_that_stands_for_several_queries_names_the_one_that_was_chosen(exhibit: Page, tmp_path: Path) -> None:
     drawing = _svg_of(exhibit, "heat", "Plain", tmp_path)
     assert ">5</text>" in drawing

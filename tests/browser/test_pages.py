@@ -86,8 +86,8 @@ def test_going_back_undoes_the_last_change(server: str, page: Page) -> None:
 
 
 def test_going_back_from_another_page_is_one_step_and_forward_leads_there_again(server: str, page: Page) -> None:
-    page.goto(f"{server}/formats?scale=100")
-    expect(page.locator(".reading").first).to_have_text("×100")
+    page.goto(f"{server}/formats?storage=bfloat16")
+    expect(page.locator(".reading").first).to_have_text("×400")
     page.get_by_role("link", name="Drift", exact=True).click()
     expect(page.locator(".reading").first).to_have_text("×8")
     page.wait_for_timeout(1200)  # a hand does not leave sooner
@@ -97,10 +97,23 @@ def test_going_back_from_another_page_is_one_step_and_forward_leads_there_again(
     page.go_back()
     expect(page.locator(".reading").first).to_have_text("×8")
     page.go_back()
-    expect(page).to_have_url(re.compile(r"/formats\?scale=100$"))
-    expect(page.locator(".reading").first).to_have_text("×100")
+    expect(page).to_have_url(re.compile(r"/formats\?storage=bfloat16$"))
+    expect(page.locator(".reading").first).to_have_text("×400")
     page.go_forward()
     expect(page).to_have_url(re.compile(r"/drift$"))
+
+
+def test_what_was_set_goes_along_to_the_next_page_and_back_is_still_one_step(server: str, page: Page) -> None:
+    page.goto(f"{server}/formats?scale=100")
+    expect(page.locator(".reading").first).to_have_text("×100")
+    page.get_by_role("link", name="Drift", exact=True).click()
+    expect(page.locator(".reading").first).to_have_text("×100")
+    expect(page).to_have_url(re.compile(r"/drift\?scale=100$"))
+    settled(page)
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/formats\?scale=100$"))
+    expect(page.locator(".reading").first).to_have_text("×100")
+    expect(page.locator("h1")).to_contain_text("float16")
 
 
 def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
@@ -167,7 +180,7 @@ def test_in_a_narrow_window_choosing_a_page_closes_the_menu(server: str, page: P
 
 def test_the_copied_link_opens_the_same_state(server: str, page: Page) -> None:
     page.goto(f"{server}/drift?scale=2.5&variant=cosine&temperature=0.05")
-    page.get_by_role("tab", name="Copy link").click()
+    page.get_by_role("radio", name="Copy link").click()
     link = page.locator("[data-testid=stCode] code")
     expect(link).to_contain_text("temperature=0.05")
     page.goto(link.text_content() or "")

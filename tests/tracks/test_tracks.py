@@ -9,11 +9,13 @@ from qkdemo.labs import mla
 from qkdemo.settings import declarations
 from qkdemo.strings import LANGUAGES, has
 from qkdemo.tracks import catalogue
-from qkdemo.tracks.catalogue import TRACKS, text
+from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.prose import Word, words_of
 from qkdemo.tracks.stop import Choose, Evidence, Stop
+from qkdemo.training import twins
 from tests.tracks.finding import PINS, differences, evidence_of, pinned
+from tests.training.plans import trained_curves
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
 ANSWERS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PINS.glob("*.json")}
@@ -165,3 +167,17 @@ def test_right_answers_do_not_stand_in_the_same_place_throughout(track: str) -> 
         stop.ask.words.index(str(evidence_of(stop).answer)) for stop in TRACKS[track] if isinstance(stop.ask, Choose)
     ]
     assert max(places.count(place) for place in places) <= 0.7 * len(places)
+
+
+def test_one_run_has_one_collapse_step_on_every_page_that_names_it() -> None:
+    """The default run, in the tracks, in the headline of its page, and in the report of the command line."""
+    stops = {stop.name: stop for track in TRACKS.values() for stop in track if is_trained(stop)}
+    live, log, course = (evidence_of(stops[name]).numbers for name in ("live", "log", "course"))
+    plan = twins.plan_of(twins.Settings())
+    curves = trained_curves(plan)
+    plain = twins.outcomes(plan, curves)[0]
+    assert {live["since"], log["lost"], course["lost"]} == {str(plain.lost_at)}
+    assert {log["large"], course["at"]} == {str(plain.first_step_logit_over_100)}
+    assert log["ahead"] == str(plain.warned)
+    headline = twins.findings(plan, curves, len(curves))[-1]
+    assert f"lost it at step {plain.lost_at}, {plain.warned} steps after its largest logit passed 100" in headline

@@ -6,7 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qkdemo.training.outcome import Incident, failed_from, incidents, outcome_of, solved_below, word_for
+from qkdemo.training.outcome import (
+    FAILURES,
+    Incident,
+    ends_of,
+    failed_from,
+    incidents,
+    outcome_of,
+    solved_below,
+    word_for,
+)
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES, Telemetry
@@ -103,3 +112,35 @@ def test_nan_is_counted_as_non_finite_and_not_as_no_spike() -> None:
     assert (outcome.outcome, outcome.non_finite_at, outcome.spikes) == ("failed", 4, 0)
     assert outcome.learnt_first
     assert math.isnan(outcome.final_loss)
+
+
+LEARNT = [2.7] * 30 + [0.05] * 40
+
+
+@pytest.mark.parametrize(
+    ("loss", "end"),
+    [
+        ([2.7] * 30 + [0.05] * 70, "solved"),
+        ([2.7] * 30 + [0.5] * 70, "partly"),
+        (LEARNT + [2.7] * 30, "lost"),
+        ([2.7] * 30 + [1.0] * 40 + [2.7] * 30, "diverged"),
+        ([2.7] * 100, "chance"),
+        ([2.7] * 50 + [2.0] * 50, "slow"),
+        (LEARNT + [math.nan] * 30, "non_finite"),
+        (LEARNT + [2.7] * 29 + [math.inf], "non_finite"),
+    ],
+)
+def test_every_run_has_one_end_and_those_that_failed_say_how(loss: list[float], end: Any) -> None:
+    outcome = outcome_of(Settings(), telemetry(loss))
+    assert outcome.end == end
+    assert (outcome.outcome == "failed") == (end in FAILURES)
+    counts = ends_of([outcome])
+    assert counts[end] == sum(counts.values()) == 1
+
+
+def test_the_collapse_is_the_last_time_that_the_task_was_lost_and_the_warning_is_counted_from_it() -> None:
+    twice = LEARNT + [2.7] * 30 + [0.05] * 40 + [2.7] * 40
+    outcome = outcome_of(Settings(), telemetry(twice, max_abs_logit=[5.0] * 60 + [150.0] * 120))
+    assert outcome.lost_at == 151  # 140 steps and the half of twenty; the first time was at 81
+    assert (outcome.first_step_logit_over_100, outcome.warned) == (61, 90)
+    assert outcome_of(Settings(), telemetry([2.7] * 30)).warned is None

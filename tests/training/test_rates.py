@@ -1,6 +1,7 @@
 """Loss over learning rates: which runs it takes, where its wall stands, and what is said of it."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from qkdemo.notation import written
 from qkdemo.strings import say
+from qkdemo.training.outcome import ends_of
 from qkdemo.training.rates import (
     PRESETS,
     Result,
@@ -32,7 +34,7 @@ from qkdemo.training.sensitivity_command import BASE
 from qkdemo.training.settings import identity
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.walls import Curve, seed_walls, wall_of
-from qkdemo.web.rates_view import Own, picked, rates_exhibit
+from qkdemo.web.rates_view import _HEADS, Own, picked, rates_exhibit
 from tests.strategies import settings_of
 
 RATES = (0.001, 0.01, 0.1, 0.3)
@@ -174,8 +176,29 @@ def test_points_outcomes_and_rows_come_from_the_telemetry() -> None:
     assert (rows[2]["failed"], rows[2]["non_finite"], rows[2]["diverged"]) == (2, 1, 0)
     assert [(row["seed"], row["outcome"]) for row in run_rows(result)][-2:] == [(0, "solved"), (1, "failed")]
     said = " ".join(explain(result))
-    assert "in 0 it rose and stayed up (slow divergence), and in 1 it became non-finite" in said
+    assert "Of 6 runs with plain attention 3 solved the task, 1 did so partly, and 2 failed: " in said
+    assert "failed: 1 stayed at chance, 1 became non-finite. In 0 of all 6 the loss rose on the way" in said
     assert "plain attention 0.967 (0.033 of it from rates below its best, 0.93 from rates above)" in said
+
+
+def test_every_run_of_a_finished_sweep_has_an_end_and_all_ends_add_up_to_all_runs() -> None:
+    losses = [[1.9, 2.77, 0.05, 0.6], [0, 0, 0, 0], [2.9, math.nan, 0.05, 2.7]]
+    result = result_of(SMALL, telemetry_of(SMALL, losses))
+    for curve in result.curves:
+        ends = ends_of(curve.all_outcomes)
+        assert sum(ends.values()) == len(curve.all_outcomes) == 6
+    table = rates_exhibit(result, None)[1]["panels"][-1]
+    columns = {say(f"rates.head.{name}"): at for at, name in enumerate(_HEADS, 1)}
+    for row in table["rows"]:
+        cells = {head: row[at]["text"] for head, at in columns.items()}
+        counts = [int(cells[head]) for head in ("solved", "partly", "failed")]
+        assert sum(counts) == 6
+        how = [int(number) for number in re.findall(r"\d+", cells["how those failed"])]
+        assert sum(how) == counts[2]
+    assert table["rows"][0][columns["how those failed"]]["text"] == (
+        "2 stayed at chance, 1 came down too slowly, 1 became non-finite"
+    )
+    assert [row["end"] for row in run_rows(result)][:2] == ["slow", "chance"]
 
 
 def test_a_loss_that_is_small_is_written_as_a_small_number_and_not_as_zero() -> None:

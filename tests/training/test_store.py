@@ -15,7 +15,9 @@ import pytest
 import sqlalchemy as sql
 
 from qkdemo.settings import SettingsError
+from qkdemo.strings import say
 from qkdemo.training.plan import Leg, Plan, forked_at, twins
+from qkdemo.training.pool import Pool
 from qkdemo.training.record import (
     Chunk,
     chunk_from_bytes,
@@ -245,6 +247,85 @@ def test_a_record_ends_before_the_first_chunk_that_is_missing(store: Store) -> N
     record = store.read(PLAN)
     assert record is not None
     assert record.chunk.last == 10
+
+
+def altered(store: Store, table: str, column: str, key: int, count: int = 40) -> None:
+    """`count` bytes in the middle of one value become others, as a disk may do it."""
+    step = "first" if table == "chunks" else "step"
+    with store.engine.begin() as db:
+        where = f"where {step} = {key}"
+        data = db.scalar(sql.text(f"select {column} from {table} {where}"))
+        at = len(data) // 2 - count // 2
+        other = bytes(byte ^ 0x15 for byte in data[at : at + count])
+        put = sql.text(f"update {table} set {column} = :it {where}")
+        db.execute(put, {"it": data[:at] + other + data[at + count :]})
+
+
+def in_tens(store: Store) -> None:
+    """The record of PLAN in chunks of ten steps, a state after each."""
+    store.begin(PLAN)
+    trainer = Trainer(PLAN.legs[0].runs)
+    for _ in range(4):
+        store.append(PLAN, chunk_of(PLAN, trainer.advance(10)), state_to_bytes(trainer.state))
+    store.end(PLAN, "finished")
+
+
+@pytest.mark.parametrize("column", ["curves", "maps"])
+def test_altered_bytes_end_the_record_as_a_missing_chunk_does_and_going_on_mends_it(store: Store, column: str) -> None:
+    in_tens(store)
+    altered(store, "chunks", column, 21)
+    record = store.read(PLAN)
+    assert record is not None
+    assert record.damaged
+    assert same(record.chunk, cut(PLAN, whole(PLAN), 20))
+    live = Pool.__new__(Pool)
+    live.store, live._generation = store, 0
+    found = live._recalled(PLAN)
+    assert found.notice == say("live.damaged", step=20)
+    assert (found.state, found.steps) == ("stopped", 20)
+    told(PLAN, store, PLAN.steps, after=20)
+    mended = store.read(PLAN)
+    assert mended is not None
+    assert not mended.damaged
+    assert same(mended.chunk, whole(PLAN))
+
+
+def test_nobody_goes_on_from_a_state_whose_bytes_were_altered(store: Store) -> None:
+    in_tens(store)
+    altered(store, "states", "state", 40)
+    state = store.state(PLAN, 40)
+    assert state is not None
+    assert state.step == 30
+
+
+def test_a_chunk_that_was_copied_to_another_place_is_no_record_of_it(store: Store) -> None:
+    in_tens(store)
+    with store.engine.begin() as db:
+        db.execute(sql.text("delete from chunks where first = 21"))
+        db.execute(sql.text("update chunks set first = 21 where first = 31"))
+    record = store.read(PLAN)
+    assert record is not None
+    assert record.chunk.last == 20
+
+
+def test_what_was_recorded_before_there_were_checksums_still_plays(store: Store, tmp_path: Path) -> None:
+    in_tens(store)
+    store.close()
+    with sqlite3.connect(tmp_path / "runs.sqlite") as db:
+        for table in ("chunks", "states"):
+            db.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+    later = Store(store.url)
+    record = later.read(PLAN)
+    assert record is not None
+    assert record.finished
+    assert same(record.chunk, whole(PLAN))
+    assert later.state(PLAN, 40) is not None
+    more = twins(SMALL.but(seed=5))
+    told(more, later, more.steps)  # and what is new has them
+    with sqlite3.connect(tmp_path / "runs.sqlite") as db:
+        count = "SELECT count(*) FROM chunks WHERE name = ? AND checksum IS NULL"
+        assert db.execute(count, (more.name,)).fetchone() == (0,)
+        assert db.execute(count, (PLAN.name,)).fetchone() == (4,)
 
 
 def test_a_full_store_takes_nothing_more_keeps_what_it_has_and_the_run_goes_on(store: Store) -> None:

@@ -14,6 +14,7 @@ from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
+from qkdemo.tracks.stop import Read as ReadOff
 from qkdemo.training import twins
 from qkdemo.training.store import Store
 from qkdemo.training.worker import Hand, Job, train
@@ -170,6 +171,7 @@ def test_an_address_cannot_break_out_of_its_place() -> None:
 # ---- a stop whose run has to be trained
 
 
+READS = {"largest": ReadOff(column="plain.max_abs_logit", of="largest")}
 SMALL = twins.Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=60)
 
 
@@ -180,7 +182,7 @@ def _evidence(found: Trained) -> Evidence:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Stop:
     ask = Choose(("yes", "no"))
-    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), focus="max_abs_logit")
+    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), reads=READS)
     monkeypatch.setitem(TRACKS, "beginner", (stop,))  # type: ignore[index]
     sentences = {
         "title": "T",

@@ -80,5 +80,8 @@ def test_what_is_no_entry_is_not_found(client: TestClient, name: str, value: str
 
 
 def test_the_server_lies_wherever_it_was_put() -> None:
-    heat = next(p for p in formats_exhibit(run(Settings(**SMALL)), "/class/")[1]["panels"] if p["kind"] == "heat")  # type: ignore[arg-type]
-    assert heat["details"]["url"] == "/class/ladder?stage=raw_product&cast=overflow"
+    heat = next(p for p in formats_exhibit(run(Settings(**SMALL)))[1]["panels"] if p["kind"] == "heat")  # type: ignore[arg-type]
+    assert heat["details"]["url"] == "ladder?stage=raw_product&cast=overflow"  # the browser knows where it is
+    below = TestClient(Starlette(routes=routes("/class")))
+    assert below.get("/class/ladder", params=ASKED).status_code == 200
+    assert below.get("/ladder", params=ASKED).status_code == 404

@@ -15,7 +15,7 @@ from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Stop
 from qkdemo.web.lesson import page_of, verdict
 from tests.tracks.finding import evidence_of
-from tests.web.visit import complaints, link_of, visit
+from tests.web.visit import complaints, link_of, standing, visit
 
 Place = tuple[str, int]
 
@@ -53,7 +53,7 @@ def said_at(place: Place, said: Said) -> str:
 
 def dials_of(app: AppTest, stop: Stop) -> dict[str, object]:
     """What the dials that the stop turns stand at, by the widgets."""
-    return {name: app.session_state[f"{page_of(stop).name}.{name}"] for name in stop.turned}
+    return {name: getattr(standing(app, page_of(stop).name), name) for name in stop.turned}
 
 
 def explained(app: AppTest) -> str:
@@ -99,9 +99,9 @@ def test_an_estimate_is_kept_and_judged_by_its_ratio_to_what_was_measured() -> N
 
 def test_a_page_that_would_give_the_answer_away_is_not_drawn_before_the_prediction() -> None:
     app = arrive(CONCEALED)
-    assert not app.tabs  # which every lab's page has
+    assert not app.button_group  # what is taken away, which every lab's page has
     press(app, "show")
-    assert app.tabs
+    assert app.button_group
 
 
 def test_the_answer_may_be_shown_without_a_prediction_and_no_prediction_is_taken_after_it() -> None:
@@ -117,12 +117,12 @@ def test_a_link_says_the_stop_its_answers_and_dials_that_were_turned_otherwise()
     stop = stop_at(CHOICE)
     app = arrive(CHOICE, said=said_at(CHOICE, Said(shown=True)), seed="7")
     assert dials_of(app, stop) == stop.turned
-    assert app.session_state[f"{page_of(stop).name}.seed"] == 7
+    assert standing(app, page_of(stop).name).as_dict()["seed"] == 7
     assert link_of(app)["seed"] == "7"
     press(app, "reset")
     assert link_of(app) == {"track": CHOICE[0], "stop": stop.name}
     assert dials_of(app, stop) == {name: getattr(stop.start, name) for name in stop.turned}
-    assert app.session_state[f"{page_of(stop).name}.seed"] == stop.state.seed
+    assert standing(app, page_of(stop).name).as_dict()["seed"] == stop.state.seed
 
 
 def test_the_next_stop_brings_its_own_page_and_keeps_what_was_said() -> None:
@@ -155,20 +155,20 @@ def test_another_track_is_entered_on_the_same_page_with_the_dials_as_they_stand_
     press(app, "show")
     page = page_of(stop).name
     app.slider(key=f"{page}.seed").set_value(7).run()
-    before = {dial: app.session_state[f"{page}.{dial}"] for dial in stop.state.as_dict()}
+    before = standing(app, page).as_dict()
     app.radio(key="lesson:track").set_value(other).run()
     assert not app.exception
     assert link_of(app)["track"] == other
     there = next(each for each in TRACKS[other] if each.name == link_of(app)["stop"])
     asked = {name: getattr(there.start, name) for name in there.turned}
-    assert {dial: app.session_state[f"{page}.{dial}"] for dial in before} == before | asked
+    assert standing(app, page).as_dict() == before | asked
 
 
 def test_the_run_is_the_stops_own_whatever_was_turned_before_it() -> None:
     stop = stop_at(CHOICE)
     app = arrive(CHOICE, seed="7")
     press(app, "show")
-    assert app.session_state[f"{page_of(stop).name}.seed"] == stop.state.seed
+    assert standing(app, page_of(stop).name).as_dict()["seed"] == stop.state.seed
 
 
 def test_leaving_a_track_leaves_the_page_as_it_is() -> None:

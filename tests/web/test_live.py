@@ -50,6 +50,7 @@ from qkdemo.training.twins import (
 from qkdemo.web import live as live_module
 from qkdemo.web.exhibit import read_pick
 from qkdemo.web.live import routes, rows_between
+from qkdemo.web.serving.visitors import COOKIE, issue, name_in
 from qkdemo.web.takeaway import csv_of, parquet_of
 from qkdemo.web.training_view import (
     live_view,
@@ -164,6 +165,23 @@ def test_what_is_no_run_is_not_found(client: TestClient, path: str) -> None:
 def test_a_full_house_is_told_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "MOST_WATCHERS", 0)
     assert client.get(f"/live/{PLAN.name}").status_code == 503
+
+
+def test_who_watches_is_said_by_the_cookie_that_the_server_gave_and_by_no_link(
+    pool: Pool, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QKDEMO_STORE", pool.store.url if pool.store is not None else "")
+    watching: list[str] = []
+    monkeypatch.setattr(pool, "watch", lambda live, change, who="": watching.append(who) if change > 0 else None)
+    monkeypatch.setattr(live_module, "_leaving", True)  # or the answer would never end
+    cookie = issue()
+    foreign = client.get(f"/live/{PLAN.name}?layer=0&head=0&who={'a' * 32}")
+    assert "set-cookie" not in foreign.headers
+    client.cookies.set(COOKIE, "b" * 32)
+    client.get(f"/live/{PLAN.name}")
+    client.cookies.set(COOKIE, cookie)
+    client.get(f"/live/{PLAN.name}?who={'a' * 32}")
+    assert watching == ["", "", name_in({COOKIE: cookie})]
 
 
 def test_nobody_but_readers_is_answered(client: TestClient) -> None:

@@ -139,7 +139,7 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
     const value = values[row];
     const x = xOf(sweep.places[row], frame);
     if (Number.isNaN(value)) {
-      if (!line.dots) run = null; // a line with dots at its points is drawn across what is not known yet
+      run = null; // nothing is drawn across what is not known
     } else if (Number.isFinite(value)) {
       if (!run) runs.push((run = infiniteBefore(values, row) ? edge(values[row - 1], sweep, row - 1, frame) : []));
       run.push(x, yOf(value, panel.y, frame));
@@ -152,20 +152,37 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
   return { runs, exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
 }
 
-// The room between two columns, row by row where both are known.
+// The room between two columns, over rows that follow one another and where both are known; of a lone row an upright.
 function drawBand(pen, { role, low, high }, frame, { sweep, panel, theme }) {
   const [lows, highs] = [sweep.numbers(low), sweep.numbers(high)];
   const known = Array.from(lows.keys()).filter((row) => Number.isFinite(lows[row]) && Number.isFinite(highs[row]));
   const along = (values, rows) => rows.flatMap((row) => [xOf(sweep.places[row], frame), yOf(values[row], panel.y, frame)]);
   const fill = translucent(theme.role[role]);
-  pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () =>
-    pen.polygon([...along(highs, known), ...along(lows, [...known].reverse())], { fill }),
-  );
+  pen.clipped(frame.left - 2, frame.top - 1, frame.right - frame.left + 4, frame.bottom - frame.top + 2, () => {
+    for (const rows of stretches(known)) {
+      if (rows.length > 1) pen.polygon([...along(highs, rows), ...along(lows, [...rows].reverse())], { fill });
+      else pen.line([...along(highs, rows), ...along(lows, rows)], { stroke: fill, width: 2 * DOT * theme.zoom });
+    }
+  });
 }
 
-// One measured point that is on no line, as a diamond.
+// Whole numbers that rise, cut wherever one is missing.
+function stretches(numbers) {
+  const cut = [];
+  for (const number of numbers) {
+    if (number !== cut.at(-1)?.at(-1) + 1) cut.push([]);
+    cut.at(-1).push(number);
+  }
+  return cut;
+}
+
+// One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
 function drawPoint(pen, point, frame, { theme, ...scene }) {
   const [at, up] = placeOf(point, frame, scene);
+  if (point.read) {
+    pen.circle(at, up, DOT * theme.zoom, { fill: theme.paper, stroke: theme.role[point.role], width: 2 * theme.zoom });
+    return;
+  }
   const r = 1.9 * DOT * theme.zoom;
   const s = r - 2 * theme.zoom;
   pen.polygon([at, up - r, at + r, up, at, up + r, at - r, up], { fill: theme.paper });
