@@ -16,10 +16,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters
+from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.diagnose.heads import Call, measure
 from qkdemo.diagnose.inputs import InputError, listed
-from qkdemo.numerics import FORMATS, rounded
+from qkdemo.floats.formats import FORMATS, rounded
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -189,9 +189,7 @@ def _variants(pair: Pair) -> list[dict[str, Any]]:
     parameters = Parameters(g=math.sqrt(width), **gains)
     rows = []
     for word, variant in VARIANTS.items():
-        a, b = (
-            variant.normalise(x, gain, lambda y: y) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k))
-        )
+        a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
         factor = (
             pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
         )

@@ -18,9 +18,9 @@ from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.pipeline import CHOICES, Pipeline
-from qkdemo.rotary import other_layout
-from qkdemo.strings import say
+from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.attention.rotary import other_layout
+from qkdemo.messages import say
 
 VERIFIED: Final = ("conformance", "source")  # the strongest first
 # The choices by which two pipelines are told apart in exact arithmetic.

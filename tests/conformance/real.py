@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from qkdemo.blocks import Block
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.facts.models import MODELS, Model
-from qkdemo.pipeline import Pipeline, trace
 
 HEADS, KV_HEADS, WIDTH, TOKENS, FIRST = 4, 2, 16, 16, 1000
 D_MODEL = HEADS * WIDTH  # as some classes demand

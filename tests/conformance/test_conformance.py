@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 
-from qkdemo.blocks import Block
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.norms import NORMS, normalise
+from qkdemo.attention.pipeline import CASTS, READINGS, Pipeline
 from qkdemo.facts.models import MODELS, differing
-from qkdemo.normalisers import NORMS, normalise
-from qkdemo.numerics import FORMATS, rounded
-from qkdemo.pipeline import CASTS, READINGS, Pipeline
+from qkdemo.floats.formats import FORMATS, rounded
 from tests.conformance import unusual
 from tests.conformance.cases import CASES
 from tests.conformance.real import Case, found, row

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkdemo.blocks import Block
-from qkdemo.rotary import THETA
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.rotary import THETA
 from tests.conformance.real import (
     D_MODEL,
     HEADS,

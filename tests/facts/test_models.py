@@ -10,8 +10,10 @@ from typing import get_args
 import pytest
 import torch
 
-from qkdemo.__main__ import main
-from qkdemo.blocks import Block, Recipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
+from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
+from qkdemo.cli.command import main
+from qkdemo.dials import declarations
 from qkdemo.facts.models import (
     COMPARED,
     MODELS,
@@ -24,11 +26,10 @@ from qkdemo.facts.models import (
     same_function,
     search,
 )
-from qkdemo.labs import models, placement
 from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
-from qkdemo.pipeline import CHOICES, Pipeline, trace
-from qkdemo.settings import declarations
-from qkdemo.strings import has
+from qkdemo.labs.models import lab as models
+from qkdemo.labs.placement import lab as placement
+from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
 from tests.conformance.cases import CASES
 from tests.strategies import ends
@@ -125,7 +126,7 @@ def test_unit_vectors_times_the_root_of_the_width_are_what_rms_makes() -> None:
     assert differing(unit, unit.but(norm="rms", scale="inverse_root")) == []
     assert differing(unit, unit.but(scale="inverse_root")) == ["scale"]
     assert differing(unit, unit.but(norm="rms")) == ["norm"]
-    block = draw_block(Recipe(d_model=16, d_head=8, n_keys=5))
+    block = draw_block(BlockRecipe(d_model=16, d_head=8, n_keys=5))
     scores = [trace(one, block).logits for one in (unit, unit.but(norm="rms", scale="inverse_root", rule="absent"))]
     torch.testing.assert_close(*scores)
 

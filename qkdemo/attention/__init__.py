@@ -1,0 +1,1 @@
+"""Attention itself: inputs, norms, the variants of forming logits, bounds, rotary positions, measures, pipelines."""
