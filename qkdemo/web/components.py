@@ -34,9 +34,9 @@ class Component:
         self._name, self._html = name, html
         self._renderer: ComponentRenderer | None = None
 
-    def mount(self, data: Mapping[str, Any], *, key: str, **callbacks: Any) -> None:
+    def mount(self, data: Mapping[str, Any] | bytes, *, key: str, **callbacks: Any) -> None:
         """Put it on the page with `data`; `on_<trigger>_change` are called with what the visitor does in it."""
-        self._known()(data=dict(data), key=key, **callbacks)
+        self._known()(data=data if isinstance(data, bytes) else dict(data), key=key, **callbacks)
 
     def _known(self) -> ComponentRenderer:
         """The mounting function, its assets known to the current runtime: tests start several in one process."""

@@ -33,7 +33,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def exhibit(page: Page, address: str) -> Page:
     page.goto(address)
-    expect(page.locator(".reading")).to_have_text(COMMITTED)
+    expect(page.locator(".reading")).to_have_text(COMMITTED, timeout=30_000)  # the server's first page
     return page
 
 
