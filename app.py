@@ -8,10 +8,11 @@ server would run the page alone, without the shell.
 import streamlit as st
 from starlette.middleware import Middleware
 
-from qkdemo.web import ladder, live
+from qkdemo.web.lab import ladder
 from qkdemo.web.server import base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
+from qkdemo.web.training import stream as live
 
 prepare()
 base = base_path()

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from qkdemo.diagnose.inputs import MOST_BYTES, InputError, kind_of, listed, sized
 from qkdemo.diagnose.safetensors import Safetensors
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 _MAGIC: Final = b"\x93NUMPY"
 _MOST_MEMBERS: Final = 100

@@ -8,7 +8,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 MOST_BYTES: Final = 200 << 20
 _KINDS: Final = (

@@ -16,10 +16,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters
+from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.diagnose.heads import Call, measure
 from qkdemo.diagnose.inputs import InputError, listed
-from qkdemo.numerics import FORMATS, rounded
+from qkdemo.floats.formats import FORMATS, rounded
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)

@@ -22,8 +22,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.settings import Dials, Value, declarations
-from qkdemo.training.plan import Plan
+from qkdemo.dials import Dials, Value, declarations
+from qkdemo.runs.plan import Plan
 
 CLOSE: Final = 1.5  # an estimate within this factor is right
 

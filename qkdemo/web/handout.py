@@ -20,26 +20,26 @@ from urllib.parse import urlencode
 import pyarrow as pa
 import torch
 
+from qkdemo.charts.axes import View
+from qkdemo.charts.figure import figure
+from qkdemo.charts.look import Look, cell, row_of
+from qkdemo.dials import SettingsError
+from qkdemo.messages import language, say
 from qkdemo.notation import written
-from qkdemo.settings import SettingsError
-from qkdemo.strings import language, say
+from qkdemo.runs.progress import ProgressLine
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
-from qkdemo.training.progress import ProgressLine
 from qkdemo.training.settings import ENGINE
-from qkdemo.web.axes import View
 from qkdemo.web.drawings import Drawn, drawn
-from qkdemo.web.evidence import evidence_now, train_here
-from qkdemo.web.exhibit import untold
-from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
-from qkdemo.web.lesson import verdict
+from qkdemo.web.lab.exhibit import untold
 from qkdemo.web.link import STOP, TRACK
-from qkdemo.web.look import Look, cell, row_of
 from qkdemo.web.pages import PAGES
 from qkdemo.web.read_off import that_matter, with_marks
+from qkdemo.web.track.evidence import evidence_now, train_here
+from qkdemo.web.track.lesson import verdict
 
 AnswersWord: TypeAlias = Literal["below", "end"]
 _MOST_HEATS: Final = 2

@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from qkdemo.settings import Dials, declarations
-from qkdemo.strings import say
+from qkdemo.dials import Dials, declarations
+from qkdemo.messages import say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
 
@@ -30,8 +30,8 @@ HIDE: Final = "hide"
 PRESET: Final = "preset"
 RUN: Final = "run"
 KEPT: Final = ("find", "left", "right", RUN)  # on pages that ask for them
-TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
-CLASS: Final = "class"  # see qkdemo.web.quiz_page
+TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
+CLASS: Final = "class"  # see qkdemo.web.quiz.page
 _CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
 _STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)

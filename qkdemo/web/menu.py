@@ -12,7 +12,7 @@ from typing import Final
 
 import streamlit as st
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.web.pages import PAGES
 
 HOME: Final = "home"

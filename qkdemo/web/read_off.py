@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.settings import Value
-from qkdemo.strings import has, say
+from qkdemo.charts.axes import View
+from qkdemo.charts.look import numbers, row_of
+from qkdemo.dials import Value
+from qkdemo.messages import has, say
 from qkdemo.tracks.stop import Evidence, Read, Stop
 from qkdemo.training.outcome import LAST_STEPS
-from qkdemo.web.axes import View
-from qkdemo.web.look import numbers, row_of
 
 MOST: Final = 2  # panels that one screen shows
 _SUPERSCRIPTS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")

@@ -38,9 +38,9 @@ def prepare() -> None:
         logging.getLogger(__name__).warning(words)
     torch.set_num_threads(1)
     from qkdemo.labs import drift, formats  # noqa: PLC0415  after the threads are set
-    from qkdemo.web.drift_view import drift_exhibit  # noqa: PLC0415
-    from qkdemo.web.formats_view import formats_exhibit  # noqa: PLC0415
-    from qkdemo.web.live import open_pool  # noqa: PLC0415
+    from qkdemo.labs.drift.view import drift_exhibit  # noqa: PLC0415
+    from qkdemo.labs.formats.view import formats_exhibit  # noqa: PLC0415
+    from qkdemo.web.training.stream import open_pool  # noqa: PLC0415
 
     drift_exhibit(drift.run(drift.Settings()))
     formats_exhibit(formats.run(formats.Settings()))

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from qkdemo.strings import say
-from qkdemo.web import echo, lecture, lesson
-from qkdemo.web.lesson_column import lesson_column
+from qkdemo.messages import say
+from qkdemo.web import echo, lecture
 from qkdemo.web.link import enter, stand_on
 from qkdemo.web.menu import HOME, menus
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import gate
+from qkdemo.web.track import lesson
+from qkdemo.web.track.column import lesson_column
 
 STATIC = Path(__file__).parent / "static"
 WIDTHS = (3, 7)  # of the lesson and of its page

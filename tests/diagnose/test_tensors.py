@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from qkdemo.attention import VARIANTS, Parameters, scores
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.diagnose.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, run
-from qkdemo.measures import attend
 
 
 def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.settings import Value
+from qkdemo.dials import Value
 from qkdemo.web.pages import PAGES
 from tests.web.visit import link_of, standing, visit
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from qkdemo.strings import LANGUAGES
+from qkdemo.charts.look import cell, row_of
+from qkdemo.labs.training import lab as twins
+from qkdemo.messages import LANGUAGES
+from qkdemo.runs.store import Store
+from qkdemo.runs.worker import Hand, Job, train
 from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
 from qkdemo.tracks.stop import Read as ReadOff
-from qkdemo.training import twins
-from qkdemo.training.store import Store
-from qkdemo.training.worker import Hand, Job, train
-from qkdemo.web import drawings, evidence
+from qkdemo.web import drawings
 from qkdemo.web.handout import handout, main
-from qkdemo.web.look import cell, row_of
+from qkdemo.web.track import evidence
 
 BASE = "http://192.168.1.20:8501"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -291,4 +292,4 @@ def test_a_shell_that_cannot_train_writes_the_rest_and_warns(
 def test_every_lab_with_an_exhibit_can_be_drawn() -> None:
     """A stop of another lab would have no figure: the table of models has none, training needs a recorded run."""
     labs: set[ModuleType] = {stop.lab for stops in TRACKS.values() for stop in stops}
-    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.training.twins"}
+    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.labs.training.lab"}

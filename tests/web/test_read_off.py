@@ -7,20 +7,20 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from qkdemo.dials import Dials
 from qkdemo.labs import models
+from qkdemo.labs.training import lab as twins
+from qkdemo.labs.training.lab import plan_of
+from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written
-from qkdemo.settings import Dials
-from qkdemo.strings import LANGUAGES, say
+from qkdemo.runs.record import Chunk
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop
-from qkdemo.training import twins
-from qkdemo.training.record import Chunk
-from qkdemo.training.twins import plan_of
 from qkdemo.web import drawings
 from qkdemo.web.drawings import Drawn
 from qkdemo.web.read_off import MOST, columns_of, dial_name, number, shown_value, that_matter, with_marks
+from tests.runs.plans import trained_curves
 from tests.tracks.finding import evidence_of
-from tests.training.plans import trained_curves
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
 DRAWN = [(track, stop) for track, stops in TRACKS.items() for stop in stops if stop.lab is not models]

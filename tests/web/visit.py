@@ -6,7 +6,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.settings import Choice, Declaration, Dial, Dials, Switch
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import SHELL
 
@@ -36,7 +36,7 @@ def standing(app: AppTest, page: str) -> Dials:
 
 def complaints(app: AppTest) -> list[str]:
     """Sentences about the link, as the visitor reads them."""
-    return [warning.value.replace("\\", "") for warning in app.warning]
+    return [warning.value.replace("\\", "").replace("`", "'") for warning in app.warning]
 
 
 def widget_of(app: AppTest, page: str, dial: Declaration) -> Any:

@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Final
 
-from qkdemo.strings import say
-from qkdemo.web import live
+from qkdemo.messages import say
+from qkdemo.web.training import stream as live
 
 GRACE_S: Final = 2.0  # from the signal until what still goes on is left behind
 _WORKERS_S: Final = 1.0  # for them to end, after the streams have

@@ -9,7 +9,7 @@ process with 1,024, of which two hundred tabs that are loaded anew take more.
 
 from typing import Final
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 HALL: Final = 200  # visitors that one process carries
 OF_A_TAB: Final = 5

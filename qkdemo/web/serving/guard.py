@@ -23,7 +23,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.web.serving.visitors import COOKIE, issue, name_in
 
 Scope = MutableMapping[str, Any]

@@ -9,7 +9,7 @@ thousands of lines in a minute, which fill a disk and hide what happened before 
 import logging
 from typing import Final
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 
 _WHOSE: Final = (
     "asyncio",

@@ -18,7 +18,7 @@ from typing import Final
 import sqlalchemy as sql
 from itsdangerous import BadSignature, Signer
 
-from qkdemo.training.database import Database, StoreError, TakenError, default_url, told
+from qkdemo.runs.database import Database, StoreError, TakenError, default_url, told
 
 COOKIE: Final = "qkdemo_visitor"
 _NAME: Final = re.compile(r"[0-9a-f]{32}")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from qkdemo.training.twins import Settings, plan_of
+from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.web.serving import closing
 from tests.benchmarks.visitor import Visitor
 from tests.serving import PATIENCE_S, ROOT, Server, children, processes, served
