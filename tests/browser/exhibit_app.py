@@ -8,7 +8,8 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
-from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.exhibit import exhibit, sent
+from qkdemo.web.lab.parcel import parts_of
 
 ROWS, KEYS = 41, 8
 state = st.session_state
@@ -142,6 +143,11 @@ view = {
     },
     "alt": "All of it in words.",
 }
+
+
+if "lost" in st.query_params and "lost" not in state:  # a message that the browser never got: all is taken for known
+    state.lost = True
+    sent().known.update(dict.fromkeys(part.name for part in parts_of(table, "scale")))
 
 
 def take(pick: Pick) -> None:

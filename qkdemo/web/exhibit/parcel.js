@@ -1,4 +1,4 @@
-// Opens what `qkdemo/web/parcel.py` lays out, and keeps the parts: those that were sent before are only named.
+// Opens what `qkdemo/web/lab/parcel.py` lays out, and keeps the parts: those that were sent before are only named.
 
 const KEPT = 128; // parts, twice as many as the server takes for known
 const BETWEEN = "\x1e";

@@ -67,7 +67,7 @@ from streamlit.runtime import Runtime
 
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
-from qkdemo.web.parcel import Known, parcel
+from qkdemo.web.lab.parcel import Known, parcel
 from qkdemo.web.read_off import dial_name
 from qkdemo.web.track import lesson
 
@@ -97,18 +97,18 @@ def exhibit(table: pa.Table, view: Mapping[str, Any], *, key: str, on_pick: Call
             case None:
                 pass
             case {"again": plain}:
-                _sent().know_nothing(plain=bool(plain))
+                sent().know_nothing(plain=bool(plain))
             case {"guess": guess}:
                 lesson.predict(guess)
             case _:
                 on_pick(pick)
 
-    sent, column = _sent(), str(view["dial"]["column"])
+    had, column = sent(), str(view["dial"]["column"])
     text = json.dumps(_taught(table, dict(view)), allow_nan=False, ensure_ascii=False)
-    _COMPONENT.mount(parcel(text, table, column, sent.known, plain=sent.plain), key=key, on_pick_change=picked)
+    _COMPONENT.mount(parcel(text, table, column, had.known, plain=had.plain), key=key, on_pick_change=picked)
 
 
-class _Sent:
+class Sent:
     """What a visitor's browser was sent: parts of tables, and whether deflated."""
 
     def __init__(self) -> None:
@@ -121,9 +121,10 @@ class _Sent:
         self.plain = self.plain or plain
 
 
-def _sent() -> _Sent:
-    sent: _Sent = st.session_state.setdefault(_SENT, _Sent())
-    return sent
+def sent() -> Sent:
+    """What this visitor's browser has."""
+    had: Sent = st.session_state.setdefault(_SENT, Sent())
+    return had
 
 
 def read_pick(message: object) -> Pick | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qkdemo.web.parcel import MOST_KNOWN, Known, parcel
+from qkdemo.web.lab.parcel import MOST_KNOWN, Known, parcel
 
 ROWS = 5
 NUMBERS = np.array([1e-3, 0.1, np.inf, -np.inf, np.nan])
