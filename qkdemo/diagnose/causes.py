@@ -27,6 +27,7 @@ COLLAPSED: Final = 0.05  # entropy fraction
 _FLOAT16: Final = 65504.0
 _TIMES_NOISE: Final = 4.0
 _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
+_OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
 _BEFORE: Final = 10  # values that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
@@ -128,7 +129,7 @@ def _jumps(values: Numbers) -> list[Event]:
     noise, usual, at = noise_of(values), list[float](), 0
     while at < len(values):
         before = float(np.median(usual[-_BEFORE:])) if usual else values[at]
-        least = max(_TIMES_NOISE * noise, _SHARE * abs(before))
+        least = max(_TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(values[0]))
         if values[at] <= before + least:
             usual.append(float(values[at]))
             at += 1
@@ -150,7 +151,7 @@ def _slow(values: Numbers) -> list[Event]:
         [np.median(values[max(0, at - _BEFORE // 2) : at + _BEFORE // 2 + 1]) for at in range(len(values))]
     )
     best = int(smooth.argmin())
-    least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]))
+    least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]), _OF_FIRST * abs(values[0]))
     return [Event("divergence", best, len(values) - 1)] if smooth[-1] > smooth[best] + least else []
 
 
