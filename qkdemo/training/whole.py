@@ -6,9 +6,9 @@
 from typing import Any
 
 from qkdemo.training.batches import Progress, keep_freed_memory, one_thread
+from qkdemo.training.job import Hand, Job, train
 from qkdemo.training.plan import Plan
 from qkdemo.training.record import Chunk, chunk_from_bytes, joined_chunks
-from qkdemo.training.worker import Hand, Job, train
 
 
 def train_whole(plan: Plan, progress: Progress = lambda done, total: None) -> Chunk:

@@ -24,11 +24,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from qkdemo.training.job import FRAME_S
 from qkdemo.training.live import RESTING, Live
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import Chunk, cut, joined_chunks
 from qkdemo.training.store import Store, StoreError, default_url
-from qkdemo.training.worker import FRAME_S
 from qkdemo.web.training_view import Rows, rows_of, status_words
 
 WORKERS: Final = "QKDEMO_WORKERS"

@@ -16,6 +16,7 @@ import sqlalchemy as sql
 
 from qkdemo.settings import SettingsError
 from qkdemo.strings import say
+from qkdemo.training.job import Hand, Job, train
 from qkdemo.training.plan import Leg, Plan, forked_at, twins
 from qkdemo.training.pool import Pool
 from qkdemo.training.record import (
@@ -31,7 +32,6 @@ from qkdemo.training.record import (
 from qkdemo.training.settings import Settings
 from qkdemo.training.store import Store, StoreError, default_url
 from qkdemo.training.trainer import Trainer
-from qkdemo.training.worker import Hand, Job, train
 
 ROOT = Path(__file__).parents[2]
 SMALL = Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=40)
@@ -347,7 +347,7 @@ KILLED = """
 import sys
 from tests.training.test_store import PLAN
 from qkdemo.training.store import Store
-from qkdemo.training.worker import Hand, Job, train
+from qkdemo.training.job import Hand, Job, train
 
 def emit(kind, head, data):
     if kind == "rows":

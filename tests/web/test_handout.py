@@ -15,8 +15,8 @@ from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
 from qkdemo.training import twins
+from qkdemo.training.job import Hand, Job, train
 from qkdemo.training.store import Store
-from qkdemo.training.worker import Hand, Job, train
 from qkdemo.web import drawings, evidence
 from qkdemo.web.handout import handout, main
 from qkdemo.web.look import cell, row_of
