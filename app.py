@@ -6,9 +6,19 @@ server would run the page alone, without the shell.
 """
 
 import streamlit as st
+from starlette.middleware import Middleware
 
-from qkdemo.web import ladder, live
-from qkdemo.web.server import prepare
+from qkdemo.web.lab import ladder
+from qkdemo.web.server import base_path, prepare
+from qkdemo.web.serving.closing import lifespan
+from qkdemo.web.serving.guard import Guard
+from qkdemo.web.training import stream as live
 
 prepare()
-app = st.App("qkdemo/web/shell.py", routes=[*live.routes(), *ladder.routes()])
+base = base_path()
+app = st.App(
+    "qkdemo/web/shell.py",
+    routes=[*live.routes(base), *ladder.routes(base)],
+    middleware=[Middleware(Guard)],
+    lifespan=lifespan,
+)

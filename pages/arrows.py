@@ -5,11 +5,12 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import arrows
-from qkdemo.strings import say
-from qkdemo.web import lecture, lesson
-from qkdemo.web.arrows_exhibit import arrows as exhibit
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.messages import say
+from qkdemo.web import lecture
+from qkdemo.web.lab.arrows_exhibit import arrows as exhibit
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track import lesson
 
 settings = dials(arrows.Settings, arrows.PRESETS, "arrows")
 if lesson.current() is None:

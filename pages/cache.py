@@ -5,11 +5,11 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import cache
-from qkdemo.strings import say
-from qkdemo.web.cache_view import cache_exhibit, picked
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.cache.view import cache_exhibit, picked
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(cache.Settings, cache.PRESETS, "cache")
 result = cache.run(settings)

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.tracks.catalogue import CLAIMS, TRACKS
-from qkdemo.web import lesson
-from qkdemo.web.claim_cards import claim_card, tally
+from qkdemo.web.track import lesson
+from qkdemo.web.track.claim_cards import claim_card, tally
 
 st.title(say("claims.title"))
 st.markdown(say("claims.lead"))

@@ -5,12 +5,12 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import cost
-from qkdemo.strings import say
-from qkdemo.web.clock import last_measured, measured_here
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.cost_view import cost_exhibit, picked, times_exhibit
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.cost.view import cost_exhibit, picked, times_exhibit
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.on_demand import last_measured, measured_here
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(cost.Settings, cost.PRESETS, "cost")
 result = cost.run(settings)

@@ -5,12 +5,12 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import drift
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.drift_view import drift_exhibit, picked, sharpness_exhibit
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.lesson import tell
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.drift.view import drift_exhibit, picked, sharpness_exhibit
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(drift.Settings, drift.PRESETS, "drift")
 result = drift.run(settings)

@@ -5,11 +5,11 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import epsilon
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.epsilon_view import epsilon_exhibit, picked
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.epsilon.view import epsilon_exhibit, picked
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(epsilon.Settings, epsilon.PRESETS, "epsilon")
 result = epsilon.run(settings)

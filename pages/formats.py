@@ -4,17 +4,17 @@ from functools import partial
 
 import streamlit as st
 
-from qkdemo.format_claims import claims
 from qkdemo.labs import formats
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.formats_view import formats_exhibit, picked
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.formats.claims import claims
+from qkdemo.labs.formats.view import formats_exhibit, picked
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(formats.Settings, formats.PRESETS, "formats")
 result = formats.run(settings)
-drawn = formats_exhibit(result, str(st.get_option("server.baseUrlPath") or ""))
+drawn = formats_exhibit(result)
 sayings = claims()
 exhibit(*drawn, key="formats.exhibit", on_pick=lambda pick: turn(formats.Settings, "formats", picked(settings, pick)))
 st.markdown("\n".join(f"- {sentence}" for sentence in formats.explain(result)))

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
-from qkdemo.web.arrows_exhibit import arrows as exhibit
-from qkdemo.web.arrows_exhibit import keep, kept
-from qkdemo.web.lesson import page_of, place_of
+from qkdemo.web.lab.arrows_exhibit import arrows as exhibit
+from qkdemo.web.lab.arrows_exhibit import keep, kept
 from qkdemo.web.pages import PAGES
 from qkdemo.web.presenter import KEYS
+from qkdemo.web.track.lesson import page_of, place_of
 
 st.title(say("arrows.question"))
 st.markdown(say("home.lead"))

@@ -5,11 +5,11 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import mla
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.mla_view import mla_exhibit, other_ways_exhibit, picked, picked_scale
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.mla.view import mla_exhibit, other_ways_exhibit, picked, picked_scale
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(mla.Settings, mla.PRESETS, "mla")
 result = mla.run(settings)

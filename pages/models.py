@@ -5,10 +5,10 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import models
-from qkdemo.strings import say
-from qkdemo.web.controls import dials
-from qkdemo.web.models_view import search_box, show_families, show_pair, show_rows
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials
+from qkdemo.web.lab.models_table import search_box, show_families, show_pair, show_rows
+from qkdemo.web.lab.takeaway import Takeaway, take_away
 
 settings = dials(models.Settings, models.PRESETS, "models")
 heading = st.empty()

@@ -5,12 +5,12 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs import placement
-from qkdemo.mistakes import explain_mistakes
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.placement_view import picked, placement_exhibit
-from qkdemo.web.takeaway import Takeaway, table_of, take_away
+from qkdemo.labs.placement.mistakes import explain_mistakes
+from qkdemo.labs.placement.view import picked, placement_exhibit
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, table_of, take_away
 
 settings = dials(placement.Settings, placement.PRESETS, "placement")
 result = placement.run(settings)

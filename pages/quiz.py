@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.tracks import quiz
-from qkdemo.web.controls import dials
-from qkdemo.web.quiz_class import for_a_class, joined
-from qkdemo.web.quiz_page import sheet
+from qkdemo.web.lab.controls import dials
+from qkdemo.web.quiz.class_results import for_a_class, joined
+from qkdemo.web.quiz.page import sheet
 
 settings = dials(quiz.Settings, quiz.PRESETS, "quiz")
 questions = quiz.quiz(settings)

@@ -3,12 +3,12 @@
 from functools import partial
 
 from qkdemo.labs import rope
-from qkdemo.strings import say
-from qkdemo.web.controls import dials, turn
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.lesson import tell
-from qkdemo.web.rope_view import distance_exhibit, picked, rope_exhibit
-from qkdemo.web.takeaway import Takeaway, take_away
+from qkdemo.labs.rope.view import distance_exhibit, picked, rope_exhibit
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
 
 settings = dials(rope.Settings, rope.PRESETS, "rope")
 result = rope.run(settings)

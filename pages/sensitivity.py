@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from qkdemo.strings import say
-from qkdemo.training import rates
-from qkdemo.web.controls import dials
-from qkdemo.web.rates_page import curves, offer
-from qkdemo.web.rates_runs import PREFIX, attend
+from qkdemo.labs.learning_rates import lab as rates
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials
+from qkdemo.web.training.rates_page import curves, offer
+from qkdemo.web.training.rates_runs import PREFIX, attend
 
 settings = dials(rates.Settings, rates.PRESETS, PREFIX)
 sweep = attend(settings)

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from qkdemo.strings import say
+from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED
-from qkdemo.web.track_cards import point_index, track_card
+from qkdemo.web.track.track_cards import point_index, track_card
 
 st.title(say("tracks.title"))
 st.markdown(say("tracks.lead"))

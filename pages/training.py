@@ -4,17 +4,17 @@ from functools import partial
 
 import streamlit as st
 
-from qkdemo.strings import has, say
-from qkdemo.training import twins
-from qkdemo.training.program import program_of
-from qkdemo.web import runs
-from qkdemo.web.controls import dials
-from qkdemo.web.exhibit import exhibit
-from qkdemo.web.runs import PREFIX, attend
-from qkdemo.web.seeds import seeds_tab
-from qkdemo.web.takeaway import Takeaway, take_away
-from qkdemo.web.training_controls import among_rates, beside, forks
-from qkdemo.web.training_view import NO_ROWS, live_view, table_rows
+from qkdemo.labs.training import lab as twins
+from qkdemo.labs.training.view import NO_ROWS, live_view, table_rows
+from qkdemo.messages import has, say
+from qkdemo.runs.program import program_of
+from qkdemo.web.lab.controls import dials
+from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.training import shown as runs
+from qkdemo.web.training.forks import among_rates, beside, forks
+from qkdemo.web.training.seeds import seeds_tab
+from qkdemo.web.training.shown import PREFIX, attend
 
 settings = dials(twins.Settings, twins.PRESETS, PREFIX)
 shown = attend(settings)

@@ -1,1 +1,23 @@
-"""qkdemo: see and try query-key normalisation in transformer attention."""
+"""qkdemo: see and try query-key normalisation in transformer attention.
+
+* `watch(model)`: measure every attention call of any PyTorch model while it runs;
+* `assert_qk_norm(model, *batch)`: whether QK norm is really on in it.
+
+Both are loaded when they are asked for, and need torch alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from qkdemo.diagnose.qk_norm import assert_qk_norm
+    from qkdemo.diagnose.watch import watch
+
+__all__ = ["assert_qk_norm", "watch"]
+_HOMES: Final = {"watch": "qkdemo.diagnose.watch", "assert_qk_norm": "qkdemo.diagnose.qk_norm"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"qkdemo has no {name!r}.")
+    return getattr(import_module(_HOMES[name]), name)

@@ -21,7 +21,7 @@ FAST = {
 SMOKE = {
     "smoke": [
         *[*PYTHON, "pytest", "--numprocesses=auto"],
-        *["tests/test_layout.py", "tests/test_settings.py", "tests/training/test_trainer.py"],
+        *["tests/test_layout.py", "tests/test_dials.py", "tests/training/test_trainer.py"],
         "tests/web/test_pages.py::test_a_page_opens_without_a_word_of_complaint",
     ]
 }

@@ -10,13 +10,11 @@ from jaxtyping import install_import_hook
 install_import_hook(
     [
         "qkdemo.attention",
-        "qkdemo.blocks",
-        "qkdemo.measures",
-        "qkdemo.misfit",
-        "qkdemo.normalisers",
-        "qkdemo.numerics",
-        "qkdemo.pipeline",
-        "qkdemo.rotary",
+        "qkdemo.floats",
+        "qkdemo.labs.learning_rates",
+        "qkdemo.labs.placement.diagnosis",
+        "qkdemo.labs.training",
+        "qkdemo.runs",
         "qkdemo.training",
     ],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 
 from qkdemo.labs.formats import Settings, rows, run
-from qkdemo.stages import STORED, Held, NormaliserWord, SideWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages import STORED, Held, NormaliserWord, SideWord, StageWord, StoredWord
 
 NORMALISERS: Final[list[NormaliserWord]] = ["l2", "rms", "layernorm"]
 SMALL: Final = {"n_keys": 6, "d_head": 8}

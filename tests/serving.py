@@ -1,6 +1,6 @@
 """A Streamlit script served on a free port of this machine, for tests and benchmarks.
 
-* `served(script)`: the server, from the moment it is healthy; stopped at the end;
+* `served(script)`: the server, from the moment it is healthy; stopped at the end; `children(pid)`: its workers;
 * `chromium()`: the browser's program: the one that CHROMIUM names, `chromium` on the path, or Playwright's own.
 """
 
@@ -39,24 +39,24 @@ class Server:
 
     address: str
     pid: int
+    process: "subprocess.Popen[bytes]"
+    log: Path
 
 
 @contextmanager
-def served(script: Path, log: Path) -> Iterator[Server]:
+def served(script: Path, log: Path, *options: str, port: int | None = None, **variables: str) -> Iterator[Server]:
     """A fresh server of `script`. Raises RuntimeError, with what it said, if it does not start."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1"]
+    command += [f"--server.port={port}", "--server.address=127.0.0.1", *options]
     store = f"sqlite:///{log.parent}/runs.sqlite"  # not the user's own runs
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1", **variables}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     try:
         address = f"http://127.0.0.1:{port}"
         _wait_for(f"{address}/_stcore/health", process, log)
-        yield Server(address, process.pid)
+        yield Server(address, process.pid, process, log)
     finally:
         process.terminate()
         try:
@@ -64,6 +64,26 @@ def served(script: Path, log: Path) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def processes() -> dict[int, int]:
+    """Every process that goes on, and who started it."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in listed.splitlines()]
+    return {int(child): int(parent) for child, parent, state in lines if not state.startswith("Z")}
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that go on."""
+    return [child for child, parent in processes().items() if parent == pid]
 
 
 def chromium() -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
-from qkdemo.settings import Choice, Declaration, Dial, Dials, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch, Value, declarations
 
 S = TypeVar("S", bound=Dials)
 

@@ -17,8 +17,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.pipeline import CHOICES, Pipeline
-from qkdemo.strings import say
+from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.messages import say
 
 VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first
 # The choices by which two pipelines are told apart; the others are not known of most models.

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from qkdemo.dials import Declaration, Dial, Dials, declarations
+from qkdemo.labs.training import lab as twins
+from qkdemo.messages import has, say
 from qkdemo.notation import counted, written
-from qkdemo.settings import Declaration, Dial, Dials, declarations
-from qkdemo.strings import has, say
-from qkdemo.tracks import beginner, claims, developer, researcher
+from qkdemo.tracks.beginner import stops as beginner
+from qkdemo.tracks.claims import stops as claims
+from qkdemo.tracks.developer import stops as developer
+from qkdemo.tracks.researcher import stops as researcher
 from qkdemo.tracks.stop import Evidence, Stop
-from qkdemo.training import twins
 
 TRACKS: Final[Mapping[str, tuple[Stop, ...]]] = {
     "beginner": beginner.STOPS,

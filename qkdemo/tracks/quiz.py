@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
-from qkdemo.settings import Choice, Dial, Dials
-from qkdemo.strings import has, say
+from qkdemo.dials import Choice, Dial, Dials
+from qkdemo.messages import has, say
 from qkdemo.tracks.asked import Asked, Maker
-from qkdemo.tracks.quizzes import beginner, developer, researcher
+from qkdemo.tracks.beginner import quiz as beginner
+from qkdemo.tracks.developer import quiz as developer
+from qkdemo.tracks.researcher import quiz as researcher
 
 TrackWord: TypeAlias = Literal["beginner", "developer", "researcher"]
 WhenWord: TypeAlias = Literal["pre", "post"]

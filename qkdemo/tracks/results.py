@@ -21,9 +21,9 @@ from typing import Final
 
 import sqlalchemy as sql
 
-from qkdemo.strings import say
+from qkdemo.messages import say
+from qkdemo.runs.database import Database, StoreError, told
 from qkdemo.tracks.quiz import QUIZZES, Marked, Question, Settings, quiz
-from qkdemo.training.database import Database, StoreError, told
 
 MOST_ROWS: Final = 2000  # of a class
 MOST_IN_ALL: Final = 20_000

@@ -3,26 +3,27 @@
 * `Stop`: the declaration; `Choose` and `Estimate`: the two ways to predict;
 * `Evidence`: the right answer and the numbers that its explanation quotes, made by a stop's own function from what
   the lab found, never written down;
+* `Read`: where the page shows such a number;
 * `Trained`: what the training lab found: a recorded run;
 * `only`, `closest`: how numbers decide between choices.
 
 A stop's sentences stand in the string table under `stop.<track>.<name>`: `title`, `question`, `choice.<word>`,
-`explain`. They may quote `{name}` of the evidence's numbers, and any dial of the two states as `{state_scale}` and
-`{start_scale}`. In `explain`, words drive the chart: `[at scale 8](scale=8)` turns dials, `[the plain curve](~plain)`
-picks out the lines of a role.
+`explain`, and `mark.<number>`, as which a number is drawn into the chart. They may quote `{name}` of the evidence's
+numbers (a mark `{x}`, its own), and any dial of the two states as `{state_scale}` and `{start_scale}`. In `explain`,
+words drive the chart: `[at scale 8](scale=8)` turns dials, `[the plain curve](~plain)` picks out the lines of a role.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.settings import Dials, declarations
-from qkdemo.training.plan import Plan
+from qkdemo.dials import Dials, Value, declarations
+from qkdemo.runs.plan import Plan
 
 CLOSE: Final = 1.5  # an estimate within this factor is right
 
@@ -66,6 +67,23 @@ class Evidence:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """Where the page's exhibit shows a number of the evidence: in this `column` of its table.
+
+    It stands there in the stop's state, or where `turns` puts the dials, and is `times` what the column says (100: in
+    per cent). `of` a column it is what the dial points `at`, or the `largest`, or the mean over the `last` steps of a
+    run; in a list, its `entry`, or the largest. In a text it is quoted. Two kinds are no value of the column, and are
+    drawn into its panel: a `place` along the dial, and a `level` that nothing in the lab draws.
+    """
+
+    column: str
+    turns: Mapping[str, Value] = field(default_factory=dict)
+    entry: int | None = None
+    times: float = 1
+    of: Literal["at", "largest", "last", "place", "level"] = "at"
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A recorded run: `curves` is [steps, runs, curves] from step 1 on, in the order of `telemetry.CURVES`."""
@@ -80,8 +98,8 @@ class Stop:
 
     `start` is the state that is seen while predicting, None if every state would give the answer away; `state` is the
     one that the answer is read from. `evidence` gets what `lab.run(state)` returns; in the training lab a `Trained`.
-    `points` are the numbers of the subject's points (`qkdemo.tracks.points`) that it teaches; `focus` is the column of
-    the exhibit whose panel matters most, shown first where there is room for one.
+    `points` are the numbers of the subject's points (`qkdemo.tracks.points`) that it teaches; `reads` says where the
+    page shows numbers of the evidence, by name: the panels that draw these columns are what it shows first.
     """
 
     name: str
@@ -91,7 +109,7 @@ class Stop:
     ask: Choose | Estimate
     points: tuple[int, ...]
     start: Dials | None = None
-    focus: str = ""
+    reads: Mapping[str, Read] = field(default_factory=dict)
 
     @property
     def turned(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from qkdemo.attention import RMS_EPSILON
+from qkdemo.attention.variants import RMS_EPSILON
 
 NORM_EPSILON: Final = 1e-5  # torch.nn.LayerNorm's, under the root
 HIDDEN: Final = -1e30  # added to the logit of a key that a query may not see: its weight becomes exactly 0
@@ -90,7 +90,7 @@ def losses(
 
 
 def rms_norm(x: Tensor) -> Tensor:
-    """`qkdemo.attention.rms_norm` without gain."""
+    """`qkdemo.attention.variants.rms_norm` without gain."""
     normalised: Tensor = _RmsNorm.apply(x)  # type: ignore[no-untyped-call]
     return normalised
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.attention import l2_normalise
+from qkdemo.attention.variants import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
 from qkdemo.training.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
 from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape

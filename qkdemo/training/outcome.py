@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.training.decimals import shortest
+from qkdemo.floats.float_text import shortest
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import Telemetry
@@ -221,3 +221,15 @@ def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.floa
 def _first(happened: NDArray[np.bool_]) -> int | None:
     """The step, counted from 1, at which it first happened."""
     return int(happened.argmax()) + 1 if happened.any() else None
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """How many of them came to what."""
+    return {
+        **{word: sum(outcome.outcome == word for outcome in outcomes) for word in ("solved", "partly", "failed")},
+        "learnt_first": sum(outcome.learnt_first for outcome in outcomes),
+        "spiked": sum(outcome.spikes > 0 for outcome in outcomes),
+        "diverged": sum(outcome.diverged_at is not None for outcome in outcomes),
+        "non_finite": sum(outcome.non_finite_at is not None for outcome in outcomes),
+        **{f"failed_{word}": count for word, count in ends_of(outcomes).items() if word in FAILURES},
+    }

@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Number, Parameters, VariantWord, l2_normalise
-from qkdemo.numerics import exact
+from qkdemo.attention.variants import VARIANTS, Number, Parameters, VariantWord, l2_normalise
+from qkdemo.floats.formats import exact
 from qkdemo.training.kernels import rms_norm
 from qkdemo.training.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
@@ -48,7 +48,7 @@ class Remedy:
 def normalised(
     qk: Float[Tensor, "2 runs batch heads positions d_head"], *, remedy: Remedy, parameters: Parameters
 ) -> Float[Tensor, "2 runs batch heads positions d_head"]:
-    """q and k so that q·k/√d_head are the logits of `qkdemo.attention.scores`, but for a softcap."""
+    """q and k so that q·k/√d_head are the logits of `qkdemo.attention.variants.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
     gains = _stacked(parameters.gamma_q, parameters.gamma_k)
     normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, exact)

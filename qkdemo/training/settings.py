@@ -11,9 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from qkdemo.devices import DeviceWord, available_devices
-from qkdemo.settings import Choice, Dial, Dials, Switch, declarations
-from qkdemo.training.formats import ForwardFormat, available_formats
+from qkdemo.dials import Choice, Dial, Dials, Switch, declarations
+from qkdemo.floats.autocast import ForwardFormat, available_formats
+from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.training.schedule import ScheduleWord
 from qkdemo.training.tasks import TaskWord, text_digest
 

@@ -87,7 +87,7 @@ def read_attention(
 def spread_of(
     weights: Float[Tensor, "runs batch heads queries keys"],
 ) -> tuple[Float[Tensor, "runs"], Float[Tensor, "runs"]]:
-    """Entropy fraction and softmax slope of causal attention weights, as `qkdemo.measures.attend` defines them.
+    """Entropy fraction and softmax slope of causal attention weights, as `attention.measures.attend` defines them.
 
     That function works on logits, and keeps its relative precision where a weight is within rounding of 1; this one
     spares the second softmax. Its entropy fraction and slope are right to 1e-6 in absolute terms. A row that is not

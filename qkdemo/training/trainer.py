@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention import causal_mask
-from qkdemo.settings import SettingsError
-from qkdemo.strings import say
+from qkdemo.attention.variants import causal_mask
+from qkdemo.dials import SettingsError
+from qkdemo.floats.autocast import forward_in
+from qkdemo.messages import say
 from qkdemo.training import telemetry
 from qkdemo.training.by_hand import by_hand
-from qkdemo.training.formats import forward_in
 from qkdemo.training.groups import Groups
 from qkdemo.training.kernels import HIDDEN, Cap, losses
 from qkdemo.training.model import Attention, Setup, forward

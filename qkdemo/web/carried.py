@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import streamlit as st
 
-from qkdemo.settings import Dials, Value, declarations
+from qkdemo.dials import Dials, Value, declarations
 
 D = TypeVar("D", bound=Dials)
 _HELD: Final = "carried"

@@ -10,22 +10,22 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from qkdemo.charts.axes import View
+from qkdemo.dials import Dials
 from qkdemo.labs import cache, cost, drift, epsilon, formats, mla, placement, rope
-from qkdemo.settings import Dials
+from qkdemo.labs.cache.view import cache_exhibit
+from qkdemo.labs.cost.view import cost_exhibit
+from qkdemo.labs.drift.view import drift_exhibit
+from qkdemo.labs.epsilon.view import epsilon_exhibit
+from qkdemo.labs.formats.view import formats_exhibit
+from qkdemo.labs.mla.view import mla_exhibit
+from qkdemo.labs.placement.view import placement_exhibit
+from qkdemo.labs.rope.view import rope_exhibit
+from qkdemo.labs.training import lab as twins
+from qkdemo.labs.training.view import live_view, rows_of, shown_head
+from qkdemo.runs.record import Chunk
 from qkdemo.tracks.stop import Stop
-from qkdemo.training import twins
-from qkdemo.training.record import Chunk
-from qkdemo.web.axes import View
-from qkdemo.web.cache_view import cache_exhibit
-from qkdemo.web.cost_view import cost_exhibit
-from qkdemo.web.drift_view import drift_exhibit
-from qkdemo.web.epsilon_view import epsilon_exhibit
-from qkdemo.web.evidence import finished
-from qkdemo.web.formats_view import formats_exhibit
-from qkdemo.web.mla_view import mla_exhibit
-from qkdemo.web.placement_view import placement_exhibit
-from qkdemo.web.rope_view import rope_exhibit
-from qkdemo.web.training_view import live_view, rows_of, shown_head
+from qkdemo.web.track.evidence import finished
 
 Drawn = tuple[pa.Table, View]
 

@@ -9,6 +9,7 @@ figure shows no more than the page does before it is answered.
 
 import argparse
 import io
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,25 +20,26 @@ from urllib.parse import urlencode
 import pyarrow as pa
 import torch
 
+from qkdemo.charts.axes import View
+from qkdemo.charts.figure import figure
+from qkdemo.charts.look import Look, cell, row_of
+from qkdemo.dials import SettingsError
+from qkdemo.messages import language, say
 from qkdemo.notation import written
-from qkdemo.settings import SettingsError
-from qkdemo.strings import language, say
+from qkdemo.runs.progress import ProgressLine
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
-from qkdemo.training.progress import ProgressLine
 from qkdemo.training.settings import ENGINE
-from qkdemo.web.axes import View
 from qkdemo.web.drawings import Drawn, drawn
-from qkdemo.web.evidence import evidence_now, train_here
-from qkdemo.web.exhibit import untold
-from qkdemo.web.figure import figure
 from qkdemo.web.handout_style import STYLE
-from qkdemo.web.lesson import verdict
+from qkdemo.web.lab.exhibit import untold
 from qkdemo.web.link import STOP, TRACK
-from qkdemo.web.look import Look, cell, row_of
 from qkdemo.web.pages import PAGES
+from qkdemo.web.read_off import that_matter, with_marks
+from qkdemo.web.track.evidence import evidence_now, train_here
+from qkdemo.web.track.lesson import verdict
 
 AnswersWord: TypeAlias = Literal["below", "end"]
 _MOST_HEATS: Final = 2
@@ -146,7 +148,9 @@ class _Sheet:
             return ""
         table, view = exhibit
         look = self._look(table, view, start_only=start_only)
-        matter = _that_matter(view, self.stop.focus)
+        if self.found is not None and not start_only:
+            view = with_marks(table, view, (self.track, self.stop), self.found, (-math.inf, math.inf))
+        matter = _that_matter(view, self.stop)
         panels = [figure(table, view, untold(panel) if start_only else panel, look) for panel in matter]
         finding = escape(cell(table, view["finding"], look.row))
         at = escape(f"{view['dial']['label']} {cell(table, view['dial']['text'], look.row)}")
@@ -184,16 +188,11 @@ class _Sheet:
         return f"{self.base_url.rstrip('/')}/{page}?{query}"
 
 
-def _that_matter(view: View, focus: str) -> list[View]:
-    """The panel of the stop's focus, or the first; then the heat maps, if there are not too many."""
-    panels = view["panels"]
-
-    def matters(panel: View) -> bool:
-        return bool(focus) and any(line["column"].endswith(focus) for line in panel.get("lines", []))
-
-    first = next((panel for panel in panels if matters(panel)), panels[0])
-    heats = [panel for panel in panels if panel["kind"] == "heat" and panel is not first]
-    return [first, *heats[:_MOST_HEATS]]
+def _that_matter(view: View, stop: Stop) -> list[View]:
+    """The panels that the stop is read from; beside a single one the heat maps, if there are not too many."""
+    matter = that_matter(view, stop)
+    heats = [panel for panel in view["panels"] if panel["kind"] == "heat" and panel not in matter]
+    return matter if len(matter) > 1 else [*matter, *heats[:_MOST_HEATS]]
 
 
 def _html(sentence: str) -> str:

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from qkdemo.web.svg import INK, MUTED, PAPER, mixed
+from qkdemo.charts.svg import INK, MUTED, PAPER, mixed
 
 _RULE: Final = mixed(PAPER, INK, 0.18)
 _TINT: Final = mixed(PAPER, INK, 0.04)

@@ -12,11 +12,11 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import segno
 import streamlit as st
 
-from qkdemo.strings import say
-from qkdemo.web.lesson import choices, current
+from qkdemo.messages import say
 from qkdemo.web.link import LECTURE
 from qkdemo.web.network import LOCAL, reachable
 from qkdemo.web.presenter import keys
+from qkdemo.web.track.lesson import choices, current
 
 _ON: Final = "1"
 _SHEET: Final = Path(__file__).parent / "static" / "lecture.css"

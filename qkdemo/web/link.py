@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from qkdemo.settings import Dials, declarations
-from qkdemo.strings import say
+from qkdemo.dials import Dials, declarations
+from qkdemo.messages import say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
 
@@ -30,8 +30,8 @@ HIDE: Final = "hide"
 PRESET: Final = "preset"
 RUN: Final = "run"
 KEPT: Final = ("find", "left", "right", RUN)  # on pages that ask for them
-TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.lesson and qkdemo.web.lecture
-CLASS: Final = "class"  # see qkdemo.web.quiz_page
+TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
+CLASS: Final = "class"  # see qkdemo.web.quiz.page
 _CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
 _STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
@@ -164,8 +164,8 @@ def _kept(settings: Dials) -> dict[str, str]:
 
 
 def _carried(settings: Dials) -> dict[str, str]:
-    taken = _names(type(settings))
-    held = {name: st.query_params[name] for name in _CARRIED if name in st.query_params and name not in taken}
+    taken, query = _names(type(settings)), st.query_params.to_dict()
+    held = {name: query[name] for name in _CARRIED if name in query and name not in taken}
     if RUN in held and not marked():
         del held[RUN]
     return held
@@ -181,7 +181,15 @@ def _state_part(query: Mapping[str, str]) -> dict[str, str]:
 
 def _base(cls: type[D]) -> D:
     base = st.session_state.get(_BASE)
-    return base if isinstance(base, cls) else cls()
+    return base if isinstance(base, cls) else _defaults(cls)
+
+
+def _defaults(cls: type[D]) -> D:
+    """All at their default: made, and so checked, once."""
+    return cast(D, _DEFAULTS[cls] if cls in _DEFAULTS else _DEFAULTS.setdefault(cls, cls()))
+
+
+_DEFAULTS: Final[dict[type[Dials], Dials]] = {}
 
 
 def _key(name: str) -> str:

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Final
 
 from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.training import rates, twins
+from qkdemo.labs.learning_rates import lab as rates
+from qkdemo.labs.training import lab as twins
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 

@@ -9,26 +9,42 @@ loaded at start-up is frozen, so that the garbage collector never walks it again
 """
 
 import gc
+import logging
 import threading
 from pathlib import Path
 from typing import Final
 
+import streamlit as st
 import torch
+
+from qkdemo.web.serving.descriptors import raise_limit, too_few
+from qkdemo.web.serving.guard import own_names
+from qkdemo.web.serving.repeats import log_once
 
 SHELL: Final = Path(__file__).parent / "shell.py"
 gate: Final = threading.Semaphore(2)
 
 
+def base_path() -> str:
+    """The path below which everything is, as `server.baseUrlPath` says; empty where it says nothing."""
+    path = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{path}" if path else ""
+
+
 def prepare() -> None:
     """Load the libraries and run the default state once, so that no visitor pays for it."""
+    log_once()
+    if words := too_few(raise_limit()):
+        logging.getLogger(__name__).warning(words)
     torch.set_num_threads(1)
     from qkdemo.labs import drift, formats  # noqa: PLC0415  after the threads are set
-    from qkdemo.web.drift_view import drift_exhibit  # noqa: PLC0415
-    from qkdemo.web.formats_view import formats_exhibit  # noqa: PLC0415
-    from qkdemo.web.live import open_pool  # noqa: PLC0415
+    from qkdemo.labs.drift.view import drift_exhibit  # noqa: PLC0415
+    from qkdemo.labs.formats.view import formats_exhibit  # noqa: PLC0415
+    from qkdemo.web.training.stream import open_pool  # noqa: PLC0415
 
     drift_exhibit(drift.run(drift.Settings()))
     formats_exhibit(formats.run(formats.Settings()))
     open_pool()
+    own_names()
     gc.collect()
     gc.freeze()

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import streamlit as st
 
-from qkdemo.strings import say
-from qkdemo.web import echo, lecture, lesson
-from qkdemo.web.lesson_column import lesson_column
+from qkdemo.messages import say
+from qkdemo.web import echo, lecture
 from qkdemo.web.link import enter, stand_on
+from qkdemo.web.menu import HOME, menus
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import gate
+from qkdemo.web.track import lesson
+from qkdemo.web.track.column import lesson_column
 
 STATIC = Path(__file__).parent / "static"
-HOME = "home"
 WIDTHS = (3, 7)  # of the lesson and of its page
 LECTURE_WIDTHS = (4, 7)
 
@@ -23,12 +24,7 @@ echo.catch_up()
 # Before the navigation, which would fetch the page's own icon from elsewhere for the browser's tab.
 st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")
-menus: dict[str, list[st.Page]] = {}
-for entry in PAGES.values():
-    title = say(f"page.{entry.name}")
-    page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
-    menus.setdefault(say(f"menu.{entry.menu}") if entry.menu else "", []).append(page)
-page = st.navigation(menus, position="hidden" if lecture.on() else "top")
+page = st.navigation(menus(), position="hidden" if lecture.on() else "top")
 taught, complaint = lesson.now(page.url_path)
 echo.note()
 st.set_page_config(initial_sidebar_state="collapsed" if taught or lecture.on() else "auto")

@@ -8,10 +8,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from qkdemo.attention.measures import Measures, attend
+from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.drift import Settings, state_of, sweep_scales
-from qkdemo.measures import Measures, attend
-from qkdemo.numerics import FORMATS
-from qkdemo.sides import State, blocks, scores_at, visible_keys
+from qkdemo.labs.drift.scale_sweep import State, blocks, scores_at, visible_keys
 from tests.benchmarks.printing import head, line
 
 Measured = dict[str, Tensor]

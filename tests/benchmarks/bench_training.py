@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qkdemo.training.batches import keep_freed_memory
+from qkdemo.runs.batches import keep_freed_memory
 from qkdemo.training.parameters import n_parameters, shape_of
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, batch_of

@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -31,12 +32,13 @@ class _Handle:
 class Visitor:
     """One open page. It follows the address bar and the values that the server sets, as a browser does."""
 
-    def __init__(self, address: str, page: str, seed: int = 0) -> None:
+    def __init__(self, address: str, page: str, seed: int = 0, query: str = "") -> None:
         self.random = random.Random(seed)
-        self.page, self.query = page, ""
+        self.page, self.query = page, query
         self.sliders: dict[str, _Handle] = {}
         url = address.replace("http", "ws", 1) + "/_stcore/stream"
-        self.socket = connect(url, subprotocols=["streamlit"], compression=None, max_size=None)  # type: ignore[list-item]
+        protocols: Any = ["streamlit"]
+        self.socket = connect(url, subprotocols=protocols, compression=None, max_size=None, legacy=True)
         self.rerun()
 
     def turn(self) -> int:

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.web.exhibit import Pick, exhibit
+from qkdemo.charts.spec import Pick
+from qkdemo.web.lab.exhibit import exhibit
 
 ROWS, KEYS = 41, 8
 state = st.session_state

@@ -5,8 +5,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
 from qkdemo.tracks.catalogue import TRACKS
-from qkdemo.web.lesson import page_of
 from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import page_of
 from tests.browser.test_pages import CARRIES, path_of, settled
 
 SEVERE = ("critical", "serious", "moderate")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from qkdemo.settings import Dial, declarations
+from qkdemo.dials import Dial, declarations
 from qkdemo.web.pages import PAGES
 
 PRESSES, EVERY_MS = 15, 33  # as a held key repeats

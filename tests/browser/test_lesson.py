@@ -12,7 +12,7 @@ from qkdemo.labs import drift
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained, text, told
 from qkdemo.tracks.prose import without_targets, words_of
 from qkdemo.tracks.stop import Choose, Estimate, Stop
-from qkdemo.web.lesson import page_of
+from qkdemo.web.track.lesson import page_of
 from tests.browser.test_pages import reading, settled
 from tests.tracks.finding import evidence_of
 

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from qkdemo.strings import say
-from qkdemo.web.models_view import LARGE
+from qkdemo.messages import say
+from qkdemo.web.lab.models_table import LARGE
 from tests.browser.test_lesson import SMALLEST
 from tests.browser.test_pages import settled
 

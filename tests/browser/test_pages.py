@@ -1,13 +1,13 @@
 """The whole app in a real browser: links, dials, dragging, and what leaves the machine (nothing)."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from qkdemo.dials import declarations
 from qkdemo.labs import drift
-from qkdemo.settings import declarations
 from qkdemo.web.pages import PAGES
 
 # What carries a page: an exhibit, a table, doors to other pages, or a question.
@@ -180,9 +180,18 @@ def test_in_a_narrow_window_choosing_a_page_closes_the_menu(server: str, page: P
 
 def test_the_copied_link_opens_the_same_state(server: str, page: Page) -> None:
     page.goto(f"{server}/drift?scale=2.5&variant=cosine&temperature=0.05")
-    page.get_by_role("tab", name="Copy link").click()
+    page.get_by_role("radio", name="Copy link").click()
     link = page.locator("[data-testid=stCode] code")
     expect(link).to_contain_text("temperature=0.05")
     page.goto(link.text_content() or "")
     expect(page.locator(".reading").first).to_have_text("×2.5")
     expect(page.locator("h1")).to_contain_text("scaled cosine")
+
+
+def test_an_address_that_a_link_holds_is_no_link_on_the_page(server: str, page: Page) -> None:
+    given = {"scale": "http://evil.example/login", "gain": "www.evil.example", "seed": "<b>`[x](http://evil.example)"}
+    page.goto(f"{server}/drift?{urlencode(given)}")
+    told = page.locator("[data-testid=stAlert]")
+    for text in given.values():
+        expect(told.locator("code", has_text=text)).to_be_visible()
+    expect(told.locator("a, b")).to_have_count(0)

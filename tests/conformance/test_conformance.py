@@ -20,9 +20,9 @@ from transformers.models.olmo2 import modeling_olmo2 as olmo2
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 from transformers.models.swinv2 import modeling_swinv2 as swinv2
 
-from qkdemo.blocks import Block
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.facts.models import MODELS, Model
-from qkdemo.pipeline import Pipeline, trace
 
 TOLERANCE = 2e-5  # relative; float32 angles at position 1000 leave about 2e-6
 MISREAD = 0.05  # what any other reading must at least be off

@@ -9,13 +9,13 @@ from typing import get_args
 
 import pytest
 
-from qkdemo.__main__ import main
+from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.cli.command import main
+from qkdemo.dials import declarations
 from qkdemo.facts.models import COMPARED, MODELS, VERIFIED, alike, closest, differing, filtered, same_function, search
-from qkdemo.labs import models
 from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
-from qkdemo.pipeline import CHOICES, Pipeline
-from qkdemo.settings import declarations
-from qkdemo.strings import has
+from qkdemo.labs.models import lab as models
+from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
 from tests.strategies import ends
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.__main__ import LABS, main
+from qkdemo.cli.command import LABS, main
+from qkdemo.dials import Dial, Dials, declarations
 from qkdemo.labs import models
-from qkdemo.settings import Dial, Dials, declarations
 from tests.strategies import ends, settings_of
 
 UNFINISHED = re.compile(r"[{}]|\b(nan|inf|none|null|true|false)\b|  |\n", re.IGNORECASE)

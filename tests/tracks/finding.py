@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from qkdemo.labs.training.lab import plan_of
+from qkdemo.runs.plan import Plan
 from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained
 from qkdemo.tracks.stop import Evidence, Stop, Trained
-from qkdemo.training.plan import Plan
-from qkdemo.training.twins import plan_of
-from tests.training.plans import trained_curves
+from tests.runs.plans import trained_curves
 
 PINS = Path(__file__).parent / "answers"
 SAME = 1e-9  # relative difference up to which two computed answers are one

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from qkdemo.messages import LANGUAGES
 from qkdemo.notation import written
-from qkdemo.strings import LANGUAGES
 from qkdemo.tracks.asked import Asked, numeric
 from qkdemo.tracks.quiz import QUIZZES, Question, Settings, marked, quiz, rows, text
 from tests.strategies import settings_of

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkdemo.runs.database import StoreError
+from qkdemo.runs.store import Store
 from qkdemo.tracks.quiz import QUIZZES, Settings, marked, quiz
 from qkdemo.tracks.results import Results, Row, is_code, means, row_of, shares, table, votes
-from qkdemo.training.database import StoreError
-from qkdemo.training.store import Store
 
 
 @pytest.fixture

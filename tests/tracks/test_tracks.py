@@ -5,17 +5,17 @@ import re
 
 import pytest
 
+from qkdemo.dials import declarations
 from qkdemo.labs import mla
-from qkdemo.settings import declarations
-from qkdemo.strings import LANGUAGES, has
+from qkdemo.labs.training import lab as twins
+from qkdemo.messages import LANGUAGES, has
 from qkdemo.tracks import catalogue
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.prose import Word, words_of
 from qkdemo.tracks.stop import Choose, Evidence, Stop
-from qkdemo.training import twins
+from tests.runs.plans import trained_curves
 from tests.tracks.finding import PINS, differences, evidence_of, pinned
-from tests.training.plans import trained_curves
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
 ANSWERS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PINS.glob("*.json")}

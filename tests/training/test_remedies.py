@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from qkdemo.attention import VARIANTS, Parameters, causal_mask, scores
+from qkdemo.attention.variants import VARIANTS, Parameters, causal_mask, scores
 from qkdemo.training.kernels import HIDDEN, Cap, Mask, causal_attention, layer_norm, losses, rms_norm
 from qkdemo.training.parameters import Shape, columns
 from qkdemo.training.remedies import (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from qkdemo.settings import SettingsError
-from qkdemo.training.formats import available_formats
+from qkdemo.dials import SettingsError
+from qkdemo.floats.autocast import available_formats
 from qkdemo.training.parameters import Part, columns, initial, layout, shape_of, views
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import RESTARTS, SHARED, RemedyWord, Settings, canonical, identity

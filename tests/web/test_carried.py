@@ -2,9 +2,9 @@
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.settings import Value
+from qkdemo.dials import Value
 from qkdemo.web.pages import PAGES
-from tests.web.visit import link_of, visit
+from tests.web.visit import link_of, standing, visit
 
 
 def go_to(app: AppTest, page: str, **query: str) -> AppTest:
@@ -64,7 +64,7 @@ def test_a_runs_seed_is_not_that_of_a_draw() -> None:
 
 def test_a_tracks_stop_takes_nothing_along_and_gives_nothing_away() -> None:
     app = visit("drift", {"track": "beginner", "stop": "overflow"})
-    assert app.session_state["drift.format"] != "float64"
+    assert standing(app, "drift").as_dict()["format"] != "float64"
     assert link_of(go_to(app, "placement")) == {}
     app = go_to(turned(visit("drift"), "drift.n_keys", 32), "drift", track="beginner", stop="growth")
-    assert app.session_state["drift.n_keys"] == 16
+    assert standing(app, "drift").as_dict()["n_keys"] == 16

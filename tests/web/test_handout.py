@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from qkdemo.strings import LANGUAGES
+from qkdemo.charts.look import cell, row_of
+from qkdemo.labs.training import lab as twins
+from qkdemo.messages import LANGUAGES
+from qkdemo.runs.job import Hand, Job, train
+from qkdemo.runs.store import Store
 from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
-from qkdemo.training import twins
-from qkdemo.training.job import Hand, Job, train
-from qkdemo.training.store import Store
-from qkdemo.web import drawings, evidence
+from qkdemo.tracks.stop import Read as ReadOff
+from qkdemo.web import drawings
 from qkdemo.web.handout import handout, main
-from qkdemo.web.look import cell, row_of
+from qkdemo.web.track import evidence
 
 BASE = "http://192.168.1.20:8501"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -170,6 +172,7 @@ def test_an_address_cannot_break_out_of_its_place() -> None:
 # ---- a stop whose run has to be trained
 
 
+READS = {"largest": ReadOff(column="plain.max_abs_logit", of="largest")}
 SMALL = twins.Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=60)
 
 
@@ -180,7 +183,7 @@ def _evidence(found: Trained) -> Evidence:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Stop:
     ask = Choose(("yes", "no"))
-    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), focus="max_abs_logit")
+    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), reads=READS)
     monkeypatch.setitem(TRACKS, "beginner", (stop,))  # type: ignore[index]
     sentences = {
         "title": "T",
@@ -289,4 +292,4 @@ def test_a_shell_that_cannot_train_writes_the_rest_and_warns(
 def test_every_lab_with_an_exhibit_can_be_drawn() -> None:
     """A stop of another lab would have no figure: the table of models has none, training needs a recorded run."""
     labs: set[ModuleType] = {stop.lab for stops in TRACKS.values() for stop in stops}
-    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.training.twins"}
+    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.labs.training.lab"}

@@ -1,12 +1,14 @@
 """Every page, over the whole range of every dial, and under any link."""
 
+import re
 import string
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.settings import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.web.given import as_text
 from qkdemo.web.pages import PAGES
 from tests.strategies import SMALL, settings_of
 from tests.web.visit import LABS, complaints, link_of, visit, widget_of
@@ -135,6 +137,37 @@ def test_a_long_wrong_link_gets_one_message() -> None:
     assert len(complaints(app)[0].splitlines()) < 15
 
 
-def test_what_a_stranger_wrote_into_a_link_is_shown_as_text() -> None:
-    app = visit("drift", {"variant": "[here](http://evil)"})
-    assert "\\[here\\]\\(http\\:" in app.warning[0].value
+HOSTILE = [
+    "http://evil.example/login",
+    "www.evil.example",
+    "a@evil.example",
+    "[here](http://evil)",
+    "<img src=x>",
+    "`http://evil.example`",
+    "``",
+    "'http://evil.example'",
+    "'\"http://evil.example",
+    "$x$ :red[a] :material/bolt:",
+    "\\` http://evil.example",
+]
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_what_a_stranger_wrote_into_a_link_is_shown_as_code(page: str) -> None:
+    dials = declarations(LABS[page].Settings)
+    for text in HOSTILE[:2]:
+        (warning,) = visit(page, {dials[0].name: text, dials[-1].name: text, text: "1"}).warning
+        assert warning.value.count(f"`{text}`") == 3
+        assert not re.search("http|www|evil", outside_code(warning.value))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_of_a_link_gets_out_of_its_code(text: str) -> None:
+    for known in (f"variant is {text!r}, which is not known here.", f"The link names {text!r}, which is no dial."):
+        left = outside_code(as_text(known))
+        assert not re.search(r"(?<!\\)[`<\[$:@]|http|www|evil", left), left
+
+
+def outside_code(markdown: str) -> str:
+    """What CommonMark takes for no code span: a span ends at a run of as many backticks as began it."""
+    return re.sub(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", markdown)

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.settings import Choice, Declaration, Dial, Switch
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import SHELL
 
@@ -28,9 +28,15 @@ def link_of(app: AppTest) -> dict[str, str]:
     return {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
 
 
+def standing(app: AppTest, page: str) -> Dials:
+    """What the dials of a page stand at, drawn or not."""
+    settings: Dials = app.session_state[f"link.settings.{page}"]
+    return settings
+
+
 def complaints(app: AppTest) -> list[str]:
     """Sentences about the link, as the visitor reads them."""
-    return [warning.value.replace("\\", "") for warning in app.warning]
+    return [warning.value.replace("\\", "").replace("`", "'") for warning in app.warning]
 
 
 def widget_of(app: AppTest, page: str, dial: Declaration) -> Any:

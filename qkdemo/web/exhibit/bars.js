@@ -41,6 +41,28 @@ export function live(pen, box, scene) {
     });
     if (weights.some(Number.isNaN)) drawUndefined(pen, frame, missing++, line, scene);
   });
+  drawNotes(pen, frame, group, scene);
+}
+
+// The numbers that a sentence reads off these bars, each while the dial stands where it is read: over its bar, the sides
+// apart where both stand over one key.
+function drawNotes(pen, frame, group, { panel, sweep, theme, row }) {
+  const notes = (panel.notes ?? []).filter(({ x }) => sweep.rowOf(x) === row);
+  const over = new Map();
+  for (const { role, column, entry, label } of notes) {
+    const weights = sweep.list(column, row);
+    const key = entry ?? weights.indexOf(Math.max(...weights));
+    const beneath = over.get(key) ?? Math.min(frame.bottom, ...panel.lines.map((line) => topOf(sweep.list(line.column, row)[key], frame)));
+    const half = pen.width(label) / 2;
+    const x = Math.max(frame.left + half + 2, Math.min(frame.right - half - 2, frame.left + (key + 0.5) * group));
+    const y = Math.max(frame.top + theme.small * 0.6, beneath - theme.small * 0.4);
+    pen.text(label, x, y, { fill: theme.role[role], weight: 600, align: "center", halo: theme.paper });
+    over.set(key, y - theme.small * 0.9);
+  }
+}
+
+function topOf(weight, frame) {
+  return frame.bottom - Math.min(1, weight || 0) * (frame.bottom - frame.top);
 }
 
 function groupWidth(frame, panel) {

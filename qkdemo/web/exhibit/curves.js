@@ -176,9 +176,13 @@ function stretches(numbers) {
   return cut;
 }
 
-// One measured point that is on no line, as a diamond.
+// One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
 function drawPoint(pen, point, frame, { theme, ...scene }) {
   const [at, up] = placeOf(point, frame, scene);
+  if (point.read) {
+    pen.circle(at, up, DOT * theme.zoom, { fill: theme.paper, stroke: theme.role[point.role], width: 2 * theme.zoom });
+    return;
+  }
   const r = 1.9 * DOT * theme.zoom;
   const s = r - 2 * theme.zoom;
   pen.polygon([at, up - r, at + r, up, at, up + r, at - r, up], { fill: theme.paper });

@@ -3,6 +3,8 @@
 // A panel's `details` name the url, the numbers of every entry that go into the question, and the panel whose texts the
 // answer replaces. What was answered is kept; an answer that comes too late, or not at all, changes nothing.
 
+import { HOME } from "./home.js";
+
 const REST_MS = 40; // a pointer that only passes asks nothing
 const MOST = 2000; // answers that are kept
 
@@ -27,7 +29,7 @@ export class Details {
     const question = Object.entries(details.numbers).map(([name, all]) => `${name}=${encodeURIComponent(all[row * columns + column])}`);
     const url = [details.url, `row=${row}`, `column=${column}`, ...question].join("&");
     if (this.known.size > MOST) this.known.clear();
-    if (!this.known.has(url)) this.known.set(url, fetch(url).then((reply) => (reply.ok ? reply.json() : null)).catch(() => null));
+    if (!this.known.has(url)) this.known.set(url, fetch(new URL(url, HOME)).then((reply) => (reply.ok ? reply.json() : null)).catch(() => null));
     const answer = await this.known.get(url);
     if (!answer) this.known.delete(url);
     else if (this.cell === cell) this.take({ ...answer, cell, panel: details.panel });

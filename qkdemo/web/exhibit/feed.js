@@ -1,5 +1,7 @@
 // Rows that arrive while one watches: a sweep that grows, and the stream of server-sent events that feeds it.
 
+import { HOME } from "./home.js";
+
 const MASKED = 254;
 const RETRY_MS = 2000;
 
@@ -90,7 +92,8 @@ export class LiveSweep {
   }
 }
 
-// Calls `take(message)` for every message and `offline(yes)` when the connection goes and comes.
+// Calls `take(message)` for every message and `offline(yes)` when the connection goes and comes; `restarting` says whether
+// the server said goodbye.
 export class Feed {
   constructor(url, take, offline) {
     Object.assign(this, { url, take, offline });
@@ -98,9 +101,16 @@ export class Feed {
   }
 
   open() {
-    this.source = new EventSource(this.url);
-    this.source.onopen = () => this.offline(false);
-    this.source.onmessage = (event) => this.take(JSON.parse(event.data));
+    this.source = new EventSource(new URL(this.url, HOME));
+    this.source.onopen = () => {
+      this.restarting = false;
+      this.offline(false);
+    };
+    this.source.onmessage = (event) => {
+      const message = JSON.parse(event.data);
+      if (message.closing) this.restarting = true;
+      else this.take(message);
+    };
     this.source.onerror = () => {
       this.offline(true);
       if (this.source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself

@@ -13,9 +13,8 @@ export function structureOf(view) {
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
-    view.focus,
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
-    view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
+    view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.matters), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
@@ -28,8 +27,7 @@ export function build(root, view) {
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber();
   parts.bar = view.live ? buildBar() : null;
-  const matters = ({ lines = [] }) => Boolean(view.focus) && lines.some(({ column }) => column.endsWith(view.focus));
-  parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`, matters(panel)));
+  parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -130,13 +128,13 @@ function fillScrubber({ range, label, hint }, view, sweep) {
   hint.textContent = view.words.hint ?? "";
 }
 
-function buildPanel(panel, tag, matters) {
+function buildPanel(panel, tag) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
   const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
   const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
-  node.classList.toggle("focus", matters);
+  node.classList.toggle("focus", Boolean(panel.matters));
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }

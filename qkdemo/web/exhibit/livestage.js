@@ -192,7 +192,7 @@ export class LiveStage extends Stage {
     play.disabled = this.commands ? false : this.sweep.rows < 2;
     step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
     stop.disabled = !live.own || AT_REST.has(this.status.state);
-    setText(text, this.gone ? words.offline : this.status.text);
+    setText(text, this.gone ? words[this.feed.restarting ? "restarting" : "offline"] : this.status.text);
     setText(notice, this.status.notice);
     notice.hidden = !this.status.notice;
   }

@@ -1,0 +1,266 @@
+"""The contract of a checkpoint as data: which choice it makes at each stage from q and k to attention.
+
+* `Pipeline`: one word per choice; `CHOICES` lists the words that each field knows;
+* `trace(pipeline, block)`: every stage of the block as that pipeline computes it; `Scores`: from raw scores on.
+
+Each choice is one function in a table from word to function: PLACES, GAINS, READINGS, CASTS, ORDERS, …
+Two pipelines over one block differ in nothing but their words.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, Final, Literal, TypeAlias, get_args, get_type_hints
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.norms import NORMS, NormWord, RuleWord, centre, divisor, normalise
+from qkdemo.attention.rotary import LayoutWord, reordering, rotate
+from qkdemo.floats.formats import Rounding, exact
+
+PlaceWord: TypeAlias = Literal["per_head", "full_width", "input", "in_product", "weights"]
+OnWord: TypeAlias = Literal["qk", "q", "k", "qkv"]
+GainWord: TypeAlias = Literal["none", "scalar", "channel", "head_channel"]
+StoredWord: TypeAlias = Literal["gamma", "one_plus"]
+KeyGainWord: TypeAlias = Literal["own", "of_q"]
+CastWord: TypeAlias = Literal["gain_first", "cast_first"]
+BiasWord: TypeAlias = Literal["none", "channel"]
+OrderWord: TypeAlias = Literal["none", "norm_rotary", "rotary_norm"]
+ConversionWord: TypeAlias = Literal["none", "weights", "weights_and_gain"]
+ScaleWord: TypeAlias = Literal["inverse_root", "one", "root", "inverse", "learned"]
+CapWord: TypeAlias = Literal["none", "softcap"]
+GroupingWord: TypeAlias = Literal["repeat", "tile"]
+_Norm: TypeAlias = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """One word per choice; by default what Qwen 3 does."""
+
+    place: PlaceWord = "per_head"
+    norm: NormWord = "rms"
+    on: OnWord = "qk"
+    gain: GainWord = "channel"
+    stored: StoredWord = "gamma"
+    key_gain: KeyGainWord = "own"
+    cast: CastWord = "cast_first"
+    bias: BiasWord = "none"
+    order: OrderWord = "norm_rotary"
+    layout: LayoutWord = "half_split"
+    conversion: ConversionWord = "none"
+    scale: ScaleWord = "inverse_root"
+    cap: CapWord = "none"
+    grouping: GroupingWord = "repeat"
+    rule: RuleWord | None = None  # where epsilon stands; None: where the norm usually has it
+    epsilon: float | None = None
+
+    def but(self, **changes: Any) -> "Pipeline":
+        """The same pipeline with some words changed."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def normaliser(self) -> _Norm:
+        """The norm alone, on the last axis."""
+        return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon)
+
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    name: get_args(hint) for name, hint in get_type_hints(Pipeline).items() if name not in ("rule", "epsilon")
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Raw scores, and what becomes of them; each stage is computed when it is first asked for."""
+
+    pipeline: Pipeline
+    block: Block
+    store: Rounding
+    raw: Float[Tensor, "*states n_heads positions positions"]  # q·k
+
+    @cached_property
+    def logits(self) -> Float[Tensor, "*states n_heads positions positions"]:
+        """Scaled and, if the pipeline does, capped."""
+        logits = self.store(self.raw * SCALES[self.pipeline.scale](self.block))
+        return self.store(CAPS[self.pipeline.cap](logits, self.block.softcap))
+
+    @cached_property
+    def weights(self) -> Float[Tensor, "*states n_heads positions positions"]:
+        """Attention weights."""
+        masked = self.logits if self.block.added is None else self.logits + self.block.added
+        if self.block.visible is not None:
+            masked = masked.masked_fill(~self.block.visible, -torch.inf)
+        return PLACES[self.pipeline.place].on_weights(torch.softmax(masked, -1), self.pipeline.normaliser)
+
+    @cached_property
+    def output(self) -> Float[Tensor, "*states positions d_model"]:
+        """Through w_o if the block has one."""
+        v = _heads(self.store(self.block.x @ self.block.w_v.mT + self.block.b_v), self.block.d_head)
+        if self.pipeline.on == "qkv":
+            v = self.store(self.pipeline.normaliser(v))
+        v = GROUPINGS[self.pipeline.grouping](v, self.block.n_heads // self.block.n_kv_heads)
+        output = _merged(self.weights @ v)
+        return output if self.block.w_o is None else output.to(self.block.w_o) @ self.block.w_o.mT
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(Scores):
+    """One pass through a block; states in front, if the block has several."""
+
+    q_projected: Float[Tensor, "n_heads positions d_head"]  # as the projection leaves them
+    k_projected: Float[Tensor, "n_kv_heads positions d_head"]
+    q: Float[Tensor, "... n_heads positions d_head"]  # as they enter the product; of every state, if states differ
+    k: Float[Tensor, "... n_heads positions d_head"]  # one for every query head
+
+
+def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace:
+    """The block as `pipeline` computes it; `store` rounds what is written to memory, in a dtype wide enough."""
+    q0, k0 = _projected(pipeline if pipeline.place == "input" else None, block, store)
+    q, q_size = _side("q", q0, pipeline, block, store)
+    k, k_size = _side("k", k0, pipeline, block, store)
+    k, k_size = (GROUPINGS[pipeline.grouping](x, block.n_heads // block.n_kv_heads) for x in (k, k_size))
+    raw = store(q @ k.mT)
+    if PLACES[pipeline.place].in_product:
+        raw = store(raw / (q_size * k_size.mT))
+    return Trace(pipeline=pipeline, block=block, store=store, raw=raw, q_projected=q0, k_projected=k0, q=q, k=k)
+
+
+@lru_cache(maxsize=8)
+def _projected(before: Pipeline | None, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
+    """q and k as the projections leave them; `before`: the pipeline, if it acts before them."""
+    q, k = block.x, block.x
+    if before is not None:
+        normed = PLACES[before.place].on_input(block.x, before.normaliser)
+        q, k = (normed if side in before.on else block.x for side in ("q", "k"))
+    return (
+        _heads(store(q @ block.w_q.mT + block.b_q), block.d_head),
+        _heads(store(k @ block.w_k.mT + block.b_k), block.d_head),
+    )
+
+
+def _side(
+    side: Literal["q", "k"], x: Tensor, pipeline: Pipeline, block: Block, store: Rounding
+) -> tuple[Tensor, Tensor]:
+    """q or k from projection to product, and what the product must still be divided by for it."""
+    size = torch.ones_like(x[..., :1])
+    turn = partial(rotate, positions=block.positions, layout=pipeline.layout, theta=block.theta)
+    moved, moved_gain = CONVERSIONS[pipeline.conversion]
+    order = reordering(block.d_head, pipeline.layout)
+    x = x[..., order] if moved else x
+    if side not in pipeline.on:
+        return (store(turn(x)) if pipeline.order != "none" else x), size
+
+    def apply(x: Tensor) -> Tensor:
+        nonlocal size
+        gain, bias = _affine(side, pipeline, block)
+        if moved_gain:
+            gain, bias = gain[..., order] if gain.shape[-1] > 1 else gain, bias[..., order]
+        if PLACES[pipeline.place].in_product:
+            size = divisor(x, NORMS[pipeline.norm], pipeline.rule, pipeline.epsilon)
+            return store(centre(x, NORMS[pipeline.norm]) * gain + bias * size)
+        return CASTS[pipeline.cast](PLACES[pipeline.place].on_heads(x, pipeline.normaliser), gain, bias, store)
+
+    def turned(x: Tensor) -> Tensor:
+        return store(turn(x))
+
+    return ORDERS[pipeline.order](x, apply, turned), size
+
+
+def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
+    """Gain and bias of one side, [states, heads, 1, d_head] or what broadcasts to it."""
+    n_heads = block.n_heads if side == "q" else block.n_kv_heads
+    own = side == "q" or pipeline.key_gain == "own"
+    stored = block.gain_k if side == "k" and own else block.gain_q[..., :n_heads, :]
+    gain = GAINS[pipeline.gain](READINGS[pipeline.stored](stored))[..., None, :]
+    bias = block.bias_q if side == "q" else block.bias_k
+    if pipeline.bias == "none" or bias is None:
+        return gain, torch.zeros_like(stored[..., :1, None, :])
+    return gain, (bias if pipeline.gain == "head_channel" else bias[..., :1, :])[..., None, :]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a norm acts: each function receives a tensor and the norm, and by default leaves the tensor alone."""
+
+    on_input: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    on_heads: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    on_weights: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
+    in_product: bool = False  # q·k is divided by the two sizes instead of q and k
+
+
+def _apply(x: Tensor, norm: _Norm) -> Tensor:
+    return norm(x)
+
+
+def _over_all_heads(x: Tensor, norm: _Norm) -> Tensor:
+    return _heads(norm(_merged(x)), x.shape[-1])
+
+
+def _heads(x: Tensor, d_head: int) -> Tensor:
+    """[…, positions, heads · d_head] → […, heads, positions, d_head]."""
+    return x.reshape(*x.shape[:-1], -1, d_head).movedim(-2, -3)
+
+
+def _merged(x: Tensor) -> Tensor:
+    """[…, heads, positions, d_head] → […, positions, heads · d_head]."""
+    return x.movedim(-3, -2).flatten(-2)
+
+
+PLACES: Final[dict[PlaceWord, Place]] = {
+    "per_head": Place(on_heads=_apply),
+    "full_width": Place(on_heads=_over_all_heads),
+    "input": Place(on_input=_apply),
+    "in_product": Place(in_product=True),
+    "weights": Place(on_weights=_apply),
+}
+# What a gain does not tell apart, it reads from the first entry.
+GAINS: Final[dict[GainWord, Callable[[Tensor], Tensor]]] = {
+    "none": lambda gain: torch.ones_like(gain[..., :1, :1]),
+    "scalar": lambda gain: gain[..., :1, :1],
+    "channel": lambda gain: gain[..., :1, :],
+    "head_channel": lambda gain: gain,
+}
+READINGS: Final[dict[StoredWord, Callable[[Tensor], Tensor]]] = {
+    "gamma": lambda stored: stored,
+    "one_plus": lambda stored: 1 + stored,
+}
+CASTS: Final[dict[CastWord, Callable[[Tensor, Tensor, Tensor, Rounding], Tensor]]] = {
+    "gain_first": lambda x, gain, bias, store: store(x * gain + bias),
+    "cast_first": lambda x, gain, bias, store: store(store(store(x) * store(gain)) + bias),
+}
+ORDERS: Final[dict[OrderWord, Callable[[Tensor, _Norm, _Norm], Tensor]]] = {
+    "none": lambda x, norm, turn: norm(x),
+    "norm_rotary": lambda x, norm, turn: turn(norm(x)),
+    "rotary_norm": lambda x, norm, turn: norm(turn(x)),
+}
+# Whether the rows of W_q and W_k, and whether the gain, were carried over from the other rotary layout.
+CONVERSIONS: Final[dict[ConversionWord, tuple[bool, bool]]] = {
+    "none": (False, False),
+    "weights": (True, False),
+    "weights_and_gain": (True, True),
+}
+SCALES: Final[dict[ScaleWord, Callable[[Block], Tensor | float]]] = {
+    "inverse_root": lambda block: 1 / math.sqrt(block.d_head),
+    "one": lambda block: 1.0,
+    "root": lambda block: math.sqrt(block.d_head),
+    "inverse": lambda block: 1 / block.d_head,
+    "learned": lambda block: _per_head(block.learned_scale),
+}
+CAPS: Final[dict[CapWord, Callable[[Tensor, float], Tensor]]] = {
+    "none": lambda logits, cap: logits,
+    "softcap": lambda logits, cap: cap * torch.tanh(logits / cap),
+}
+# Query head h reads key head h // times, or (wrongly) h mod n_kv_heads.
+GROUPINGS: Final[dict[GroupingWord, Callable[[Tensor, int], Tensor]]] = {
+    "repeat": lambda x, times: x.repeat_interleave(times, -3) if times > 1 else x,
+    "tile": lambda x, times: torch.cat([x] * times, -3) if times > 1 else x,
+}
+
+
+def _per_head(scale: Tensor | float) -> Tensor | float:
+    return scale[:, None, None] if isinstance(scale, Tensor) else scale

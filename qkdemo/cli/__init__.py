@@ -1,0 +1,1 @@
+"""The labs from a shell."""

@@ -1,0 +1,299 @@
+"""The labs from a shell: `python -m qkdemo drift --scale 1,2,4,8,16 --variant l2 --gain 10 --json`.
+
+Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed: for
+the eye in a terminal, with plain numbers in a pipe or a file.
+A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
+"""
+
+import argparse
+import errno
+import io
+import itertools
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Final, NoReturn, TextIO
+
+from qkdemo.cli.tables import table
+from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
+from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
+from qkdemo.labs.learning_rates import command as sensitivity_command
+from qkdemo.labs.training import command as train_command
+from qkdemo.messages import say
+from qkdemo.notation import plain
+from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
+
+LABS: Final[dict[str, ModuleType]] = {
+    "arrows": arrows,
+    "drift": drift,
+    "formats": formats,
+    "placement": placement,
+    "rope": rope,
+    "epsilon": epsilon,
+    "cache": cache,
+    "mla": mla,
+    "cost": cost,
+    "models": models,
+}
+TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
+_LONGEST_RANGE: Final = 10_000
+_INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
+_NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
+_MORE_NAMES: Final = {"seed": ("--seeds",)}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)  # one line, whatever was typed
+        sys.exit(2)
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file or sys.stdout)  # argparse's own is silent where it cannot write
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one lab; returns the exit code."""
+    parser = _parser()
+    given = vars(parser.parse_args(_joined(sys.argv[1:] if arguments is None else arguments)))
+    lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
+    file, measured = given.pop("parquet", None), given.pop("measure", False)
+    try:
+        if file:
+            refuse_unwritable(file)
+        states, swept = _states(lab, preset, given)
+    except SettingsError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
+    unkept = ""
+    if lab in TRAININGS.values():
+        states = list(dict.fromkeys(states))  # runs are counted: none twice
+        report, columns = lab.report_all(states, ProgressLine())
+        if file:
+            unkept = write_parquet(file, columns)
+    for state in states if lab in LABS.values() else ():
+        for name, rows in (lab.live_report if measured else lab.report)(state).items():
+            if not isinstance(rows, list):
+                report.setdefault(name, rows)
+                continue
+            named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
+            report.setdefault(name, []).extend(named)
+    if as_json:
+        settings = states[0].as_dict() | swept
+        print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
+    else:
+        dials, plainly = [dial.name for dial in declarations(lab.Settings)], not sys.stdout.isatty()
+        parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
+        print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
+    if unkept:  # what was computed is printed nevertheless
+        print(f"{parser.prog}: {unkept}", file=sys.stderr)
+    return 1 if unkept else 0
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """`arguments` with a negative value joined to its flag: argparse would take -1e9 or -inf for a flag."""
+    joined: list[str] = []
+    for argument in arguments:
+        before = joined[-1] if joined else ""
+        if _NEGATIVE.match(argument) and before.startswith("--") and "=" not in before:
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
+    subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
+    for word, lab in (LABS | TRAININGS).items():
+        sub = subparsers.add_parser(
+            word,
+            help=say(f"command.{word}"),
+            description=say(f"command.{word}"),
+            epilog=say("command.lists") + (_definitions() if word in TRAININGS else ""),
+            allow_abbrev=False,
+        )
+        sub.add_argument("--json", action="store_true", help=say("command.json"))
+        sub.add_argument(
+            "--preset",
+            choices=list(lab.PRESETS),
+            type=lambda name: name.replace("-", "_"),  # both spellings are known
+            help=_presets(word, lab),
+            metavar="NAME",
+        )
+        if hasattr(lab, "live_report"):
+            sub.add_argument("--measure", action="store_true", help=say("command.measure"))
+        if word in TRAININGS:
+            sub.add_argument("--parquet", help=say("command.parquet"), metavar="FILE")
+        for dial in declarations(lab.Settings):
+            flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
+            bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
+            sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
+    return parser
+
+
+def _definitions() -> str:
+    """What the words and columns of a report on trained runs mean."""
+    ends = ("solved", "partly", "failed", "end")
+    words = (*ends, "learnt_first", "spike", "divergence", "lost", "non_finite", "untuned")
+    return "".join(" " + say(f"training.definition.{word}") for word in words)
+
+
+def _range(dial: Declaration) -> str:
+    match dial.kind:
+        case Dial(low=low, high=high):
+            return f"{plain(low)}…{plain(high)}"
+        case Choice():
+            return "|".join(dial.allowed_words())
+        case Switch():
+            return "0|1"
+
+
+def _help(dial: Declaration, lab: ModuleType) -> str:
+    default = getattr(lab, "SWEPT", {}).get(dial.name) or dial.write(getattr(_base(lab), dial.name))
+    return f"{dial.label}. {dial.help} [{default}]".replace("%", "%%")
+
+
+def _presets(word: str, lab: ModuleType) -> str:
+    """What `--preset` does, and every state that it knows, with its name on the page."""
+    page = {"train": "training"}.get(word, word)
+    named = "; ".join(f"{name} ({say(f'preset.{page}.{name}')})" for name in lab.PRESETS)
+    return f"{say('command.preset')}: {named}".replace("%", "%%")
+
+
+def _base(lab: ModuleType) -> Dials:
+    """The state of `lab` from which a command starts."""
+    base: Dials = getattr(lab, "BASE", None) or lab.Settings()
+    return base
+
+
+def _states(
+    lab: ModuleType, preset: str | None, given: Mapping[str, str | None]
+) -> tuple[list[Dials], dict[str, list[Any]]]:
+    """Every combination of the values given, and the names and values of the dials that are swept."""
+    cls: type[Dials] = lab.Settings
+    base: Dials = lab.PRESETS[preset] if preset else _base(lab)
+    texts: dict[str, str] = getattr(lab, "SWEPT", {}) | {name: text for name, text in given.items() if text is not None}
+    chosen = {name: [cls.from_text(name, part) for part in _parts(name, text)] for name, text in texts.items()}
+    combinations = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
+    states = [base.but(**_renamed(base, combination)) for combination in combinations]
+    for name in chosen:
+        _refuse_if_idle(name, states, combinations)
+    _refuse_misfits(chosen, states)
+    return states, _swept(states, {name for name, values in chosen.items() if len(values) > 1})
+
+
+def _parts(name: str, text: str) -> list[str]:
+    """The values of a list: 1,2,4; or 0:20 for 0, 1, …, 19; or both. Raises SettingsError for what is no range."""
+    return [value for part in text.split(",") for value in (_between(name, part) if ":" in part else [part])]
+
+
+def _between(name: str, text: str) -> list[str]:
+    low, _, high = text.partition(":")
+    if not (low.isdecimal() and high.isdecimal() and 0 < int(high) - int(low) <= _LONGEST_RANGE):
+        raise SettingsError(say("command.range", name=name, text=text, most=_LONGEST_RANGE))
+    return [str(value) for value in range(int(low), int(high))]
+
+
+def _swept(states: Sequence[Dials], lists: Collection[str]) -> dict[str, list[Any]]:
+    """What each dial goes through that was given as a list or differs between the states, where it acts."""
+    swept = {}
+    for dial in declarations(type(states[0])):
+        values = list(dict.fromkeys(getattr(state, dial.name) for state in states if dial.acts_for(state)))
+        if values and (dial.name in lists or any(getattr(state, dial.name) != values[0] for state in states)):
+            swept[dial.name] = values
+    return swept
+
+
+def _renamed(base: Dials, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with a dial that is idle in this state standing for the one that may go by its name."""
+    state, dials = base.but(**values), {dial.name: dial for dial in declarations(type(base))}
+    renamed = dict(values)
+    for dial in dials.values():
+        also = dial.kind.also if isinstance(dial.kind, Dial) else ""
+        if also in values and dial.name not in values and dial.acts_for(state) and not dials[also].acts_for(state):
+            renamed[dial.name] = dial.check(renamed.pop(also))
+    return renamed
+
+
+def _refuse_if_idle(name: str, states: Sequence[Dials], combinations: Sequence[Mapping[str, Any]]) -> None:
+    """Raises SettingsError if a dial was given that changes nothing in any of the states."""
+    dials = {dial.name: dial for dial in declarations(type(states[0]))}
+    dial = dials[name]
+    stands_for_another = any(
+        getattr(state, name) != wanted[name] for state, wanted in zip(states, combinations, strict=True)
+    )
+    if dial.kind.only_for and not stands_for_another and not any(dial.acts_for(state) for state in states):
+        other, words = dial.kind.only_for
+        write = dials[other].write  # as it is typed
+        known = ", ".join(write(word) for word in words)
+        value = write(getattr(states[0], other))
+        raise SettingsError(say("error.idle", name=name, other=other, value=value, known=known))
+
+
+def _refuse_misfits(names: Collection[str], states: Sequence[Dials]) -> None:
+    """Raises SettingsError if a dial was given a value that another dial of the same state leaves no room for."""
+    for dial in declarations(type(states[0])):
+        for state in states if dial.name in names else ():
+            if misfit := dial.misfit(state):
+                raise SettingsError(misfit)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no ∞ and no NaN: they are written as the words inf, -inf and nan."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _rows(part: Any) -> Sequence[Mapping[str, Any]]:
+    """A part of a report as rows; counts by variant become one row each."""
+    return [{"variant": word, **counts} for word, counts in part.items()] if isinstance(part, dict) else part
+
+
+def from_a_shell() -> int:
+    """`main`, in a terminal or a pipe of any encoding, whose reader may leave early, or a file that may not take it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # numbers are written with ·, − and ∞
+    if sys.stdout is None:  # closed by the shell
+        return _unwritten(os.strerror(errno.EBADF))
+    try:
+        status = _status()
+        sys.stdout.flush()
+    except BrokenPipeError:  # … | head
+        _let_go(sys.stdout)
+        return 0
+    except OSError as error:  # a full disk
+        if error.filename is not None:  # another file's: whoever opened it answers for it
+            raise
+        _let_go(sys.stdout)
+        return _unwritten(error.strerror or str(error))
+    return status
+
+
+def _status() -> int:
+    """The exit code of `main`, also where the parser ends the program: its help is still to be written out."""
+    try:
+        return main()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    except KeyboardInterrupt:
+        print(f"\nqkdemo: {say('command.interrupted')}", file=sys.stderr)
+        return _INTERRUPTED
+
+
+def _unwritten(reason: str) -> int:
+    print(f"qkdemo: {say('command.unwritten', reason=reason)}", file=sys.stderr)
+    return 1
+
+
+def _let_go(stream: TextIO) -> None:
+    """So that nothing is left to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

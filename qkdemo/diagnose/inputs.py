@@ -1,0 +1,62 @@
+"""What every reader of somebody's file owes: one sentence for what is wrong, and no memory for what is not there.
+
+* `InputError`: what was found, where, and what would be right;
+* `MOST_BYTES`: how large an array may be that is read whole;
+* `kind_of(head)`: what a file is that is none of ours, by its first bytes.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from qkdemo.messages import say
+
+MOST_BYTES: Final = 200 << 20
+_KINDS: Final = (
+    (b"version https://git-lfs", "lfs"),
+    (b"<!DOCTYPE", "page"),
+    (b"<!doctype", "page"),
+    (b"<html", "page"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x80\x02", "pickle"),
+    (b"\x80\x04", "pickle"),
+    (b"\x93NUMPY", "npy"),
+    (b"PAR1", "parquet"),
+    (b"GGUF", "gguf"),
+    (b"\x1f\x8b", "gzip"),
+    (b"\x89HDF", "hdf5"),
+)
+
+
+class InputError(ValueError):
+    """A file or an array that cannot be read. Its sentence, of the key input.<key>, is formed where it is shown."""
+
+    def __init__(self, key: str, /, **values: object) -> None:
+        """`values` are what the sentence names."""
+        super().__init__(key)
+        self._key, self._values = key, values
+
+    def __str__(self) -> str:
+        """The sentence."""
+        return say(f"input.{self._key}", **self._values)
+
+
+def kind_of(head: bytes) -> str:
+    """What a file with these first bytes is; empty if that is not known."""
+    return next((say(f"input.kind.{word}") for start, word in _KINDS if head.startswith(start)), "")
+
+
+def listed(shape: Sequence[int]) -> str:
+    """A shape as people write it: [2, 4, 8]."""
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def sized(count: int) -> str:
+    """A number of bytes: 12 bytes, 3.2 MiB.
+
+    >>> sized(12), sized(3355443), sized(5 << 30)
+    ('12 bytes', '3.2 MiB', '5.0 GiB')
+    """
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << power:
+            return f"{count / (1 << power):.1f} {unit}"
+    return f"{count} bytes"

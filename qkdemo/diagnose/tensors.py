@@ -1,0 +1,235 @@
+"""q and k that somebody brings: which head is worst, was it length or alignment, and what would each variant make.
+
+* `pair_of(arrays)`: finds q and k, a mask, gains and a scale among named arrays, and says how it read their axes;
+* `run(pair)`: per head what `heads.measure` finds; over all heads, the same tensors under every variant and format.
+
+Axes: [positions, d_head], [heads, positions, d_head] or [batch, heads, positions, d_head]. [batch, positions, heads,
+d_head] is recognised where only one reading makes the heads fit; where both do, `swapped` says which.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from qkdemo.attention.variants import VARIANTS, Parameters
+from qkdemo.diagnose.heads import Call, measure
+from qkdemo.diagnose.inputs import InputError, listed
+from qkdemo.floats.formats import FORMATS, rounded
+
+_Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
+_K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
+_MASK: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?mask$", re.IGNORECASE)
+_GAINS: Final = (
+    re.compile(r"(.*[._/])?(gamma_q|q_gain|q_norm\.weight)$"),
+    re.compile(r"(.*[._/])?(gamma_k|k_gain|k_norm\.weight)$"),
+)
+_GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
+_TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """q and k with four axes, and what acts on their product."""
+
+    q: Tensor  # [batch, heads, positions, d_head]
+    k: Tensor  # [batch, kv_heads, positions, d_head]
+    scale: float
+    visible: Tensor | None = None
+    gamma_q: Tensor | None = None  # [d_head]
+    gamma_k: Tensor | None = None
+    causal: bool = False
+    axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
+
+    @property
+    def call(self) -> Call:
+        """As the measures take it."""
+        return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was found. `heads`: one row per query head, worst first; `variants` and `formats`: a row for each."""
+
+    pair: Pair
+    heads: list[dict[str, Any]]
+    variants: list[dict[str, Any]]
+    formats: list[dict[str, Any]]
+
+
+def pair_of(
+    arrays: Mapping[str, Tensor], *, scale: float | None = None, causal: bool = False, swapped: bool = False
+) -> Pair:
+    """q and k among the arrays, by name or, of exactly two, by order. Raises InputError if they cannot be found or fit.
+
+    `scale` is what multiplies q·k, 1/√d_head unless given, here or as an array called scale.
+    """
+    q, k = _two(arrays)
+    q, k = (_finite_axes(name, x) for name, x in (("q", q), ("k", k)))
+    axes = _axes(q, k)
+    if swapped or axes == "positions":
+        q, k = q.transpose(1, 2), k.transpose(1, 2)
+    if q.shape[-1] != k.shape[-1]:
+        raise InputError("other_widths", q=listed(q.shape), k=listed(k.shape))
+    if q.shape[0] != k.shape[0]:
+        raise InputError("other_batches", q=listed(q.shape), k=listed(k.shape))
+    if q.shape[1] % k.shape[1]:
+        raise InputError("heads_do_not_share", heads=q.shape[1], kv_heads=k.shape[1])
+    given = next((x for name, x in arrays.items() if name.lower() in ("scale", "scaling")), None)
+    if scale is None:
+        scale = q.shape[-1] ** -0.5 if given is None else float(given.reshape(-1)[0])
+    if not math.isfinite(scale) or scale == 0:
+        raise InputError("bad_scale", scale=scale)
+    gains = [next((x for name, x in arrays.items() if pattern.fullmatch(name)), None) for pattern in _GAINS]
+    for gain in gains:
+        if gain is not None and gain.numel() not in (1, q.shape[-1]):
+            raise InputError("bad_gain", shape=listed(gain.shape), d=q.shape[-1])
+    mask = next((x for name, x in arrays.items() if _MASK.fullmatch(name)), None)
+    return Pair(
+        q=q,
+        k=k,
+        scale=scale,
+        visible=None if mask is None else _visible(mask, q, k),
+        gamma_q=gains[0],
+        gamma_k=gains[1],
+        causal=causal,
+        axes="swapped" if swapped else axes,
+    )
+
+
+def run(pair: Pair) -> Result:
+    """Everything that is said of a pair."""
+    return Result(pair=pair, heads=_heads(pair), variants=_variants(pair), formats=_formats(pair))
+
+
+# ---- reading
+
+
+def _two(arrays: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    found = [[x for name, x in arrays.items() if pattern.fullmatch(name)] for pattern in (_Q, _K)]
+    if all(len(each) == 1 for each in found):
+        return found[0][0], found[1][0]
+    if any(len(each) > 1 for each in found):
+        raise InputError("many_pairs", names=", ".join(arrays))
+    if len(arrays) == 2:
+        first, second = arrays.values()
+        return first, second
+    raise InputError("no_pair", names=", ".join(arrays) or "–")
+
+
+def _finite_axes(name: str, x: Tensor) -> Tensor:
+    if not 2 <= x.dim() <= 4:
+        raise InputError("bad_axes", name=name, shape=listed(x.shape))
+    if x.numel() == 0:
+        raise InputError("empty", name=name, shape=listed(x.shape))
+    if not x.is_floating_point():
+        x = x.double()
+    if x.element_size() == 1:
+        x = x.float()  # the 8-bit formats have no arithmetic
+    if bool(x.isnan().all()):
+        raise InputError("all_nan", name=name)
+    return x[(None,) * (4 - x.dim())]
+
+
+def _axes(q: Tensor, k: Tensor) -> str:
+    """Whether axis 1 holds heads or positions, or could be either."""
+    if q.shape[1] == 1 and k.shape[1] == 1:
+        return "heads"
+    heads = q.shape[1] % k.shape[1] == 0
+    positions = q.shape[2] % k.shape[2] == 0
+    grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
+    if positions and (not heads or (grouped and q.shape[2] % k.shape[2] == 0)):
+        return "positions"
+    return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] == q.shape[2] else "heads"
+
+
+def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
+    """True where a key is seen, from a mask of truth values or from one that is added."""
+    visible = mask if mask.dtype == torch.bool else mask > -1e4 if mask.is_floating_point() else mask != 0
+    wanted = (*q.shape[:3], k.shape[2])
+    try:
+        return visible.expand(wanted)
+    except RuntimeError:
+        raise InputError("bad_mask", shape=listed(mask.shape), wanted=listed(wanted)) from None
+
+
+# ---- what is found
+
+
+def _heads(pair: Pair) -> list[dict[str, Any]]:
+    columns = {name: values.double().tolist() for name, values in measure(pair.call).items()}
+    rows = [
+        {"head": head} | {name: column[head] for name, column in columns.items()} for head in range(pair.q.shape[1])
+    ]
+    for row in rows:
+        row["grown_by"] = _reason(row)
+    return sorted(rows, key=lambda row: -math.inf if math.isnan(row["max_logit"]) else -abs(row["max_logit"]))
+
+
+def _reason(row: Mapping[str, float]) -> str:
+    """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither."""
+    long = row["q_norm_max"] * row["k_norm_max"] > _GROWN * row["q_norm_median"] * row["k_norm_median"]
+    aligned = abs(row["cosine"]) > _TYPICAL
+    return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
+
+
+def _variants(pair: Pair) -> list[dict[str, Any]]:
+    """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
+    q, k = pair.q.double(), pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
+    width = q.shape[-1]
+    gains = {
+        f"gamma_{side}": gain.double().reshape(-1)
+        for side, gain in (("q", pair.gamma_q), ("k", pair.gamma_k))
+        if gain is not None
+    }
+    parameters = Parameters(g=math.sqrt(width), **gains)
+    rows = []
+    for word, variant in VARIANTS.items():
+        a, b = (
+            variant.normalise(x, gain, lambda y: y) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k))
+        )
+        factor = (
+            pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
+        )
+        softcap = float(torch.as_tensor(parameters.softcap)) if variant.capped else None
+        call = Call(q=a, k=b, scale=factor, visible=pair.visible, softcap=softcap, causal=pair.causal)
+        rows.append(
+            {"variant": word} | _summed(call) | {"bound": _finite(variant.bound(parameters, width, q.shape[1]))}
+        )
+    return rows
+
+
+def _formats(pair: Pair) -> list[dict[str, Any]]:
+    """Plain attention of the same q and k, stored in every format: scores, then logits."""
+    rows = []
+    for word, kind in FORMATS.items():
+        q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+        scores = rounded(q @ k.mT, kind).double()
+        seen = torch.ones_like(scores, dtype=torch.bool) if pair.visible is None else pair.visible
+        if pair.causal:
+            seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
+        lost = ~scores.isfinite() & seen
+        undefined = lost.any(-1).double().mean()
+        rows.append(
+            {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
+        )
+    return rows
+
+
+def _summed(call: Call) -> dict[str, float]:
+    """Over all heads: the largest |logit|, the mean entropy fraction and the mean slope."""
+    found = measure(call)
+    return {
+        "max_abs_logit": float(found["max_logit"].abs().max()),
+        "entropy_fraction": float(found["entropy_fraction"].nanmean()),
+        "softmax_slope": float(found["softmax_slope"].nanmean()),
+    }
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None

@@ -1,0 +1,373 @@
+"""What may a KV cache hold, so that decoding stays the function that a fresh pass computes?
+
+Token by token a key is written to the cache and read again at every later step. It may be written raw and
+finished on reading, half finished, or finished: all three are the same function. Normalising it again at every
+read, with another head's gain, or turning it to the wrong position are not. A quantised cache adds an error of
+its own, and a smaller one if the norm has evened the keys out before. Each way is held against recomputing
+everything from scratch: exactly equal, equal to rounding, or wrong, by how much, and from which step on.
+
+* `Settings`, `PRESETS`: the dials, and named states of them;
+* `run(settings)`: one way of caching against a fresh pass, step by step; `every(settings)`: all of them;
+* `findings`, `explain`, `rows`, `label_rows`, `report`: the result in words and as tables;
+* `snippet(settings)`: the result as a standalone PyTorch program.
+"""
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from qkdemo.attention.blocks import Block, GainsWord, Recipe, draw_block
+from qkdemo.dials import Choice, Dial, Dials, Value
+from qkdemo.floats.formats import FORMATS, FormatWord, exact, rounded
+from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, channels_in_use, decode, fresh_pass
+from qkdemo.messages import say
+from qkdemo.notation import plain, written
+
+LabelWord: TypeAlias = Literal["exact", "rounding", "wrong", "undecided"]
+
+SAME_FUNCTION: Final = 1e-9  # largest weight difference in float64 up to which two ways are one function
+_EPSILONS: Final = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5)
+_LOOK: Final = {"step": 0, "head": 0, "key": 0}  # dials that only say where to look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Dials):
+    """The dials of the cache lab; by default a cache that normalises its keys again at every read."""
+
+    step: Annotated[int, Dial(0, 63, below="n_keys")] = 15
+    way: Annotated[WayWord, Choice()] = "normed_again"
+    quantised: Annotated[QuantWord, Choice()] = "none"
+    order: Annotated[TurnWord, Choice()] = "norm_rotary"
+    gains: Annotated[GainsWord, Choice()] = "untied"
+    gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
+    head_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
+    n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32))] = 16
+    format: Annotated[FormatWord, Choice()] = "float32"
+    n_heads: Annotated[int, Dial(1, 4, log=True, stops=(1, 2, 4), more=True)] = 4
+    d_head: Annotated[int, Dial(4, 64, log=True, stops=(4, 8, 16, 32, 64), more=True)] = 32
+    offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 10, 100, 1000, 5000), more=True)] = 0
+    epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True)] = 1e-6
+    head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
+    key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 0
+    seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+
+PRESETS: Final[dict[str, Settings]] = {
+    "normed_at_every_read": Settings(),
+    "finished": Settings(way="finished"),
+    "half_finished_in_bfloat16": Settings(way="halfway", format="bfloat16"),
+    "other_heads_gain": Settings(way="other_heads_gain"),
+    "one_position_late": Settings(way="one_late"),
+    "unit_gains_hide_it": Settings(gains="unit", epsilon=1e-12),
+    "one_token": Settings(n_keys=1),
+    "int8_before_the_norm": Settings(way="raw", quantised="int8_tensor", head_spread=16),
+    "int8_after_the_norm": Settings(way="finished", quantised="int8_tensor", head_spread=16),
+    "fp8_after_the_norm": Settings(way="finished", quantised="fp8_head"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """One way of caching against a fresh pass, over decoding steps; step t sees keys 0 to t.
+
+    Errors and weights are of the format chosen, the label and the first wrong step of float64.
+    """
+
+    settings: Settings
+    label: LabelWord
+    from_step: int | None  # the first step whose weights are wrong; None if none is
+    weight_error: NDArray[np.float64]  # [steps] largest difference of an attention weight
+    logit_error: NDArray[np.float64]  # [steps] ‖difference‖ / ‖logits‖
+    key_error: NDArray[np.float64]  # [steps] ‖difference‖ / ‖keys‖, of the keys that the step sees
+    fresh_weights: NDArray[np.float64]  # [heads, steps, keys] 0 where hidden
+    cached_weights: NDArray[np.float64]
+    fresh_channels: NDArray[np.float64]  # [heads, steps, keys] over how many channels a key is spread
+    cached_channels: NDArray[np.float64]
+    bytes_per_token: int  # that a token's keys occupy, all heads; the scales of a quantised cache not counted
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Step, head and key that are looked at closely: the dials, within what this state has."""
+        settings, last = self.settings, self.settings.n_keys - 1
+        return min(settings.step, last), min(settings.head, settings.n_heads - 1), min(settings.key, last)
+
+
+def run(settings: Settings) -> Result:
+    """Decoding with the cache against recomputing from scratch.
+
+    Whether it is the same function is decided in float64, so that a narrow format hides no mistake; whether
+    it is equal exactly or to rounding, in the format chosen. One key has weight 1 whatever its logit: with a
+    single token nothing can be told.
+    """
+    return replace(_run(settings.but(**_LOOK)), settings=settings)
+
+
+@lru_cache(maxsize=64)
+def _run(settings: Settings) -> Result:
+    anew = _fresh(_recipe(settings), settings.order, settings.epsilon, settings.format)
+    truly = _fresh(_recipe(settings), settings.order, settings.epsilon, "float64")
+    seen = decode(anew, settings.way, settings.quantised)
+    truth = seen if truly is anew else decode(truly, settings.way, settings.quantised)
+    wrong = np.flatnonzero(truth.weight_error.numpy() > SAME_FUNCTION)
+    label: LabelWord = "exact" if seen.identical else "rounding"
+    if wrong.size:
+        label = "wrong"
+    if settings.n_keys == 1:
+        label = "undecided"
+    width = 1 if settings.quantised != "none" else FORMATS[settings.format].dtype.itemsize
+    shape = anew.weights.shape
+    return Result(
+        settings=settings,
+        label=label,
+        from_step=int(wrong[0]) if wrong.size else None,
+        weight_error=seen.weight_error.double().numpy(),
+        logit_error=seen.logit_error.double().numpy(),
+        key_error=seen.key_error.double().numpy(),
+        fresh_weights=anew.weights.double().numpy(),
+        cached_weights=seen.weights.double().numpy(),
+        fresh_channels=_channels(anew.keys, shape),
+        cached_channels=_channels(seen.keys, shape),
+        bytes_per_token=settings.n_heads * settings.d_head * width,
+    )
+
+
+@lru_cache(maxsize=8)
+def _fresh(recipe: Recipe, order: TurnWord, epsilon: float, format: FormatWord) -> Fresh:
+    store = exact if format == "float64" else partial(rounded, format=FORMATS[format])
+    return fresh_pass(_block(recipe), order, epsilon, store)
+
+
+@lru_cache(maxsize=4)
+def _block(recipe: Recipe) -> Block:
+    return draw_block(recipe)
+
+
+def _channels(keys: Tensor, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """[heads, steps, keys], also of keys that are the same at every step."""
+    found = channels_in_use(keys).double()
+    found = found.movedim(0, 1) if found.ndim == 3 else found[:, None].expand(shape)
+    array: NDArray[np.float64] = found.numpy()
+    return array
+
+
+def _recipe(settings: Settings) -> Recipe:
+    return Recipe(
+        d_model=settings.n_heads * settings.d_head,
+        n_heads=settings.n_heads,
+        n_kv_heads=settings.n_heads,
+        d_head=settings.d_head,
+        n_keys=settings.n_keys,
+        gains=settings.gains,
+        gain_spread=settings.gain_spread,
+        head_spread=settings.head_spread,
+        offset=settings.offset,
+        seed=settings.seed,
+    )
+
+
+def every(settings: Settings) -> tuple[Result, ...]:
+    """All ways of caching in all ways of storing, for this block."""
+    combinations = itertools.product(get_args(WayWord), get_args(QuantWord))
+    return tuple(run(settings.but(way=way, quantised=quantised)) for way, quantised in combinations)
+
+
+def findings(result: Result) -> list[str]:
+    """What each step shows, one sentence per step."""
+    return [_finding(result, step) for step in range(result.settings.n_keys)]
+
+
+def _finding(result: Result, step: int) -> str:
+    settings = result.settings
+    values = {
+        "step": step,
+        "way": say(f"choice.way.{settings.way}"),
+        "weight": written(result.weight_error[step], 3),
+        "format": settings.format,
+        "stored": say(f"choice.quantised.{settings.quantised}"),
+    }
+    if step == 0:
+        return say("cache.undecided" if settings.n_keys == 1 else "cache.finding.one_key", **values)
+    if result.label != "wrong":
+        return say(f"cache.finding.{result.label}", **values)
+    if result.from_step is not None and step < result.from_step:
+        return say("cache.finding.not_yet", **values)
+    mistaken = settings.way in ("normed_again", "other_heads_gain", "one_late")
+    because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
+    return say(f"cache.finding.{'wrong' if mistaken else 'inexact'}", because=because, **values)
+
+
+def explain(result: Result) -> list[str]:
+    """What the shown step says; the label, by how much and from which step; what hides a mistake, what it costs."""
+    settings = result.settings
+    values = {
+        "way": say(f"choice.way.{settings.way}"),
+        "format": settings.format,
+        "weight": written(result.weight_error.max(), 3),
+        "logit": written(result.logit_error[-1], 3),
+        "off": written(result.key_error[-1], 3),
+        "step": "–" if result.from_step is None else result.from_step,
+    }
+    sentences = [_finding(result, result.shown[0])]
+    if result.label != "undecided":
+        sentences += [say(f"cache.{result.label}", **values), say("cache.first_step")]
+    if settings.quantised != "none":
+        before = say("cache.before" if settings.way == "raw" else "cache.after")
+        stored = say(f"choice.quantised.{settings.quantised}")
+        sentences.append(say("cache.quantised", stored=stored, when=before, off=values["off"]))
+    if settings.way in ("normed_again", "other_heads_gain") and settings.gains == "unit":
+        sentences.append(say("cache.unit_gains"))
+    return [*sentences, say("cache.size", bytes=result.bytes_per_token)]
+
+
+def rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table: one row per decoding step."""
+    columns = zip(result.weight_error, result.logit_error, result.key_error, strict=True)
+    return [
+        {
+            "step": step,
+            "keys": step + 1,
+            "weight_error": weight.item(),
+            "logit_error": logit.item(),
+            "key_error": key.item(),
+        }
+        for step, (weight, logit, key) in enumerate(columns)
+    ]
+
+
+def label_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table of labels: one row per way of caching and of storing."""
+    return [
+        {
+            "way": result.settings.way,
+            "quantised": result.settings.quantised,
+            "label": result.label,
+            "from_step": result.from_step,
+            "largest_weight_error": float(result.weight_error.max()),
+            "last_logit_error": float(result.logit_error[-1]),
+        }
+        for result in every(settings)
+    ]
+
+
+def report(settings: Settings) -> dict[str, Any]:
+    """What the command line prints: the label of every way of caching, then the current one step by step."""
+    return {"ways": label_rows(settings), "rows": rows(run(settings))}
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that decodes with and without this cache and compares the weights."""
+    recipe = _recipe(settings)
+    spread = plain(settings.gain_spread)
+    tied = "np.concatenate([gain[:, : d // 2]] * 2, 1)" if settings.gains == "tied" else "gain"
+    gain = "1 + 0 * gain" if settings.gains == "unit" else f"1 + {spread} * {tied}"
+    norm_first = settings.order == "norm_rotary"
+    working = str(FORMATS[settings.format].working_dtype)
+    stored = "x" if settings.format in ("float64", "float32") else f"x.to(torch.{settings.format}).to({working})"
+    return _PROGRAM.format(
+        seed=settings.seed,
+        heads=settings.n_heads,
+        d=settings.d_head,
+        keys=settings.n_keys,
+        working=working,
+        stored=stored,
+        width=recipe.d_model,
+        gain=gain,
+        head_spread=plain(settings.head_spread),
+        offset=settings.offset,
+        epsilon=plain(settings.epsilon),
+        first="norm(x, gain)" if norm_first else "rotate(x, at)",
+        second="rotate(x, at)" if norm_first else "norm(x, gain)",
+        kept=_KEPT[settings.quantised.split("_")[0]].format(
+            dims="" if settings.quantised.endswith("tensor") else "(1, 2), keepdim=True"
+        ),
+        way=_WAY[settings.way] if norm_first or settings.way != "normed_again" else _NORMED_LAST,
+    )
+
+
+_KEPT: Final = {
+    "none": "    return x",
+    "int8": "    step = x.abs().amax({dims}) / 127\n    return (x / step).round().clamp(-127, 127) * step",
+    "fp8": "    scale = x.abs().amax({dims}) / 448\n    return (x / scale).to(torch.float8_e4m3fn).to(x.dtype) * scale",
+}
+_WAY: Final[dict[WayWord, str]] = {
+    "raw": "    return store(second(first(kept(k), gain_k, at), gain_k, at))",
+    "halfway": "    return store(second(kept(store(first(k, gain_k, at))), gain_k, at))",
+    "finished": "    return kept(store(second(first(k, gain_k, at), gain_k, at)))",
+    "normed_again": """    x = kept(store(norm(k, gain_k)))
+    for s in range(step):  # every read so far; the newest key has seen none
+        x[:, : s + 1] = store(norm(x, gain_k))[:, : s + 1]
+    return store(rotate(x, at))""",
+    "other_heads_gain": "    gain = gain_k.roll(1, 0)\n    return kept(store(second(first(k, gain, at), gain, at)))",
+    "one_late": "    return kept(store(second(first(k, gain_k, at + 1), gain_k, at + 1)))",
+}
+_NORMED_LAST: Final = """    x = kept(store(norm(rotate(k, at), gain_k)))
+    for s in range(step):
+        x[:, : s + 1] = store(norm(x, gain_k))[:, : s + 1]
+    return x"""
+
+_PROGRAM: Final = '''"""Decoding with a KV cache against a fresh pass. Needs torch and NumPy."""
+import json
+
+import numpy as np
+import torch
+
+rng = np.random.default_rng({seed})
+heads, d, keys, width = {heads}, {d}, {keys}, {width}
+x = rng.standard_normal((keys, width))
+x = torch.tensor(x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6))
+rng.permuted(np.ones(keys))
+W_q, W_k = (rng.standard_normal((heads * d, width)) / width**0.5 for _ in "qk")
+rng.standard_normal((heads * d, width)), rng.standard_normal((width, heads * d))  # v, output
+gain_q, gain_k = (torch.tensor({gain}) for gain in (rng.uniform(-1, 1, (heads, d)) for _ in "qk"))
+size = np.repeat({head_spread} ** (np.linspace(-0.5, 0.5, heads) if heads > 1 else np.zeros(1)), d)
+at = torch.arange({offset}, {offset} + keys).double()
+
+
+def store(x):
+    return {stored}
+
+
+q, k = ((x @ torch.tensor(W * size[:, None]).mT).reshape(keys, heads, d).movedim(0, 1) for W in (W_q, W_k))
+q, k = store(q.to({working})), store(k.to({working}))
+
+
+def norm(x, gain):
+    return x * (x.square().mean(-1, keepdim=True) + {epsilon}).rsqrt() * gain[:, None].to(x)
+
+
+def rotate(x, at):
+    angle = at[:, None] * 10000.0 ** (-torch.arange(d // 2).double() / (d // 2))
+    cos, sin = angle.cos().to(x), angle.sin().to(x)
+    a, b = x[..., : d // 2], x[..., d // 2 :]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def first(x, gain, at):
+    return {first}
+
+
+def second(x, gain, at):
+    return {second}
+
+
+def kept(x):  # what the cache gives back
+{kept}
+
+
+def cached(step):  # the keys that step t reads
+{way}
+
+
+q = store(second(first(q, gain_q, at), gain_q, at))
+fresh = store(second(first(k, gain_k, at), gain_k, at))
+errors = []
+for step in range(keys):
+    weights = [torch.softmax((q[:, step, None] * x[:, : step + 1]).sum(-1) / d**0.5, -1) for x in (fresh, cached(step))]
+    errors.append((weights[1] - weights[0]).abs().max().item())
+print(json.dumps({{"weight_error": errors}}))
+'''

@@ -1,0 +1,180 @@
+"""How a cache result is drawn: the table and the view that the exhibit component takes.
+
+* `cache_exhibit(result)`: dragged along the decoding steps;
+* `picked(settings, pick)`: the dials that a click in it sets.
+"""
+
+from functools import lru_cache
+from typing import Any, Final, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from qkdemo.charts.axes import linear_axis
+from qkdemo.charts.columns import vectors, words
+from qkdemo.charts.spec import Pick
+from qkdemo.dials import Value
+from qkdemo.labs.cache import Result, Settings, explain, findings, run
+from qkdemo.labs.cache.decoding import WayWord
+from qkdemo.messages import say
+from qkdemo.notation import superscript, written
+
+View = dict[str, Any]
+_WAYS: Final[tuple[WayWord, ...]] = get_args(WayWord)
+_ROLES: Final = ("left", "right")
+_TILES: Final = {"keys": "key_error", "logits": "logit_error", "weights": "weight_error"}
+_AT_MOST: Final = 8  # ticks along the steps
+
+
+def cache_exhibit(result: Result) -> tuple[pa.Table, View]:
+    """Table and view."""
+    return _table(result.settings.but(step=0)), _view(result)
+
+
+def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
+    """The dials, by name, that a pick sets: a step of the curves, or the key of a bar."""
+    if "dial" in pick:
+        return {"step": round(pick["dial"])}
+    return {"key": min(int(pick["key"]), settings.n_keys - 1)} if "key" in pick else {}
+
+
+@lru_cache(maxsize=64)
+def _table(settings: Settings) -> pa.Table:
+    result, steps = run(settings), range(settings.n_keys)
+    _, head, key = result.shown
+    floor = _floor(result)
+    columns: dict[str, Any] = {
+        "step": np.arange(settings.n_keys, dtype=np.float64),
+        "step.text": [str(step) for step in steps],
+        "finding": findings(result),
+        "verdict": [_verdict(result)] * settings.n_keys,
+    }
+    for way in _WAYS:
+        error = run(settings.but(way=way)).weight_error
+        columns[f"error.{way}"] = np.maximum(error, floor)
+        columns[f"off.{way}"] = [written(x, 3) for x in error]
+    for name, field in _TILES.items():
+        columns[f"tile.{name}"] = [written(x, 3) for x in getattr(result, field)]
+    sides = ((result.fresh_weights, result.fresh_channels), (result.cached_weights, result.cached_channels))
+    for role, (weights, channels) in zip(_ROLES, sides, strict=True):
+        columns[f"{role}.row"] = vectors(weights[head].astype(np.float32))
+        columns[f"{role}.channels"] = np.where(np.arange(settings.n_keys) < key, np.nan, channels[head, :, key])
+    return pa.table(columns)
+
+
+def _floor(result: Result) -> float:
+    """Where the axis of errors writes 0: two decades under the least error there is."""
+    errors = np.concatenate([run(result.settings.but(way=way)).weight_error for way in _WAYS])
+    errors = errors[errors > 0]
+    least: float = 10.0 ** (np.floor(np.log10(errors.min())) - 2) if errors.size else 1e-3
+    return least
+
+
+def _view(result: Result) -> View:
+    step, head, key = result.shown
+    names = [say("cache.fresh"), say("cache.cached")]
+    last = result.settings.n_keys - 1
+    x = {"ticks": [[float(at), str(at)] for at in range(0, last + 1, max(1, -(-last // _AT_MOST)))]}
+    tiles = [
+        {"label": say(f"cache.tile.{name}"), "lines": [{"role": "right", "column": f"tile.{name}"}]} for name in _TILES
+    ]
+    return {
+        "dial": {
+            "column": "step",
+            "text": "step.text",
+            "label": say("dial.step.label"),
+            "at": float(step),
+            "log": False,
+        },
+        "finding": "finding",
+        "heading": 1,
+        "tiles": [*tiles, {"label": say("cache.tile.verdict"), "lines": [{"role": "right", "column": "verdict"}]}],
+        "panels": [
+            _errors(result, x),
+            _ways(result),
+            {
+                "kind": "bars",
+                "title": say("cache.panel.bars", head=head),
+                "subtitle": say("cache.axis.bars"),
+                "wide": 6,
+                "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
+                "labels": [str(position) for position in range(last + 1)],
+                "selected": key,
+                "key_label": say("cache.key"),
+            },
+            {
+                "kind": "curves",
+                "title": say("cache.panel.channels", key=key),
+                "subtitle": say("cache.axis.channels"),
+                "wide": 6,
+                "x": x,
+                "y": _channel_axis(result, head, key),
+                "lines": [
+                    {"role": role, "column": f"{role}.channels", "label": name}
+                    for role, name in zip(_ROLES, names, strict=True)
+                ],
+                "marks": [],
+            },
+        ],
+        "words": words() | {"hint": say("cache.hint")},
+        "alt": " ".join(explain(result)),
+    }
+
+
+def _errors(result: Result, x: View) -> View:
+    chosen = result.settings.way
+    others = [way for way in _WAYS if way != chosen]
+    return {
+        "kind": "curves",
+        "title": say("cache.panel.error"),
+        "subtitle": say("cache.axis.error"),
+        "wide": 5,
+        "x": x,
+        "y": _error_axis(_floor(result)),
+        "lines": [
+            {
+                "role": "right" if way == chosen else "other",
+                "column": f"error.{way}",
+                "label": say(f"cache.short.{way}"),
+            }
+            for way in (chosen, *others)
+        ],
+        "marks": [],
+    }
+
+
+def _error_axis(floor: float) -> View:
+    """From 0, at the foot, over the decades that there are, to 1."""
+    lowest = round(np.log10(floor)) + 1
+    powers = range(0, lowest - 1, -max(1, round(-lowest / 4)))
+    ticks: list[list[Any]] = [[10.0**power, f"10{superscript(power)}" if power else "1"] for power in powers]
+    return {"log": True, "domain": [floor, 1], "ticks": [[floor, "0"], *ticks]}
+
+
+def _channel_axis(result: Result, head: int, key: int) -> View:
+    most = max(float(channels[head, key:, key].max()) for channels in (result.fresh_channels, result.cached_channels))
+    return linear_axis(0, most)
+
+
+def _ways(result: Result) -> View:
+    settings = result.settings
+    return {
+        "kind": "cells",
+        "title": say("cache.panel.ways"),
+        "wide": 7,
+        "head": ["", {"text": say("cache.head.verdict")}, {"text": say("cache.head.off")}],
+        "roles": [None, None, None],
+        "rows": [
+            [
+                {"text": say(f"choice.way.{way}")},
+                {"text": _verdict(run(settings.but(way=way)))},
+                f"off.{way}",
+            ]
+            for way in _WAYS
+        ],
+        "strong": _WAYS.index(settings.way),
+    }
+
+
+def _verdict(result: Result) -> str:
+    return say(f"cache.verdict.{result.label}", step=result.from_step)

@@ -1,0 +1,43 @@
+"""What happens to attention when the weights that make q and k grow?"""
+
+from qkdemo.labs.drift.lab import (
+    DECIDED,
+    OPEN,
+    PRESETS,
+    UNMOVED,
+    Result,
+    Settings,
+    Sharpness,
+    bound_in_words,
+    explain,
+    findings,
+    report,
+    rows,
+    run,
+    sharpness,
+    sharpness_rows,
+    snippet,
+    state_of,
+    sweep_scales,
+)
+
+__all__ = [
+    "DECIDED",
+    "OPEN",
+    "PRESETS",
+    "UNMOVED",
+    "Result",
+    "Settings",
+    "Sharpness",
+    "bound_in_words",
+    "explain",
+    "findings",
+    "report",
+    "rows",
+    "run",
+    "sharpness",
+    "sharpness_rows",
+    "snippet",
+    "state_of",
+    "sweep_scales",
+]

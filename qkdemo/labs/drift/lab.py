@@ -1,0 +1,348 @@
+"""What happens to attention when the weights that make q and k grow?
+
+The same base q and k are multiplied by a weight scale. Plain scaled dot-product attention stands beside
+a normalised variant. Drag the scale: the plain logits grow with its square, softmax hands everything to
+one key, and the slope through which a head could still learn vanishes. The normalised twin stays.
+
+* `Settings`, `PRESETS`: the dials, and named states of them;
+* `run(settings)`: both sides over a sweep of the weight scale;
+* `sharpness(settings)`: the same measures against the variant's own dial, at the current scale;
+* `findings`, `explain`, `rows`: the result in words and as a table; `snippet`: as a PyTorch program.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Number, Parameters, VariantWord
+from qkdemo.dials import Choice, Dial, Dials, Switch, Value, declarations, preferred_numbers
+from qkdemo.floats.devices import DeviceWord, available_devices
+from qkdemo.floats.formats import FORMATS, FormatWord
+from qkdemo.labs.drift.program import attention_program
+from qkdemo.labs.drift.scale_sweep import Side, State, blocks, scores_at, sweep, visible_keys
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+DECIDED: Final = 0.1  # entropy fraction below which a sentence says that attention has made up its mind
+OPEN: Final = 0.5  # and above which it still looks around
+UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it says that nothing was noticed
+_WITH_GAMMA: Final = ("rms", "layernorm", "rms_softcap", "full_width")
+_WIDTHS: Final = tuple(float(2**n) for n in range(2, 9))
+_COUNTS: Final = tuple(float(2**n) for n in range(1, 9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Dials):
+    """The dials of the drift lab; by default the seed table: one head, 16 keys, width 64, l2 with g = 10."""
+
+    scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 8.0
+    variant: Annotated[VariantWord, Choice()] = "l2"
+    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", ("l2",)))] = 10.0
+    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", _WITH_GAMMA))] = 1.0
+    temperature: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", ("cosine",)))] = 0.1
+    softcap: Annotated[float, Dial(1, 1000, log=True, only_for=("variant", ("softcap", "rms_softcap")))] = 50.0
+    d_head: Annotated[int, Dial(4, 256, log=True, stops=_WIDTHS)] = 64
+    n_keys: Annotated[int, Dial(2, 256, log=True, stops=_COUNTS)] = 16
+    format: Annotated[FormatWord, Choice()] = "float64"
+    causal: Annotated[bool, Switch()] = False
+    alignment: Annotated[float, Dial(0, 0.99, 0.01)] = 0.0
+    mean: Annotated[float, Dial(0, 3, 0.1, more=True)] = 0.0
+    n_heads: Annotated[int, Dial(1, 4, more=True)] = 1
+    head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 1.0
+    norm_in_format: Annotated[bool, Switch(more=True)] = False
+    query: Annotated[int, Dial(0, 255, below="n_keys", more=True)] = 5
+    key: Annotated[int, Dial(0, 255, below="n_keys", more=True)] = 12
+    head: Annotated[int, Dial(0, 3, below="n_heads", more=True)] = 0
+    seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+    device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
+
+
+PRESETS: Final[dict[str, Settings]] = {
+    "seed_table": Settings(),
+    "fresh": Settings(scale=1),
+    "long_training": Settings(scale=16),
+    "scale_one": Settings(scale=1, variant="rms", gamma=4, d_head=256, n_keys=128),
+    "half_precision": Settings(scale=400, format="float16"),
+    "silent_zeros": Settings(scale=400, variant="rms", format="float16", norm_in_format=True),
+    "shifted": Settings(variant="layernorm", mean=2),
+    "uneven_heads": Settings(variant="full_width", n_heads=4, head_spread=8),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Plain attention and the chosen variant over the same scales."""
+
+    settings: Settings
+    scales: NDArray[np.float64]
+    plain: Side
+    twin: Side
+
+    @property
+    def at(self) -> int:
+        """The index of the current weight scale in `scales`."""
+        return int(np.argmin(np.abs(self.scales - self.settings.scale)))
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return _shown(self.settings)
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Plain and twin; only one if the chosen variant is plain attention itself."""
+        return (self.plain,) if self.settings.variant == "none" else (self.plain, self.twin)
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """The measures of the twin against its own dial, at the current scale, beside plain attention there."""
+
+    dial: str  # name of the dial, and so of what `values` are
+    values: NDArray[np.float64]
+    bound: NDArray[np.float64]
+    max_abs_logit: NDArray[np.float64]
+    top_weight: NDArray[np.float64]
+    entropy_fraction: NDArray[np.float64]
+    softmax_slope: NDArray[np.float64]
+
+
+def run(settings: Settings, scales: Sequence[float] | None = None) -> Result:
+    """Both sides over `scales`: by default preferred numbers over the dial's range, and the current scale."""
+    swept = sweep_scales(settings) if scales is None else tuple(scales)
+    plain = settings.but(variant="none", norm_in_format=False)
+    return Result(
+        settings=settings,
+        scales=np.array(swept),
+        plain=sweep(state_of(plain), swept),
+        twin=sweep(state_of(settings), swept),
+    )
+
+
+def sweep_scales(settings: Settings) -> tuple[float, ...]:
+    """The weight scales that are computed for dragging: fewer where one scale costs more."""
+    return tuple(sorted({*preferred_numbers(0.01, 1000, _stops_per_decade(settings)), settings.scale}))
+
+
+def _stops_per_decade(settings: Settings) -> Literal[20, 10, 5]:
+    size = settings.n_heads * settings.n_keys**2
+    return 20 if size <= 4096 else 10 if size <= 16384 else 5
+
+
+@lru_cache(maxsize=128)
+def sharpness(settings: Settings) -> Sharpness | None:
+    """The twin's measures over its own dial's range, at the current scale; None if it has no such dial."""
+    variant = VARIANTS[settings.variant]
+    if variant.dial is None:
+        return None
+    kind = next(dial.kind for dial in declarations(Settings) if dial.name == variant.dial)
+    assert isinstance(kind, Dial)
+    values = sorted(
+        {*preferred_numbers(kind.low, kind.high, _stops_per_decade(settings)), getattr(settings, variant.dial)}
+    )
+    state = state_of(settings)
+    visible, scale = visible_keys(state), torch.tensor([settings.scale], dtype=torch.float64)
+    like = torch.empty(0, dtype=FORMATS[state.format].working_dtype, device=state.runs_on)
+    columns: dict[str, list[Tensor]] = {name: [] for name in _SHARPNESS_COLUMNS}
+    for block in blocks(values, state.recipe):
+        swept = _parameters(settings, **{variant.dial: block.to(like)[:, None, None, None]})
+        measures = attend(scores_at(state, scale, swept).logits, visible)[1]
+        for name, column in columns.items():
+            column.append(getattr(measures, name).expand(len(block)))
+    bounds = [
+        variant.bound(_parameters(settings, **{variant.dial: v}), settings.d_head, settings.n_heads) for v in values
+    ]
+    return Sharpness(
+        dial=variant.dial,
+        values=np.array(values),
+        bound=np.array(bounds),
+        **{name: torch.cat(column).double().cpu().numpy() for name, column in columns.items()},
+    )
+
+
+_SHARPNESS_COLUMNS: Final = ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope")
+
+
+def state_of(settings: Settings) -> State:
+    """The twin's side of these settings; dials that it does not read leave no trace in it."""
+    recipe = Recipe(**{field.name: getattr(settings, field.name) for field in fields(Recipe)})
+    return State(
+        variant=settings.variant,
+        parameters=_parameters(settings),
+        recipe=recipe,
+        format=settings.format,
+        norm_in_format=settings.norm_in_format,
+        causal=settings.causal,
+        shown=_shown(settings),
+        device=settings.device,
+    )
+
+
+def _shown(settings: Settings) -> tuple[int, int, int]:
+    last = settings.n_keys - 1
+    return min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)
+
+
+def _parameters(settings: Settings, **swept: Number) -> Parameters:
+    """What the variant reads, from its dials; `swept` gives one of them, by the dial's name, another value."""
+    acting = (dial for dial in declarations(Settings) if dial.name in _ENTERS_AS and dial.acts_for(settings))
+    given: dict[str, Number] = {dial.name: getattr(settings, dial.name) for dial in acting} | swept
+    return Parameters(**{entry: value for name, value in given.items() for entry in _ENTERS_AS[name]})
+
+
+_ENTERS_AS: Final = {
+    "gain": ("g",),
+    "gamma": ("gamma_q", "gamma_k"),
+    "temperature": ("temperature",),
+    "softcap": ("softcap",),
+}
+
+
+def findings(result: Result) -> list[str]:
+    """What each scale of the sweep shows, one sentence or two per scale."""
+    return [_finding(result, at) for at in range(len(result.scales))]
+
+
+def explain(result: Result) -> list[str]:
+    """What the current scale shows, then the numbers behind it; the text equivalent of the charts."""
+    at, settings = result.at, result.settings
+    sentences = [_finding(result, at)]
+    for side in result.sides:
+        sentences += _side_in_words(settings, side, at)
+    if settings.causal:
+        sentences.append(say("drift.one_key"))
+    return sentences
+
+
+def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
+    name, n_rows, sentences = _name(side), settings.n_heads * settings.n_keys, []
+    if side.undefined_rows[at] < n_rows:
+        sentences.append(
+            say(
+                "drift.measured",
+                side=name,
+                logit=written(side.max_abs_logit[at]),
+                entropy=written(side.entropy[at]),
+                fraction=_fraction_in_words(side.entropy_fraction[at]),
+                slope=written(side.softmax_slope[at]),
+                top=written(side.top_weight[at]),
+            )
+        )
+    if side.undefined_rows[at]:
+        sentences.append(say("drift.undefined", side=name, undefined=side.undefined_rows[at], rows=n_rows))
+    if side.zeroed_rows[at]:
+        sentences.append(say("drift.zeroed", side=name, zeroed=side.zeroed_rows[at], vectors=2 * n_rows))
+    if math.isfinite(side.bound):
+        sentences.append(bound_in_words(settings, side))
+        if math.isfinite(side.max_abs_logit[at]) and side.max_abs_logit[at] > side.bound:
+            sentences.append(say("drift.rounded_above", format=settings.format, logit=written(side.max_abs_logit[at])))
+    if math.isfinite(side.first_raw_loss):
+        scale = written(side.first_raw_loss)
+        sentences.append(say("drift.first_loss", side=name, format=settings.format, scale=scale))
+    return [sentence[0].upper() + sentence[1:] for sentence in sentences]
+
+
+def _fraction_in_words(fraction: float) -> str:
+    if math.isnan(fraction):  # every row that could choose is undefined
+        return say("drift.no_fraction")
+    return say("drift.fraction", percent=written(100 * fraction, 3))
+
+
+def bound_in_words(settings: Settings, side: Side) -> str:
+    """The bound of a side, its formula and the conditions under which it holds."""
+    return say(f"bound.{side.variant}", bound=written(side.bound), d=settings.d_head, heads=settings.n_heads)
+
+
+def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
+    """What the command line prints: the table at the current weight scale."""
+    return {"rows": rows(run(settings, [settings.scale]))}
+
+
+def rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table: one row per scale and side, scale by scale. A missing bound is None."""
+    return [
+        {
+            "scale": float(scale),
+            "variant": side.variant,
+            **{name: getattr(side, name)[at].item() for name in _ROW_COLUMNS},
+            "bound": side.bound if math.isfinite(side.bound) else None,
+        }
+        for at, scale in enumerate(result.scales)
+        for side in result.sides
+    ]
+
+
+def sharpness_rows(swept: Sharpness) -> list[dict[str, Value | None]]:
+    """The table of `sharpness`: one row per value of the dial."""
+    columns = [field.name for field in fields(swept) if field.name not in ("dial", "values")]
+    return [
+        {swept.dial: float(value), **{name: getattr(swept, name)[at].item() for name in columns}}
+        for at, value in enumerate(swept.values)
+    ]
+
+
+_ROW_COLUMNS: Final = (
+    *("max_abs_logit", "top_weight", "entropy", "entropy_fraction", "softmax_slope"),
+    *("raw_lost", "logit_lost", "undefined_rows", "zeroed_rows"),
+)
+
+
+def _finding(result: Result, at: int) -> str:
+    scale = written(result.scales[at])
+    plain = say(
+        f"drift.plain.{_state(result.plain, at)}",
+        scale=scale,
+        format=result.settings.format,
+        lost=written(100 * result.plain.raw_lost[at], 3),
+    )
+    if len(result.sides) == 1:
+        return plain
+    twin = result.twin
+    values = {
+        "variant": _name(twin),
+        "format": result.settings.format,
+        "bound": written(twin.bound),
+        "zeroed": twin.zeroed_rows[at],
+        "vectors": 2 * result.settings.n_heads * result.settings.n_keys,
+    }
+    return f"{plain} {say(f'drift.twin.{_relation(result, at)}', **values)}"
+
+
+def _state(side: Side, at: int) -> str:
+    """undefined, zeroed, decided, narrowing or open: how far a side has gone at one scale."""
+    if side.undefined_rows[at]:
+        return "undefined"
+    if side.zeroed_rows[at]:
+        return "zeroed"
+    fraction = side.entropy_fraction[at]
+    return "decided" if fraction < DECIDED else "narrowing" if fraction < OPEN else "open"
+
+
+def _relation(result: Result, at: int) -> str:
+    """How the twin stands beside plain attention at one scale."""
+    state, plain = _state(result.twin, at), _state(result.plain, at)
+    if state in ("open", "narrowing") and plain in ("decided", "undefined"):
+        if state == "narrowing":
+            return "holding"
+        at_one = int(np.argmin(np.abs(np.log(result.scales))))
+        moved = abs(result.twin.entropy_fraction[at] - result.twin.entropy_fraction[at_one])
+        return "unmoved" if moved < UNMOVED else "still_open"
+    return "also_" + state if state == plain else state
+
+
+def _name(side: Side) -> str:
+    return say(f"variant.{side.variant}.name")
+
+
+def snippet(settings: Settings, variant: VariantWord | None = None) -> str:
+    """A standalone PyTorch program for one side of this state, the twin unless `variant` says otherwise."""
+    return attention_program(settings.as_dict(), variant or settings.variant)

@@ -1,0 +1,207 @@
+"""One side of a comparison: one variant while the weights grow.
+
+* `State`: everything that a side depends on, and nothing else, so that equal sides are computed once;
+* `sweep(state, scales)`: the side over many weight scales at once, cached for all visitors;
+* `scores_at(state, ...)`, `visible_keys(state)`: what a lab needs to look closer.
+
+q and k are drawn in float64, multiplied by the scale, and stored once in the number format; what follows
+is stored in it too. Softmax works on the logits as stored, in float32 or wider, as fused kernels do.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, causal_mask, scores
+from qkdemo.floats.devices import DeviceWord, device_for
+from qkdemo.floats.formats import FORMATS, FormatWord, exact, first_failure, rounded
+
+SHOWN_CELLS: Final = 32  # a side of the drawn attention matrix; larger ones are pooled to it
+SHOWN_BARS: Final = 64
+SHOWN_ARMS: Final = 16
+_BLOCK: Final = 1 << 17  # logits worked on at once: 1 MiB, which stays in cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What one side depends on, the weight scale apart. `parameters` must hold plain numbers."""
+
+    variant: VariantWord
+    parameters: Parameters
+    recipe: Recipe
+    format: FormatWord
+    norm_in_format: bool
+    causal: bool
+    shown: tuple[int, int, int]  # head, query and key that are looked at closely
+    device: DeviceWord
+
+    @property
+    def formed_by(self) -> Variant:
+        """The variant itself."""
+        return VARIANTS[self.variant]
+
+    @property
+    def runs_on(self) -> DeviceWord:
+        """The device, or cpu where the device lacks the number format."""
+        return device_for(self.device, FORMATS[self.format].dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One variant over the sweep. Arrays have one entry per scale in front; NaN where nothing is defined."""
+
+    variant: VariantWord
+    n_keys: int
+    bound: float  # proven for |logit|; ∞ if none is
+    factor: float  # what multiplies q·k
+    most_entropy: float  # nats, if every query looked at all its keys alike
+    max_abs_logit: NDArray[np.float64]
+    top_weight: NDArray[np.float64]
+    entropy: NDArray[np.float64]  # nats
+    entropy_fraction: NDArray[np.float64]  # of ln(visible keys)
+    softmax_slope: NDArray[np.float64]
+    raw_lost: NDArray[np.float64]  # share of visible q·k that became ±∞ or NaN
+    logit_lost: NDArray[np.float64]
+    undefined_rows: NDArray[np.int64]
+    zeroed_rows: NDArray[np.int64]  # rows of q or k that the normalisation silently turned into zeros
+    weights: NDArray[np.float32]  # [scales, ≤32, ≤32] of the shown head; a cell is the largest it stands for
+    row: NDArray[np.float32]  # [scales, ≤64] the shown query's weights, pooled likewise
+    q_norm: NDArray[np.float64]  # of the shown query, as it enters the product
+    k_norm: NDArray[np.float64]
+    cosine: NDArray[np.float64]  # between shown query and key
+    logit: NDArray[np.float64]  # of that pair
+    arms: NDArray[np.float32]  # [scales, ≤16] ‖k‖ of the first keys
+    angles: NDArray[np.float64]  # [≤16] between the shown query and those keys, radians, before rounding
+    first_raw_loss: float  # weight scale from which a raw product overflows; ∞ if it never does
+    first_logit_loss: float
+
+
+@lru_cache(maxsize=128)
+def sweep(state: State, scales: tuple[float, ...]) -> Side:
+    """The side at every one of `scales`, which ascend."""
+    visible = visible_keys(state)
+    parts = [_part(state, block, visible) for block in blocks(scales, state.recipe)]
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for array in arrays.values():
+        array.flags.writeable = False  # all visitors read the same ones
+    return Side(
+        variant=state.variant,
+        n_keys=state.recipe.n_keys,
+        bound=state.formed_by.bound(state.parameters, state.recipe.d_head, state.recipe.n_heads),
+        factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
+        most_entropy=_most_entropy(visible, state.recipe.n_keys),
+        angles=_angles(state),
+        first_raw_loss=_first_loss("raw", state, visible, scales, arrays["raw_lost"]),
+        first_logit_loss=_first_loss("logits", state, visible, scales, arrays["logit_lost"]),
+        **arrays,
+    )
+
+
+def visible_keys(state: State) -> Tensor | None:
+    """The mask of keys that each query sees; None if it sees them all."""
+    return causal_mask(state.recipe.n_keys, state.runs_on) if state.causal else None
+
+
+def scores_at(state: State, scales: Tensor, parameters: Parameters | None = None) -> Scores:
+    """Scores at every weight scale, [scales, heads, …]; `parameters` may hold tensors that sweep instead."""
+    store = partial(rounded, format=FORMATS[state.format])
+    q, k = (store(scales[:, None, None, None] * x).to(state.runs_on) for x in draw(state.recipe))
+    inside = store if state.norm_in_format else exact
+    return scores(q, k, state.formed_by, parameters or state.parameters, store=store, inside_norm=inside)
+
+
+def blocks(values: Sequence[float], recipe: Recipe) -> Sequence[Tensor]:
+    """`values` in runs so short that the logits of a run stay in cache; within one, all are worked on at once."""
+    length = max(1, _BLOCK // (recipe.n_heads * recipe.n_keys**2))
+    at = range(0, len(values), length)
+    return [torch.tensor(values[start : start + length], dtype=torch.float64) for start in at]
+
+
+def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDArray[Any]]:
+    """The arrays of `Side` for some of the scales."""
+    made = scores_at(state, scales)
+    weights, measures = attend(made.logits, visible)
+    head, query, key = state.shown
+    q, k = made.q[:, head, query], made.k[:, head]  # [scales, d_head], [scales, keys, d_head]
+    q_norm, k_norms = _norm(q), _norm(k)
+    zeroed = [(x.abs().amax(-1) == 0).sum((-2, -1)) for x in (made.q, made.k)]
+    if visible is not None:
+        weights = weights.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one
+    of_head = weights[:, head]
+    arrays = {
+        **{field.name: getattr(measures, field.name) for field in fields(measures) if field.name != "empty_rows"},
+        "raw_lost": _share_lost(made.raw, visible),
+        "logit_lost": _share_lost(made.logits, visible),
+        "zeroed_rows": zeroed[0] + zeroed[1],
+        "weights": _pooled(of_head, SHOWN_CELLS, SHOWN_CELLS).float(),
+        "row": _pooled(of_head[:, query : query + 1], 1, SHOWN_BARS)[:, 0].float(),
+        "q_norm": q_norm,
+        "k_norm": k_norms[:, key],
+        "cosine": (q * k[:, key]).sum(-1) / (q_norm * k_norms[:, key]),
+        "logit": made.logits[:, head, query, key],
+        "arms": k_norms[:, :SHOWN_ARMS].float(),
+    }
+    return {name: array.cpu().numpy() for name, array in arrays.items()}
+
+
+def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:
+    """The share of visible entries that are ±∞ or NaN."""
+    if x.sum().isfinite():  # then every entry is: one pass over them instead of six
+        return torch.zeros(x.shape[:-3], dtype=torch.float64, device=x.device)
+    lost = ~x.isfinite()
+    if visible is None:
+        return lost.double().mean((-3, -2, -1))
+    return (lost & visible).sum((-3, -2, -1)).double() / (visible.sum() * x.shape[-3])
+
+
+def _first_loss(
+    stage: str, state: State, visible: Tensor | None, scales: Sequence[float], lost: NDArray[np.float64]
+) -> float:
+    """The weight scale at which the first entry of a stage is lost, bisected between two scales of the sweep."""
+    where = np.flatnonzero(lost)
+    if not where.size:
+        return math.inf
+    after = int(where[0])
+    before = scales[after - 1] if after else scales[0] / 1e3
+
+    def fails(scale: float) -> bool:
+        made = scores_at(state, torch.tensor([scale], dtype=torch.float64))
+        return bool(_share_lost(getattr(made, stage), visible) > 0)
+
+    return first_failure(fails, before, scales[after])
+
+
+def _most_entropy(visible: Tensor | None, n_keys: int) -> float:
+    return math.log(n_keys) if visible is None else float(visible.sum(-1).double().log().mean())
+
+
+def _angles(state: State) -> NDArray[np.float64]:
+    head, query, _ = state.shown
+    made = scores(*draw(state.recipe), state.formed_by, state.parameters)
+    q, k = made.q[head, query], made.k[head, :SHOWN_ARMS]
+    cosines = (k @ q) / (_norm(k) * _norm(q))
+    angles: NDArray[np.float64] = cosines.clamp(-1, 1).arccos().numpy()
+    return angles
+
+
+def _norm(x: Tensor) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(x.double() if x.device.type != "mps" else x, dim=-1)
+    return norm
+
+
+def _pooled(weights: Tensor, rows: int, columns: int) -> Tensor:
+    """At most `rows` × `columns` cells, each the largest weight it stands for; NaN wins."""
+    kernel = [max(1, math.ceil(have / most)) for have, most in zip(weights.shape[-2:], (rows, columns), strict=True)]
+    if kernel == [1, 1]:
+        return weights
+    pooled: Tensor = torch.nn.functional.max_pool2d(weights, kernel, ceil_mode=True)
+    return pooled

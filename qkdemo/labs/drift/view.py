@@ -1,0 +1,319 @@
+"""How a drift result is drawn: the tables and views that the exhibit component takes.
+
+* `drift_exhibit(result)`: the main exhibit, dragged along the weight scale;
+* `sharpness_exhibit(sharpness, result)`: what the variant's own dial buys back;
+* `picked(settings, pick)`: the dials that a click in the main exhibit sets.
+
+Here, and nowhere else, the lab's numbers become texts and colour codes. Tables do not depend on where the
+cursor stands, so they are made once for all visitors.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from qkdemo.charts.axes import View, decades, log_axis, share_axis
+from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
+from qkdemo.charts.spec import Pick
+from qkdemo.dials import Value
+from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings, run
+from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
+_ROLES: Final = ("plain", "norm")
+_REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
+
+
+def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
+    """Table and view of the main exhibit."""
+    return _drift_table(result.settings.but(scale=1), tuple(result.scales)), _drift_view(result)
+
+
+def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, View]:
+    """Table and view of the exhibit that is dragged along the variant's own dial."""
+    n = len(sharpness.values)
+    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
+    for name in ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope"):
+        columns[f"norm.{name}"] = getattr(sharpness, name)
+        columns[f"plain.{name}"] = np.full(n, getattr(result.plain, name)[result.at])
+    label = say(f"dial.{sharpness.dial}.label")
+    columns["text"] = [written(value) for value in sharpness.values]
+    columns["finding"] = [
+        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
+        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
+    ]
+    at = float(getattr(result.settings, sharpness.dial))
+    x = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
+    view = {
+        "dial": {"column": "value", "text": "text", "label": label, "at": at, "log": True},
+        "finding": "finding",
+        "heading": 3,
+        "tiles": [],
+        "panels": [
+            _curve(name, result, x, bound=name == "max_abs_logit") | {"title": say(f"sharpness.panel.{name}")}
+            for name in _CURVES[:4]
+        ],
+        "words": words(),
+        "alt": columns["finding"][int(np.argmin(np.abs(sharpness.values - at)))],
+    }
+    return pa.table(columns), view
+
+
+@lru_cache(maxsize=64)
+def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
+    """The table for these scales; `settings.scale` is not read."""
+    result = run(settings, scales)
+    texts = [f"×{written(scale)}" for scale in scales]
+    return pa.table(
+        {
+            "scale": np.array(scales),
+            "scale.text": texts,
+            "finding": findings(result),
+            "bound": np.full(len(scales), result.twin.bound),
+            **{f"plain.{name}": column for name, column in _side_columns(result.plain).items()},
+            **{f"norm.{name}": column for name, column in _side_columns(result.twin).items()},
+        }
+    )
+
+
+@lru_cache(maxsize=128)
+def _side_columns(side: Side) -> dict[str, Any]:
+    """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
+    texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
+    pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
+    logits = texts["max_abs_logit"]
+    if math.isfinite(side.bound):  # a narrow format may round a logit to just above it
+        signs = np.where(side.max_abs_logit > side.bound, "≈", "≤").tolist()
+        logits = [f"{logit} {sign} {written(side.bound)}" for logit, sign in zip(logits, signs, strict=True)]
+    most = written(side.most_entropy, 3)
+    return {
+        **{name: getattr(side, name).astype(np.float32) for name in _CURVES},
+        "arm": side.q_norm.astype(np.float32),
+        "arm.text": [say("drift.ring", length=length) for length in pair["q_norm"]],
+        "arms": vectors(side.arms),
+        "row": vectors(np.where(side.row < 0, 0, side.row)),
+        "heat": vectors(codes(side.weights)),
+        "tile.norms": readings(side.q_norm * side.k_norm),
+        "tile.logit": logits,
+        "tile.entropy": [
+            say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else reading(entropy)
+            for entropy in side.entropy.tolist()
+        ],
+        "tile.slope": texts["softmax_slope"],
+        **{f"pair.{name}": written_out for name, written_out in pair.items()},
+    }
+
+
+def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
+    """The dials, by name, that a pick in the main exhibit sets: cells and bars may stand for several keys."""
+    if "dial" in pick:
+        return {"scale": pick["dial"]}
+    n, last = settings.n_keys, settings.n_keys - 1
+    if "query" in pick:
+        width = math.ceil(n / SHOWN_CELLS)
+        return {name: min(int(pick[name]) * width, last) for name in ("query", "key") if name in pick}
+    if "key" in pick:
+        return {"key": min(int(pick["key"]) * math.ceil(n / SHOWN_BARS), last)}
+    return {}
+
+
+def _drift_view(result: Result) -> View:
+    settings = result.settings
+    _, query, key = result.shown
+    x = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
+    names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
+    tiles = ("norms", "logit", "entropy", "slope")
+    scale_tile = {
+        "label": say("drift.tile.scale"),
+        "lines": [{"role": role, "column": "scale.text"} for role in _ROLES],
+    }
+    return {
+        "dial": {
+            "column": "scale",
+            "text": "scale.text",
+            "label": say("dial.scale.label"),
+            "at": settings.scale,
+            "log": True,
+        },
+        "finding": "finding",
+        "heading": 1,
+        "tiles": [
+            scale_tile,
+            *(
+                {
+                    "label": say(f"drift.tile.{name}"),
+                    "lines": [{"role": role, "column": f"{role}.tile.{name}"} for role in _ROLES],
+                }
+                for name in tiles
+            ),
+        ],
+        "panels": [
+            *(_curve(name, result, x, bound=name == "max_abs_logit") for name in _CURVES[:4]),
+            *(
+                _heat(role, say("drift.panel.heat", variant=name), side, query, key)
+                for role, name, side in zip(_ROLES, names, (result.plain, result.twin), strict=True)
+            ),
+            _bars(result, query, key),
+            _cells(result, names, query, key),
+            *(
+                _arrows(role, say("drift.panel.arrows", variant=name), side, result.scales, key)
+                for role, name, side in zip(_ROLES, names, (result.plain, result.twin), strict=True)
+            ),
+            _lost(result, x),
+        ],
+        "words": words(),
+        "alt": " ".join(explain(result)),
+    }
+
+
+def _curve(name: str, result: Result, x: View, *, bound: bool = False, **values: str) -> View:
+    sides = (result.plain, result.twin)
+    lines = [
+        {"role": role, "column": f"{role}.{name}", "label": say(f"variant.{side.variant}.short")}
+        for role, side in zip(_ROLES, sides, strict=True)
+    ]
+    proven = result.twin.bound
+    if bound and math.isfinite(proven):
+        lines.append({"role": "bound", "column": "bound", "label": say("drift.bound", bound=written(proven))})
+    return {
+        "kind": "curves",
+        "title": say(f"drift.panel.{name}", **values),
+        "subtitle": say(f"drift.axis.{name}"),
+        "wide": 6,
+        "x": x,
+        "y": _AXES[name](result),
+        "lines": lines,
+        "marks": [],
+    }
+
+
+def _lost(result: Result, x: View) -> View:
+    """The share of raw products that the format loses, and of logits where that is another share."""
+    panel = _curve("raw_lost", result, x, format=result.settings.format) | {"wide": 4}
+    sides = (result.plain, result.twin)
+    if not any(share.any() for side in sides for share in (side.raw_lost, side.logit_lost)):
+        highest = written(float(result.scales[-1]))
+        panel["title"] = say("drift.panel.nothing_lost", format=result.settings.format, scale=highest)
+    for role, side in zip(_ROLES, sides, strict=True):
+        if not np.array_equal(side.raw_lost, side.logit_lost):
+            panel["lines"].append({"role": "other", "column": f"{role}.logit_lost", "label": say("drift.logits")})
+        if math.isfinite(side.first_raw_loss):
+            label = say("drift.first", scale=written(side.first_raw_loss))
+            panel["marks"].append({"x": side.first_raw_loss, "label": label, "role": role})
+    return panel
+
+
+def _heat(role: str, title: str, side: Side, query: int, key: int) -> View:
+    rows, columns = side.weights.shape[-2:]
+    width = math.ceil(side.n_keys / SHOWN_CELLS)
+    return {
+        "kind": "heat",
+        "title": title,
+        "subtitle": say("drift.axis.heat", width=width) if width > 1 else "",
+        "wide": 3,
+        "role": role,
+        "column": f"{role}.heat",
+        "rows": rows,
+        "columns": columns,
+        "selected": [query // width, key // width],
+        "each": width,
+        "chosen": [query, key],
+        "query_label": say("drift.query"),
+        "key_label": say("drift.key"),
+    }
+
+
+def _bars(result: Result, query: int, key: int) -> View:
+    n, shown = result.settings.n_keys, result.plain.row.shape[-1]
+    width = math.ceil(n / SHOWN_BARS)
+    return {
+        "kind": "bars",
+        "title": say("drift.panel.bars", query=query),
+        "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
+        "wide": 3,
+        "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
+        "labels": [str(key if bar == key // width else bar * width) for bar in range(shown)],
+        "selected": key // width,
+        "key_label": say("drift.key"),
+    }
+
+
+def _cells(result: Result, names: Sequence[str], query: int, key: int) -> View:
+    factors = [
+        {"text": say(f"factor.{side.variant}", **_factor_values(result, side))} for side in (result.plain, result.twin)
+    ]
+    masked = result.settings.causal and key > query
+    logits = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in _ROLES]
+    labels = {"q_norm": "‖q‖", "k_norm": "‖k‖", "cosine": "cos θ"}
+    rows = [[label, *(f"{role}.pair.{name}" for role in _ROLES)] for name, label in labels.items()]
+    return {
+        "kind": "cells",
+        "title": say("drift.panel.cells", query=query, key=key),
+        "wide": 3,
+        "head": ["", *names],
+        "roles": [None, *_ROLES],
+        "rows": [
+            *rows,
+            [say("drift.factor"), *factors],
+            [say("drift.logit"), *logits],
+        ],
+        "strong": len(rows) + 1,
+    }
+
+
+def _factor_values(result: Result, side: Side) -> dict[str, str]:
+    settings = result.settings
+    return {"d": str(settings.d_head), "factor": written(side.factor), "c": written(settings.softcap)}
+
+
+def _arrows(role: str, title: str, side: Side, scales: NDArray[np.float64], key: int) -> View:
+    usual = float(side.q_norm[int(np.argmin(np.abs(scales - 1)))])
+    steady = bool(np.ptp(side.q_norm[scales >= 1]) < 1e-3 * usual)
+    return {
+        "kind": "arrows",
+        "title": title,
+        "subtitle": say("drift.axis.arrows"),
+        "wide": 4,
+        "role": role,
+        "angles": [float(angle) if math.isfinite(angle) else 0.0 for angle in side.angles],
+        "lengths": f"{role}.arms",
+        "query": f"{role}.arm",
+        "selected": min(key, len(side.angles) - 1),
+        "reach": _REACH * usual if math.isfinite(usual) and usual > 0 else 1.0,
+        "ring": usual if steady else None,
+        "label": f"{role}.arm.text",
+    }
+
+
+def _share_axis(_: Result) -> View:
+    return share_axis()
+
+
+def _logit_axis(result: Result) -> View:
+    sizes = [side.max_abs_logit for side in (result.plain, result.twin)]
+    values = np.concatenate([*sizes, [result.twin.bound]])
+    return log_axis(values)
+
+
+def _slope_axis(result: Result) -> View:
+    """From 0 to the slope of even attention, which is the most there can be: (1/n)(1 − 1/n)."""
+    n = result.settings.n_keys
+    peak = max(np.nanmax(side.softmax_slope, initial=0) for side in (result.plain, result.twin))
+    top = max((1 - 1 / n) / n, float(peak))
+    return {"log": False, "domain": [0, top * 1.05], "ticks": [[x, written(x, 2)] for x in (0, top / 2, top)]}
+
+
+_AXES: Final[dict[str, Callable[[Result], View]]] = {
+    "max_abs_logit": _logit_axis,
+    "entropy_fraction": _share_axis,
+    "softmax_slope": _slope_axis,
+    "top_weight": _share_axis,
+    "raw_lost": _share_axis,
+}

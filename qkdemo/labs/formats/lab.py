@@ -1,0 +1,391 @@
+"""Where exactly does a number format lose attention: which stage, which entry, at which weight scale?
+
+Attention is followed from the stored q and k to the weighted values, each stage held in the format that a
+kernel would hold it in, for five formats at once; a normalised twin goes the same way. Raise the weight scale:
+in float16 the raw products are the first to overflow, and the scale that follows comes too late for them. Then
+let the kernel scale earlier, keep its product in float32, or store in bfloat16: what is lost now?
+
+* `Settings`, `PRESETS`: the dials, and named states of them;
+* `run(settings)`: what became of the entries of every stage, and from which weight scale on they are lost;
+* `sweep(settings)`: what becomes of them, and the entries of the shown stage, at every position of the weight scale;
+* `ladder(value, cast)`: where one value sits in each of the formats;
+* `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
+"""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from typing import Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qkdemo.attention.inputs import Recipe
+from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
+from qkdemo.floats.devices import DeviceWord, available_devices
+from qkdemo.floats.formats import ALL_FORMATS
+from qkdemo.floats.layout import Rung, rung
+from qkdemo.labs.formats.device_matmul import native_counts
+from qkdemo.labs.formats.error_counts import Tally, tally
+from qkdemo.labs.formats.exact_stages import exactly
+from qkdemo.labs.formats.overflow_thresholds import first_exceeding, first_losses
+from qkdemo.labs.formats.program import stage_program
+from qkdemo.labs.formats.stages import (
+    IN_NORM,
+    OVER_KEYS,
+    STAGES,
+    STORED,
+    CastWord,
+    Choices,
+    Fp8ScaleWord,
+    Inputs,
+    MaskWord,
+    NormaliserWord,
+    PlacementWord,
+    RoleWord,
+    SideWord,
+    StageWord,
+    StoredWord,
+    drawn,
+    follow,
+)
+from qkdemo.labs.formats.words import beginnings_said, early, fates_said, native_said
+from qkdemo.messages import say
+
+ShownWord: TypeAlias = Literal["plain", "normalised"]
+
+SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for wider heads
+_WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
+_STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of the dial and of a sweep
+_COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Dials):
+    """The dials of the formats lab; by default weight scale 400 in float16, all of it stored as PyTorch would."""
+
+    scale: Annotated[float, Dial(0.01, 1000, log=True, stops=_STOPS, sign="×")] = 400.0
+    storage: Annotated[StoredWord, Choice()] = "float16"
+    stage: Annotated[StageWord, Choice()] = "raw_product"
+    side: Annotated[ShownWord, Choice()] = "plain"
+    variant: Annotated[NormaliserWord, Choice()] = "l2"
+    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", ("l2",)))] = 10.0
+    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", ("rms", "layernorm")))] = 1.0
+    norm_in_format: Annotated[bool, Switch()] = False
+    accumulator: Annotated[RoleWord, Choice(more=True)] = "float32"
+    product_format: Annotated[RoleWord, Choice(more=True)] = "stored"
+    softmax_format: Annotated[RoleWord, Choice(more=True)] = "stored"
+    placement: Annotated[PlacementWord, Choice(more=True)] = "after"
+    max_subtraction: Annotated[bool, Switch(more=True)] = True
+    causal: Annotated[bool, Switch(more=True)] = False
+    mask: Annotated[MaskWord, Choice(more=True, only_for=("causal", (True,)))] = "-inf"
+    fp8_cast: Annotated[CastWord, Choice(more=True)] = "overflow"
+    fp8_scale: Annotated[Fp8ScaleWord, Choice(more=True)] = "one"
+    fp8_cache: Annotated[bool, Switch(more=True)] = False
+    d_head: Annotated[int, Dial(4, 128, log=True, stops=_WIDTHS, more=True)] = 64
+    n_keys: Annotated[int, Dial(2, 32, log=True, stops=_COUNTS, more=True)] = 16
+    query: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 5
+    key: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 9
+    seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+
+PRESETS: Final[dict[str, Settings]] = {
+    "try_400": Settings(),
+    "textbook_fp16": Settings(scale=100),
+    "fused_kernel": Settings(
+        scale=100, product_format="float32", softmax_format="float32", placement="in_accumulator", stage="scaled"
+    ),
+    "bf16_training": Settings(
+        scale=16, storage="bfloat16", softmax_format="float32", variant="rms", causal=True, n_keys=32, stage="scaled"
+    ),
+    "fp8_keys": Settings(
+        scale=200, storage="float8_e4m3fn", variant="rms", product_format="float32", softmax_format="float32"
+    ).but(fp8_cast="saturate", fp8_cache=True, stage="k_entering"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Plain attention or its twin. Arrays are [formats, stages], in the order of `STORED` and `STAGES`."""
+
+    variant: SideWord
+    tally: Tally  # at the current weight scale, one entry long on its last axis
+    first_loss: NDArray[np.float64]  # weight scale; ∞: never, NaN: no such stage
+    first_exceeding: NDArray[np.float64]  # the same for the exact values alone, whatever came before
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The entries of the stage that is looked at closely."""
+
+    stage: StageWord
+    variant: SideWord  # that of the twin for a stage inside the norm, whatever the dial says
+    storage: StoredWord
+    values: NDArray[np.float64]  # [≤32, ≤32], as held
+    exact: NDArray[np.float64]
+    hidden: NDArray[np.bool_]  # behind the causal mask
+    row: int
+    column: int
+
+    @property
+    def value(self) -> float:
+        """The chosen entry, as held."""
+        return float(self.values[self.row, self.column])
+
+    @property
+    def exact_value(self) -> float:
+        """The chosen entry in float64."""
+        return float(self.exact[self.row, self.column])
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Both sides, and the matrix of one stage."""
+
+    settings: Settings
+    plain: Side
+    twin: Side
+    shown: Shown
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Plain, twin."""
+        return self.plain, self.twin
+
+
+def run(settings: Settings) -> Result:
+    """Both sides at the current weight scale, and the weight scales from which on they lose entries."""
+    plain, twin = (
+        _side(recipe_of(settings), settings.causal, choices_of(settings, variant), settings.scale)
+        for variant in _variants(settings)
+    )
+    return Result(settings, plain, twin, _shown(settings))
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Preferred numbers of the weight scale and the current one, ascending, and what is found at each."""
+
+    scales: tuple[float, ...]
+    plain: Tally
+    twin: Tally
+    values: NDArray[np.float64]  # [scales, ≤32, ≤32], entries of the shown stage as held
+    exact: NDArray[np.float64]
+
+
+def sweep(settings: Settings) -> Sweep:
+    """Both sides and the shown stage over the weight scale."""
+    scales = tuple(sorted({*_STOPS, settings.scale}))
+    plain, twin = (_tallies(settings, choices_of(settings, variant)) for variant in _variants(settings))
+    return Sweep(scales, plain, twin, *_shown_over(settings, scales))
+
+
+def recipe_of(settings: Settings) -> Recipe:
+    """The draw of these settings."""
+    return Recipe(n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed)
+
+
+def choices_of(settings: Settings, variant: SideWord) -> Choices:
+    """What one side depends on; dials that it does not read leave no trace in it."""
+    given = {field.name: getattr(settings, field.name) for field in fields(Choices) if field.name != "variant"}
+    unused = ["mask"] if not settings.causal else []
+    unused += ["gain"] if variant != "l2" else []
+    unused += ["gamma"] if variant not in ("rms", "layernorm") else []
+    unused += ["norm_in_format"] if variant == "none" else []
+    return Choices(variant=variant, **{name: value for name, value in given.items() if name not in unused})
+
+
+def _variants(settings: Settings) -> tuple[SideWord, SideWord]:
+    return "none", settings.variant
+
+
+@lru_cache(maxsize=256)
+def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:  # noqa: FBT001
+    if scale in _STOPS:
+        counted, here = _at_stops(recipe, causal, choices), _STOPS.index(scale)
+        one = Tally(**{field.name: getattr(counted, field.name)[..., here : here + 1] for field in fields(Tally)})
+    else:
+        one = tally(_inputs(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
+    return Side(choices.variant, one, *_beginnings(recipe, causal, choices))
+
+
+@lru_cache(maxsize=256)
+def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray[np.float64], ...]:  # noqa: FBT001
+    inputs, counted = _inputs(recipe, causal), _at_stops(recipe, causal, choices)
+    return first_losses(inputs, choices, _STOPS, counted), first_exceeding(inputs, choices)
+
+
+def _tallies(settings: Settings, choices: Choices) -> Tally:
+    """The counts at `_STOPS`, with those of the current scale put between them if it is none of them."""
+    recipe = recipe_of(settings)
+    counted = _at_stops(recipe, settings.causal, choices)
+    if settings.scale in _STOPS:
+        return counted
+    at = sum(stop < settings.scale for stop in _STOPS)
+    one = _side(recipe, settings.causal, choices, settings.scale).tally
+    both = ((field.name, getattr(counted, field.name), getattr(one, field.name)) for field in fields(Tally))
+    return Tally(**{name: np.insert(many, at, single[..., 0], axis=2) for name, many, single in both})
+
+
+@lru_cache(maxsize=64)
+def _at_stops(recipe: Recipe, causal: bool, choices: Choices) -> Tally:  # noqa: FBT001
+    return tally(_inputs(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
+
+
+@lru_cache(maxsize=64)
+def _entries(
+    recipe: Recipe,
+    causal: bool,  # noqa: FBT001
+    choices: Choices,
+    storage: StoredWord,
+    stage: StageWord,
+    scales: tuple[float, ...],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Entries of one stage as held, and exactly, [scales, ≤32, ≤32]."""
+    inputs, at = _inputs(recipe, causal), torch.tensor(scales, dtype=torch.float64)
+    held = follow(inputs, at[None], choices, [storage], until=stage)[stage].values[0]
+    exact = exactly(inputs, at, choices)[stage]
+    return held[:, :SHOWN, :SHOWN].numpy().copy(), exact[:, :SHOWN, :SHOWN].numpy().copy()
+
+
+@lru_cache(maxsize=64)
+def _inputs(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
+    return drawn(recipe, causal=causal)
+
+
+def _shown_variant(settings: Settings) -> SideWord:
+    """That of the twin for a stage inside the norm, whatever the dial says."""
+    return settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
+
+
+def _shown_over(settings: Settings, scales: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    choices = choices_of(settings, _shown_variant(settings))
+    return _entries(recipe_of(settings), settings.causal, choices, settings.storage, settings.stage, scales)
+
+
+def _shown(settings: Settings) -> Shown:
+    values, exact = _shown_over(settings, (settings.scale,))
+    inputs = _inputs(recipe_of(settings), settings.causal)
+    hidden = np.zeros(values.shape[1:], dtype=bool)
+    if inputs.visible is not None and settings.stage in OVER_KEYS:
+        hidden = ~inputs.visible.numpy()
+    return Shown(
+        stage=settings.stage,
+        variant=_shown_variant(settings),
+        storage=settings.storage,
+        values=values[0],
+        exact=exact[0],
+        hidden=hidden,
+        row=min(settings.query, values.shape[1] - 1),
+        column=min(settings.key, values.shape[2] - 1),
+    )
+
+
+def ladder(value: float, cast: CastWord) -> list[Rung]:
+    """Where `value` sits in each of the formats, under that rule for casts to 8 bits."""
+    return [rung(value, ALL_FORMATS[word], saturate=cast == "saturate") for word in STORED]
+
+
+def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
+    """What the command line prints: counts of every stage at this weight scale, then the first failures."""
+    result = run(settings)
+    return {"rows": rows(result), "first_failure": first_failures(result)}
+
+
+def rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table: one row per format, variant and stage. No error is known (None) where no entry is left.
+
+    With a CUDA device, its own float16 matmul follows as one more format.
+    """
+    emulated = [
+        {"format": word, "variant": side.variant, "stage": stage, **_counts(side.tally, f, s)}
+        for f, word in enumerate(STORED)
+        for side in result.sides
+        for s, stage in enumerate(STAGES)
+        if side.tally.n[f, s, 0]
+    ]
+    return emulated + (native_rows(result.settings, "cuda") if "cuda" in available_devices() else [])
+
+
+def native_rows(settings: Settings, device: DeviceWord) -> list[dict[str, Value | None]]:
+    """The raw products that `device` itself computes in float16: one row per variant, as in `rows`."""
+    inputs, scale = _inputs(recipe_of(settings), settings.causal), torch.tensor([settings.scale], dtype=torch.float64)
+    found = []
+    for variant in _variants(settings):
+        counts = native_counts(inputs, scale, choices_of(settings, variant), device)
+        row = {name: count[0, 0].item() for name, count in counts.items()}
+        error = None if math.isnan(row["max_rel_error"]) else row["max_rel_error"]
+        named = {"format": say(f"formats.native.{device}"), "variant": variant, "stage": "raw_product"}
+        found.append(named | row | {"n_leaked": 0, "max_rel_error": error})
+    return found
+
+
+def _counts(counted: Tally, f: int, s: int, at: int = 0) -> dict[str, Value | None]:
+    found = {field.name: getattr(counted, field.name)[f, s, at].item() for field in fields(counted)}
+    return found | {"max_rel_error": None if math.isnan(found["max_rel_error"]) else found["max_rel_error"]}
+
+
+def first_failures(result: Result) -> list[dict[str, Value | None]]:
+    """The weight scale from which on each stage loses entries, and from which its exact values would be too large."""
+    return [
+        {
+            "format": word,
+            "variant": side.variant,
+            "stage": stage,
+            "scale": _finite(side.first_loss[f, s]),
+            "exact_scale": _finite(side.first_exceeding[f, s]),
+        }
+        for f, word in enumerate(STORED)
+        for side in result.sides
+        for s, stage in enumerate(STAGES)
+        if not math.isnan(side.first_loss[f, s])
+    ]
+
+
+def sweep_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table of the shown stage over the weight scale: one row per scale, format and variant."""
+    swept, s = sweep(settings), STAGES.index(settings.stage)
+    return [
+        {"scale": scale, "format": word, "variant": variant, "stage": settings.stage, **_counts(counted, f, s, at)}
+        for at, scale in enumerate(swept.scales)
+        for f, word in enumerate(STORED)
+        for variant, counted in zip(_variants(settings), (swept.plain, swept.twin), strict=True)
+        if counted.n[f, s, at]
+    ]
+
+
+def ladder_rows(result: Result) -> list[dict[str, Value]]:
+    """The table of the shown entry's exact value: one row per format."""
+    return [asdict(each) for each in ladder(result.shown.exact_value, result.settings.fp8_cast)]
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None
+
+
+def explain(result: Result) -> list[str]:
+    """What the current scale shows: the chosen format, when it begins and by which rule, then the other formats."""
+    settings = result.settings
+    chosen, swept = STORED.index(settings.storage), sweep(settings)
+
+    def fates(side: Side, f: int) -> list[str]:
+        return fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
+
+    sentences = [sentence for side in result.sides for sentence in fates(side, chosen)]
+    for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
+        before = early(side.first_loss, counted, swept.scales)[chosen]
+        sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
+    if "cuda" in available_devices():
+        sentences.append(native_said(native_rows(settings, "cuda")))
+    if ALL_FORMATS[settings.storage].is_narrow:
+        sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
+    others = (f for f in range(len(STORED)) if f != chosen)
+    return sentences + [sentence for f in others for sentence in fates(result.plain, f)]
+
+
+def snippet(settings: Settings, variant: SideWord | None = None) -> str:
+    """A standalone PyTorch program for the chosen format, the shown side unless `variant` says otherwise."""
+    side = variant or (settings.variant if settings.side == "normalised" else "none")
+    choices, recipe = choices_of(settings, side), recipe_of(settings)
+    return stage_program(choices, recipe, settings.storage, settings.scale, causal=settings.causal)

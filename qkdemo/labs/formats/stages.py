@@ -1,0 +1,349 @@
+"""Attention stage by stage, in five number formats side by side.
+
+* `STAGES`: the stages, in order, from the stored q to the weighted values;
+* `Choices`: what a kernel decides: which format holds what, where the scale is applied, how the mask is written;
+* `follow(inputs, scales, choices)`: every stage as the formats hold it, and what left their range on the way;
+* `PARTS`, `held_part`, `read_by`: the same in five parts, each of which reads some choices alone.
+
+**Layout.** A stage is a tensor [formats, scales, a, b], the formats in the order of `STORED`; a × b is queries ×
+channels, queries × 1 or queries × keys. Plain attention, variant none, has no stages inside a norm.
+
+**Arithmetic.** Each operation is done in float64 and rounded once to the format that holds its result; q, k
+and v arrive in float32. For 16 bits and fewer this is what a kernel does that computes in float32 and stores.
+Constants (mask, √d, floor, epsilon) are stored in the format in which they are used.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.variants import L2_FLOOR, RMS_EPSILON, causal_mask
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, dot_products
+
+StoredWord: TypeAlias = Literal["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"]
+NormaliserWord: TypeAlias = Literal["l2", "rms", "layernorm"]
+SideWord: TypeAlias = Literal["none", "l2", "rms", "layernorm"]
+RoleWord: TypeAlias = Literal["stored", "float32", "bfloat16", "float16"]  # stored: the format of q and k
+PlacementWord: TypeAlias = Literal["after", "in_accumulator", "on_q", "split"]
+MaskWord: TypeAlias = Literal["-inf", "finfo.min", "-1e4", "-1e9"]
+CastWord: TypeAlias = Literal["overflow", "saturate"]
+Fp8ScaleWord: TypeAlias = Literal["one", "amax"]
+StageWord: TypeAlias = Literal[
+    "q_stored",  # x · weight scale, as written to memory
+    "k_stored",
+    "q_sum_of_squares",  # Σ x², each square rounded, summed wide, rounded once; LayerNorm: of x − mean
+    "k_sum_of_squares",
+    "q_reciprocal_root",  # 1 / max(‖x‖, 1e-12) for l2, 1 / √(mean(x²) + 1e-6) for rms and layernorm
+    "k_reciprocal_root",
+    "q_entering",  # as it enters the product: normalised, gain applied, scaled if the scale stands here
+    "k_entering",
+    "raw_product",
+    "scaled",
+    "masked",
+    "max_subtracted",
+    "exp",
+    "sum",  # over keys, from key 0 upwards, rounded at each step
+    "weight",
+    "weighted_values",
+]
+
+STAGES: Final[tuple[StageWord, ...]] = get_args(StageWord)
+STORED: Final[tuple[StoredWord, ...]] = get_args(StoredWord)
+OVER_KEYS: Final[tuple[StageWord, ...]] = ("raw_product", "scaled", "masked", "max_subtracted", "exp", "weight")
+IN_NORM: Final = STAGES[2:6]
+Part: TypeAlias = tuple[StageWord, ...]
+PARTS: Final[tuple[Part, ...]] = (STAGES[:2], STAGES[2:8], STAGES[8:11], STAGES[11:15], STAGES[15:])
+STAGE_OF: Final = {(stage[0], stage[2:]): stage for stage in STAGES[:8]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What a kernel decides. `stored` as a role means the format in which q and k are stored."""
+
+    variant: SideWord = "none"
+    gain: float = 10.0  # g, l2
+    gamma: float = 1.0  # rms and layernorm, on q and on k
+    accumulator: RoleWord = "float32"
+    product_format: RoleWord = "stored"
+    softmax_format: RoleWord = "stored"
+    placement: PlacementWord = "after"
+    norm_in_format: bool = False
+    max_subtraction: bool = True
+    mask: MaskWord = "-inf"
+    fp8_cast: CastWord = "overflow"
+    fp8_scale: Fp8ScaleWord = "one"
+    fp8_cache: bool = False  # 8-bit formats hold k and v alone, after the norm; all else is bfloat16 then
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Base q, k and v, and which keys each query sees; None: all of them."""
+
+    q: Float[Tensor, "queries d_head"]
+    k: Float[Tensor, "keys d_head"]
+    v: Float[Tensor, "keys d_head"]
+    visible: Bool[Tensor, "queries keys"] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """One stage as the formats hold it."""
+
+    values: Float[Tensor, "formats scales a b"]
+    beyond: Bool[Tensor, "formats scales a b"]  # larger than the format's largest number before the cast; ∞ counts
+    by: Stack  # the formats that hold it, side by side
+
+    @property
+    def lost(self) -> Tensor:
+        """Where an entry is ±∞ or NaN, or was too large before a saturating cast."""
+        return self.beyond | ~self.values.isfinite()
+
+
+def drawn(recipe: Recipe, *, causal: bool = False) -> Inputs:
+    """q and k of the recipe's only head; v is the third standard normal draw of the same generator.
+
+    v is not multiplied by the weight scale: it is the weights of q and k that grow.
+    """
+    q, k = draw(recipe)
+    shape = (3, recipe.n_keys, recipe.d_head)
+    v = torch.from_numpy(np.random.default_rng(recipe.seed).standard_normal(shape)[2])
+    return Inputs(q[0], k[0], v, causal_mask(recipe.n_keys) if causal else None)
+
+
+def follow(
+    inputs: Inputs,
+    scales: Float[Tensor, "formats scales"],
+    choices: Choices,
+    words: Sequence[StoredWord] = STORED,
+    *,
+    until: StageWord = STAGES[-1],
+) -> dict[StageWord, Held]:
+    """Every stage at each format's own weight scales, at least up to `until`; `words` are the storage formats."""
+    stages: dict[StageWord, Held] = {}
+    for part in PARTS:
+        stages |= held_part(part, stages, inputs, scales, choices, words)
+        if until in part:
+            break
+    return stages
+
+
+def held_part(
+    part: Part,
+    before: Mapping[StageWord, Held],
+    inputs: Inputs,
+    scales: Float[Tensor, "formats scales"],
+    choices: Choices,
+    words: Sequence[StoredWord] = STORED,
+) -> dict[StageWord, Held]:
+    """The stages of one part, given those `before` it."""
+    formats = _formats(choices, tuple(words))
+    match PARTS.index(part):
+        case 0:
+            if scales.stride(0) == 0:  # the same for all formats
+                scales = scales[:1]
+            bases = {"q": inputs.q, "k": inputs.k}
+            return {
+                STAGE_OF[name, "stored"]: _to_8_bits(_float32(scales[:, :, None, None] * base), formats.wide, choices)
+                for name, base in bases.items()
+            }
+        case 1:
+            stages: dict[StageWord, Held] = {}
+            for name in ("q", "k"):
+                held = before[STAGE_OF[name, "stored"]]
+                if choices.variant != "none":
+                    inside, held = _normalise(held, formats, choices)
+                    stages |= {STAGE_OF[name, part]: of_part for part, of_part in inside.items()}
+                stages[STAGE_OF[name, "entering"]] = _placed(held, name, formats, choices)
+            return stages
+        case 2:
+            q, k = before["q_entering"].values, before["k_entering"].values
+            return _scores(q, k, inputs.visible, formats, choices)
+        case 3:
+            return _softmax(before["masked"].values, formats.softmax, choices)
+        case _:
+            return {"weighted_values": _weighted(before["weight"].values, inputs.v, formats, choices)}
+
+
+def read_by(part: Part, choices: Choices, *, causal: bool) -> Choices:
+    """`choices` with all that neither this part nor one before it reads at its default: what to remember it by."""
+    names = ["fp8_cast", "fp8_scale", "fp8_cache"]
+    early = choices.placement in ("on_q", "split")  # the scale stands on q and k themselves
+    last = PARTS.index(part)
+    if last >= 1:
+        names += ["variant", "gamma", "norm_in_format", *(("placement", "gain") if early else ())]
+    if last >= 2:
+        names += ["gain", "accumulator", "product_format", "placement", *(("mask",) if causal else ())]
+    if last >= 3:
+        names += ["softmax_format", "max_subtraction"]
+    return Choices(**{name: getattr(choices, name) for name in names})
+
+
+def factors(choices: Choices, d_head: int) -> tuple[float, float]:
+    """What q·k is multiplied by, and what it is divided by: l2 multiplies by g, all others divide by √d_head."""
+    return (choices.gain, 1.0) if choices.variant == "l2" else (1.0, math.sqrt(d_head))
+
+
+def power_on(name: str, choices: Choices) -> float:
+    """The power of the factor that stands on q, or on k, itself."""
+    if choices.placement == "split":
+        return 0.5
+    return 1.0 if choices.placement == "on_q" and name == "q" else 0.0
+
+
+def holder(stage: StageWord, choices: Choices) -> Stack:
+    """The formats that hold one of the stages up to the scaled logit."""
+    formats = _formats(choices, STORED)
+    if stage in IN_NORM:
+        return formats.norm
+    if stage == "raw_product" and choices.placement == "in_accumulator":
+        return formats.accumulator
+    return formats.product if stage in ("raw_product", "scaled") else formats.wide
+
+
+class _Formats:
+    """Who holds what, for each of the storage formats."""
+
+    def __init__(self, choices: Choices, stored: tuple[StoredWord, ...]) -> None:
+        words: list[AnyFormatWord] = list(stored)
+        if choices.fp8_cache:
+            words = ["bfloat16" if ALL_FORMATS[word].is_narrow else word for word in stored]
+        saturate = choices.fp8_cast == "saturate"
+
+        def role(word: RoleWord) -> Stack:
+            return _stack(tuple(words) if word == "stored" else (word,) * len(words), saturate)
+
+        self.wide = role("stored")  # what projections, q, weights and the output are stored in
+        self.kept = _stack(stored, saturate)  # what k and v enter their products in
+        self.norm = role("stored" if choices.norm_in_format else "float32")
+        self.accumulator = role(choices.accumulator)
+        self.product = role(choices.product_format)
+        self.softmax = role(choices.softmax_format)
+
+
+@lru_cache(maxsize=64)
+def _formats(choices: Choices, words: tuple[StoredWord, ...]) -> _Formats:
+    return _Formats(choices, words)
+
+
+@lru_cache(maxsize=256)
+def _stack(words: tuple[AnyFormatWord, ...], saturate: bool) -> Stack:  # noqa: FBT001
+    return Stack([ALL_FORMATS[word] for word in words], saturate=saturate)
+
+
+def _normalise(stored: Held, formats: _Formats, choices: Choices) -> tuple[dict[str, Held], Held]:
+    """Sum of squares and reciprocal root, then the normalised vectors as stored again."""
+    r, x = formats.norm, stored.values
+    width = x.shape[-1]
+    if choices.variant == "layernorm":
+        mean = r(r(x.sum(-1, keepdim=True))[0] / width)[0]
+        x = r(x - mean)[0]
+    squares, too_large = r(x * x)
+    total, sum_too_large = r(squares.sum(-1, keepdim=True))
+    if choices.variant == "l2":
+        length = torch.maximum(r(total.sqrt())[0], r.constant(L2_FLOOR))
+    else:
+        length = r(r(total / width)[0] + r.constant(RMS_EPSILON))[0].sqrt()
+    root, root_beyond = r(1 / length)
+    unit, unit_beyond = r(x * root)
+    if choices.variant != "l2":
+        unit, unit_beyond = r(unit * r.constant(choices.gamma))
+    again = _to_8_bits(unit, formats.wide, choices)
+    inside = {
+        "sum_of_squares": Held(total, sum_too_large | too_large.any(-1, keepdim=True), r),
+        "reciprocal_root": Held(root, root_beyond, r),
+    }
+    return inside, Held(again.values, again.beyond | unit_beyond, formats.wide)
+
+
+def _placed(x: Held, name: str, formats: _Formats, choices: Choices) -> Held:
+    """q or k as it enters the product: with its part of the scale, k in the format of the cache."""
+    power = power_on(name, choices)
+    if power:
+        x = _to_8_bits(_rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices)
+    if name == "k" and choices.fp8_cache:
+        return _to_8_bits(x.values, formats.kept, choices)
+    return x
+
+
+def _scores(q: Tensor, k: Tensor, visible: Tensor | None, formats: _Formats, choices: Choices) -> dict[StageWord, Held]:
+    """From the product to the masked logits."""
+    raw = Held(*dot_products(q, k, formats.accumulator), formats.accumulator)
+    if choices.placement != "in_accumulator":
+        values, beyond = formats.product(raw.values)
+        raw = Held(values, beyond | raw.beyond, formats.product)
+    scaled = raw
+    if choices.placement in ("after", "in_accumulator"):
+        values = _rescaled(raw.values, 1, raw.by, choices, q.shape[-1])
+        scaled = Held(*formats.product(values), formats.product)
+    return {"raw_product": raw, "scaled": scaled, "masked": _masked(scaled, visible, choices.mask)}
+
+
+def _softmax(masked: Tensor, r: Stack, choices: Choices) -> dict[StageWord, Held]:
+    """From the masked logits to the weights, every step rounded by `r`."""
+    logits, beyond = r(masked)
+    if choices.max_subtraction:
+        logits, beyond = r(logits - logits.amax(-1, keepdim=True))
+    terms, terms_beyond = r(logits.exp())
+    total, total_beyond = terms[..., :1], terms_beyond[..., :1]
+    for at in range(1, terms.shape[-1]):
+        total, total_beyond = r(total + terms[..., at : at + 1])
+    return {
+        "max_subtracted": Held(logits, beyond, r),
+        "exp": Held(terms, terms_beyond, r),
+        "sum": Held(total, total_beyond, r),
+        "weight": Held(*r(terms / total), r),
+    }
+
+
+def _weighted(weight: Tensor, v: Tensor, formats: _Formats, choices: Choices) -> Held:
+    """Σ weight · v, the weights stored like q, the values like k."""
+    kept = _to_8_bits(_float32(v)[None, None], formats.kept, choices).values
+    mixed, overflowed = dot_products(formats.wide(weight)[0], kept.mT, formats.accumulator)
+    values, beyond = formats.wide(mixed)
+    return Held(values, beyond | overflowed, formats.wide)
+
+
+def _masked(logits: Held, visible: Tensor | None, mask: MaskWord) -> Held:
+    """Hidden logits with the mask's constant added, as additive masks do."""
+    if visible is None:
+        return logits
+    r = logits.by
+    if mask == "finfo.min":
+        constant = r.constant(torch.tensor([-each.largest for each in r.formats]))
+    else:
+        constant = r.constant(float(mask))
+    hidden, beyond = r(logits.values + constant)
+    return Held(torch.where(visible, logits.values, hidden), torch.where(visible, logits.beyond, beyond), r)
+
+
+def _to_8_bits(x: Tensor, stack: Stack, choices: Choices) -> Held:
+    """Vectors as stored and read back: an 8-bit tensor is divided by its own scale first, and multiplied after.
+
+    That scale is the largest |x| over the largest number; what is read back is a float32.
+    """
+    if choices.fp8_scale == "one" or not any(each.is_narrow for each in stack.formats):
+        return Held(*stack(x), stack)
+    size = x.abs().amax((-2, -1), keepdim=True)
+    narrow = torch.tensor([each.is_narrow for each in stack.formats]).view(-1, 1, 1, 1)
+    largest = torch.tensor([each.largest for each in stack.formats], dtype=torch.float64).view(-1, 1, 1, 1)
+    scale = torch.where(narrow & (size > 0), size / largest, 1.0)
+    values, beyond = stack(x / scale)
+    return Held(_float32(values * scale), beyond, stack)
+
+
+def _rescaled(x: Tensor, power: float, r: Stack, choices: Choices, d_head: int) -> Tensor:
+    """`x` times the variant's factor to that power, the constant as `r` stores it; the result is not rounded."""
+    multiplier, divisor = factors(choices, d_head)
+    return x * r.constant(multiplier**power) if choices.variant == "l2" else x / r.constant(divisor**power)
+
+
+def _float32(x: Tensor) -> Tensor:
+    return x.to(torch.float32).double()

@@ -1,0 +1,325 @@
+"""Final loss against learning rate: how wide is the range of rates in which a model trains?
+
+Every curve is one way of treating q and k; every point of it is several runs that differ in their seed alone. Look at
+the right wall: a remedy moves it, and there still is one. The left wall (too few steps for so small a rate) hardly
+moves. Move along the curves to read a rate; the numbers appear as runs finish.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.dials import Choice, Dial, Dials, Value, declarations
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, factor_words, wall_of
+from qkdemo.labs.learning_rates.sensitivity import Point, by_side, sensitivity
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.plan import Leg, Plan, outcomes
+from qkdemo.training import settings as training
+from qkdemo.training.outcome import FAILURES, LAST_STEPS, Outcome, ends_of, solved_below, summary
+from qkdemo.training.schedule import ScheduleWord
+from qkdemo.training.settings import RemedyWord, canonical
+from qkdemo.training.tasks import TASKS
+from qkdemo.training.telemetry import CURVES
+
+OtherWord: TypeAlias = Literal[
+    "nothing", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
+]
+_ALIKE: Final = 1.25  # walls that lie nearer to each other are called alike: the grid resolves no less
+_MAJORITY: Final = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Grid(Dials):
+    """What is compared, and at how many rates and seeds; these dials come first on the page."""
+
+    variant: Annotated[RemedyWord, Choice()] = "rms"
+    second: Annotated[OtherWord, Choice()] = "nothing"
+    third: Annotated[OtherWord, Choice()] = "nothing"
+    n_rates: Annotated[int, Dial(3, 17)] = 9
+    n_seeds: Annotated[int, Dial(1, 10)] = 3
+    lowest_rate: Annotated[float, Dial(1e-5, 0.01, log=True)] = 0.001
+    highest_rate: Annotated[float, Dial(0.03, 3, log=True)] = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(training.Settings, _Grid):
+    """The dials of every run, and of the grid. `learning_rate` is the one that is looked at; `seed` is the first."""
+
+    schedule: Annotated[ScheduleWord, Choice()] = "cosine"
+    learning_rate: Annotated[float, Dial(1e-5, 3, log=True)] = 0.072
+    warmup: Annotated[int, Dial(0, 1000, only_for=("schedule", ("constant", "cosine")))] = 40
+    steps: Annotated[int, Dial(20, 3000, 20)] = 400
+
+
+PRESETS: Final[dict[str, Settings]] = {
+    "cosine": Settings(),
+    "constant": Settings(schedule="constant", warmup=20),
+    "three_remedies": Settings(second="softcap", third="qk_clip"),
+    "heavy_start": Settings(schedule="constant", warmup=20, qk_start=3),
+    "induction": Settings(task="induction", batch=16, n_rates=5, n_seeds=2),
+    "addition": Settings(task="addition", n_rates=5, n_seeds=2),
+    "quick": Settings(n_rates=5, n_seeds=1, steps=300),
+}
+
+
+def words_of(settings: Settings) -> tuple[RemedyWord, ...]:
+    """The remedies that get a curve: plain attention first, none twice."""
+    others = [word for word in (settings.variant, settings.second, settings.third) if word != "nothing"]
+    return tuple(dict.fromkeys(("none", *others)))
+
+
+def rates_of(settings: Settings) -> tuple[float, ...]:
+    """Evenly spaced on a log scale, ends included, rounded to two digits, or to three where two would be the same."""
+    low, high = math.log(settings.lowest_rate), math.log(settings.highest_rate)
+    between = [math.exp(low + (high - low) * at / (settings.n_rates - 1)) for at in range(1, settings.n_rates - 1)]
+    for digits in (2, 3):
+        rates = (settings.lowest_rate, *(float(f"{rate:.{digits}g}") for rate in between), settings.highest_rate)
+        if len(set(rates)) == len(rates):
+            break
+    return rates
+
+
+def seeds_of(settings: Settings) -> tuple[int, ...]:
+    """That many, from the dial's on."""
+    first = min(settings.seed, 10_000 - settings.n_seeds)
+    return tuple(range(first, first + settings.n_seeds))
+
+
+@lru_cache(maxsize=64)
+def plans_of(settings: Settings) -> tuple[Plan, ...]:
+    """One plan per rate, in order of the rates: all its remedies and seeds train together."""
+    own = training.Settings(**{dial.name: getattr(settings, dial.name) for dial in declarations(training.Settings)})
+    plans = []
+    for rate in rates_of(settings):
+        runs = tuple(
+            canonical(own.but(variant=word, seed=seed, learning_rate=rate))
+            for word in words_of(settings)
+            for seed in seeds_of(settings)
+        )
+        plans.append(Plan((Leg(0, tuple(range(len(runs))), runs),), settings.steps, maps=False))
+    return tuple(plans)
+
+
+def around(run: training.Settings) -> Settings:
+    """The curves among which `run` stands: its dials, on the default schedule if its own is a ramp."""
+    own = {dial.name: getattr(run, dial.name) for dial in declarations(training.Settings)}
+    if run.schedule == "ramp":
+        own |= {name: getattr(Settings(), name) for name in ("schedule", "warmup", "steps")}
+    return Settings(**own)
+
+
+def order(n: int) -> list[int]:
+    """In which order to train: both ends first, then always the middles, so that a curve soon has its shape.
+
+    >>> order(9)
+    [0, 8, 4, 2, 6, 1, 3, 5, 7]
+    """
+    taken = [0, n - 1]
+    gaps = [(0, n - 1)]
+    while gaps:
+        halves = []
+        for low, high in gaps:
+            middle = (low + high) // 2
+            if low < middle:
+                taken.append(middle)
+                halves += [(low, middle), (middle, high)]
+        gaps = halves
+    return list(dict.fromkeys(taken))
+
+
+# ---- what came out
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Every curve. `rates` holds all rates, also those that are not trained yet."""
+
+    settings: Settings
+    rates: tuple[float, ...]
+    curves: tuple[Curve, ...]
+
+    @property
+    def done(self) -> int:
+        """How many rates are trained."""
+        return len(self.curves[0].found)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are."""
+        return self.done == len(self.rates)
+
+
+def result_of(settings: Settings, trained: Sequence[NDArray[np.float32] | None]) -> Result:
+    """The curves from the telemetry of every plan, [steps, runs, curves]; None where it is not finished."""
+    words, count = words_of(settings), settings.n_seeds
+    points: dict[RemedyWord, list[Point | None]] = {word: [] for word in words}
+    found: dict[RemedyWord, list[tuple[Outcome, ...]]] = {word: [] for word in words}
+    for rate, plan, curves in zip(rates_of(settings), plans_of(settings), trained, strict=True):
+        ends = outcomes(plan, curves) if curves is not None else []
+        for at, word in enumerate(words):
+            mine = tuple(ends[at * count : (at + 1) * count])
+            found[word].append(mine)
+            if curves is None:
+                points[word].append(None)
+                continue
+            first = curves[0, at * count : (at + 1) * count, CURVES.index("loss")]
+            points[word].append(Point(rate, tuple(end.final_loss for end in mine), float(first.mean())))
+    return Result(
+        settings, rates_of(settings), tuple(Curve(word, tuple(points[word]), tuple(found[word])) for word in words)
+    )
+
+
+def finding(result: Result) -> str:
+    """The headline: how far plain attention gets, and how far the remedy."""
+    if not result.whole:
+        return say("rates.partial", done=result.done, count=len(result.rates))
+    plain = result.curves[0]
+    twin = result.curves[1] if len(result.curves) > 1 else None
+    if twin is None:
+        return _finding_of_one(result, plain)
+    walls = [wall_of(curve, result.settings) for curve in (plain, twin)]
+    at = [wall.at if wall is not None else None for wall in walls]
+    key = "_".join("never" if wall is None else "open" if wall.at is None else "wall" for wall in walls)
+    factor = 1.0
+    if at[0] is not None and at[1] is not None:
+        factor = at[1] / at[0]
+        key = "wider" if factor > _ALIKE else "narrower" if factor < 1 / _ALIKE else "alike"
+    return say(
+        f"rates.finding.{key}",
+        variant=_name(twin.variant),
+        high=written(result.rates[-1]),
+        factor=factor_words(factor, plain, twin, result.settings),
+        **{name: about(curve, result.settings) for name, curve in zip(("plain", "twin"), (plain, twin), strict=True)},
+        **{name: _lowest(curve) for name, curve in zip(("plain_loss", "twin_loss"), (plain, twin), strict=True)},
+    )
+
+
+def _finding_of_one(result: Result, plain: Curve) -> str:
+    wall = wall_of(plain, result.settings)
+    if wall is None:
+        return say("rates.one_never", plain=_lowest(plain))
+    return say("rates.one_open" if wall.at is None else "rates.one", plain=about(plain, result.settings))
+
+
+def explain(result: Result) -> list[str]:
+    """What the curves say, after the headline."""
+    sentences = [finding(result)]
+    if not result.done:
+        return sentences
+    for curve in result.curves[1:]:
+        sentences += _fails_too(curve, result)
+    task = TASKS[result.settings.task]
+    if task.floor is not None:
+        seeds = result.settings.n_seeds
+        values = {"limit": written(solved_below(task), 3), "steps": LAST_STEPS, "seeds": seeds}
+        sentences.append(say("rates.limit" if seeds > 1 else "rates.limit_one", **values))
+    if result.whole:
+        numbers = [_number(curve) for curve in result.curves]
+        sentences.append(say("rates.sensitivity", numbers=", ".join(numbers)))
+    sentences += [_befell(curve) for curve in result.curves]
+    return sentences
+
+
+def _number(curve: Curve) -> str:
+    """Its LR sensitivity, and from which side that comes."""
+    whole, (low, high) = sensitivity(curve.found), by_side(curve.found)
+    parts = {"number": written(whole, 3), "low": written(low, 2), "high": written(high, 2)}
+    return say("rates.number", variant=_name(curve.variant), **parts)
+
+
+def _fails_too(curve: Curve, result: Result) -> Iterator[str]:
+    """From which rate on most seeds fail, beyond a rate that is solved."""
+    wall = wall_of(curve, result.settings)
+    if wall is None:
+        return
+    for rate, ends in zip(result.rates, curve.outcomes, strict=True):
+        failed = sum(end.outcome == "failed" for end in ends)
+        if rate > wall.last_solved and ends and failed > _MAJORITY * len(ends):
+            yield say("rates.fails", variant=_name(curve.variant), rate=written(rate), failed=failed, n=len(ends))
+            return
+
+
+def _befell(curve: Curve) -> str:
+    """How every run ended, those that failed by how they failed; apart from that, in how many there were spikes."""
+    runs = curve.all_outcomes
+    counts = ends_of(runs)
+    values = {"variant": _name(curve.variant), "n": len(runs), "solved": counts["solved"], "partly": counts["partly"]}
+    failures = failures_of(runs)
+    how = say("rates.failed_how", how=failures) if failures else ""
+    failed, spiked = sum(counts[word] for word in FAILURES), sum(outcome.spikes > 0 for outcome in runs)
+    return say("rates.befell", failed=failed, how=how, spiked=spiked, **values)
+
+
+def failures_of(outcomes: Sequence[Outcome]) -> str:
+    """`6 stayed at chance, 1 came down too slowly`: how those that failed did; nothing if none did."""
+    counts = ends_of(outcomes)
+    return ", ".join(say(f"rates.end.{word}", count=counts[word]) for word in FAILURES if counts[word])
+
+
+def point_rows(result: Result) -> list[dict[str, Any]]:
+    """One row per curve and rate that is trained."""
+    rows = []
+    for curve in result.curves:
+        for point, ends in zip(curve.points, curve.outcomes, strict=True):
+            if point is None:
+                continue
+            capped = [point.capped(loss) for loss in point.final_losses]
+            rows.append(
+                {
+                    "variant": curve.variant,
+                    "learning_rate": point.learning_rate,
+                    "mean_final_loss": point.mean,
+                    "lowest": min(capped),
+                    "highest": max(capped),
+                    "first_loss": point.first_loss,
+                    "median_max_abs_logit": median_logit(ends),
+                    **summary(ends),
+                }
+            )
+    return rows
+
+
+def run_rows(result: Result) -> list[dict[str, Any]]:
+    """One row per run that is finished."""
+    return [
+        {
+            "variant": curve.variant,
+            "learning_rate": rate,
+            "seed": seed,
+            **{name: getattr(end, name) for name in _OF_RUN},
+        }
+        for curve in result.curves
+        for rate, ends in zip(result.rates, curve.outcomes, strict=True)
+        for seed, end in zip(seeds_of(result.settings), ends, strict=False)
+    ]
+
+
+_OF_RUN: Final = (
+    *("outcome", "end", "final_loss", "max_abs_logit", "final_entropy_fraction", "final_softmax_slope", "learnt_at"),
+    *("first_step_logit_over_100", "spikes", "lost_at", "diverged_at", "non_finite_at"),
+)
+
+
+def median_logit(ends: Sequence[Outcome]) -> float:
+    """The middle one of the largest logits of these runs."""
+    return float(np.median([end.max_abs_logit for end in ends]))
+
+
+def seen_of(settings: Settings) -> Mapping[str, Value]:
+    """The dial of the rate that is looked at, at the nearest rate there is."""
+    rate = min(rates_of(settings), key=lambda rate: abs(math.log(rate / settings.learning_rate)))
+    return {"learning_rate": rate}
+
+
+def _lowest(curve: Curve) -> str:
+    return written(min(point.mean for point in curve.found), 3)
+
+
+def _name(word: RemedyWord) -> str:
+    return say(f"variant.{word}.name")

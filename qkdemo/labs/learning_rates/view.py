@@ -1,0 +1,259 @@
+"""How losses over learning rates are drawn: the table and view that the exhibit component takes.
+
+* `rates_exhibit(result, own)`: the exhibit, moved along the rates; `Own`: a run that is marked in it;
+* `own_of(live, settings)`: that run, if it can be drawn into these curves; `picked(pick)`: the dial that a click sets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from qkdemo.charts.axes import View, decades, log_axis
+from qkdemo.charts.columns import words
+from qkdemo.charts.spec import Pick
+from qkdemo.dials import Value
+from qkdemo.labs.learning_rates.lab import (
+    Result,
+    Settings,
+    explain,
+    failures_of,
+    finding,
+    median_logit,
+    rates_of,
+    seen_of,
+)
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
+from qkdemo.labs.learning_rates.sensitivity import sensitivity
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.live import Live
+from qkdemo.runs.plan import outcomes
+from qkdemo.training.outcome import solved_below, summary
+from qkdemo.training.settings import RemedyWord
+from qkdemo.training.tasks import TASKS
+
+_ROLES: Final = ("plain", "norm", "other", "bound")
+_SMALL: Final = 0.01  # nats: below that, numbers are written with a power of ten
+_HEADROOM: Final = 1.15  # of chance: where the loss axis ends
+_HEADS: Final = ("wall", "number", "solved", "partly", "failed", "how", "spiked")
+
+
+@dataclass(frozen=True)
+class Own:
+    """A visitor's twin run: its rate, and final loss and largest logit of plain attention and of its twin."""
+
+    rate: float
+    schedule: str
+    variant: RemedyWord
+    losses: tuple[float, float]
+    logits: tuple[float, float]
+
+
+def own_of(live: Live, settings: Settings) -> Own | None:
+    """The run as a point, if it is finished, unforked, of one pair, and of the same task."""
+    runs = live.plan.legs[0].runs
+    if live.state != "finished" or len(live.plan.legs) > 1 or len(runs) != 2 or runs[1].task != settings.task:
+        return None
+    plain, twin = outcomes(live.plan, live.chunk.curves)
+    return Own(
+        runs[1].learning_rate,
+        runs[1].schedule,
+        runs[1].variant,
+        (plain.final_loss, twin.final_loss),
+        (plain.max_abs_logit, twin.max_abs_logit),
+    )
+
+
+@lru_cache(maxsize=32)
+def rates_exhibit(result: Result, own: Own | None) -> tuple[pa.Table, View]:
+    """Table and view of the exhibit."""
+    table: dict[str, Any] = {
+        "rate": list(result.rates),
+        "rate.text": [written(rate, 3) for rate in result.rates],
+        "finding": [finding(result)] * len(result.rates),
+    }
+    for role, curve in _by_role(result).items():
+        table |= _columns(role, curve)
+    return pa.table(table), _view(result, own)
+
+
+def picked(settings: Settings, pick: Pick) -> Mapping[str, Value]:
+    """The dial, by name, that a pick sets."""
+    if "dial" not in pick or not rates_of(settings)[0] <= pick["dial"] <= rates_of(settings)[-1]:
+        return {}
+    return seen_of(settings.but(learning_rate=pick["dial"]))
+
+
+def _by_role(result: Result) -> dict[str, Curve]:
+    return dict(zip(_ROLES, result.curves, strict=False))
+
+
+def _columns(role: str, curve: Curve) -> dict[str, Any]:
+    unknown = say("rates.unknown")
+    columns: dict[str, list[Any]] = {name: [] for name in ("loss", "low", "high", "logit")}
+    texts: dict[str, list[str]] = {name: [] for name in ("loss", "range", "logit", "ends")}
+    for point, ends in zip(curve.points, curve.outcomes, strict=True):
+        capped = [point.capped(loss) for loss in point.final_losses] if point is not None else [np.nan]
+        logit = median_logit(ends) if ends else np.nan
+        low, high, mean = min(capped), max(capped), float(np.mean(capped))
+        for name, value in zip(columns, (mean, low, high, logit), strict=True):
+            columns[name].append(value)
+        counts = summary(ends)
+        told = (
+            written(mean, 3),
+            say("rates.range", low=_end(low), high=_end(high)),
+            written(logit, 3),
+            say("rates.ends", **{word: counts[word] for word in ("solved", "partly", "failed")}),
+        )
+        for name, text in zip(texts, told, strict=True):
+            texts[name].append(text if ends else unknown)
+    return {f"{role}.{name}": values for name, values in columns.items()} | {
+        f"{role}.{name}.text": values for name, values in texts.items()
+    }
+
+
+def _end(x: float) -> str:
+    """One end of a range, short enough for two to stand in a tile's line."""
+    return written(x, 1 if x < _SMALL else 2)
+
+
+def _view(result: Result, own: Own | None) -> View:
+    settings, roles = result.settings, _by_role(result)
+    names = {role: say(f"variant.{curve.variant}.short") for role, curve in roles.items()}
+    x = {"ticks": decades(result.rates[0], result.rates[-1])}
+    task = TASKS[settings.task]
+
+    def tile(name: str, column: str) -> View:
+        return {
+            "label": say(f"rates.tile.{name}"),
+            "lines": [{"role": role, "column": f"{role}.{column}.text"} for role in roles],
+        }
+
+    levels = [{"y": task.chance(), "label": say("training.chance", chance=written(task.chance(), 3))}]
+    if task.floor is not None:
+        limit = solved_below(task)
+        levels.append({"y": limit, "label": say("rates.solved_below", limit=written(limit, 3))})
+    panels = [
+        {
+            "kind": "curves",
+            "title": say("rates.panel.loss"),
+            "subtitle": say(_counted("rates.axis.loss", settings.n_seeds), n=settings.n_seeds),
+            "wide": 7,
+            "tall": True,
+            "x": x,
+            "y": _loss_axis(task.chance()),
+            "lines": [
+                {"role": role, "column": f"{role}.loss", "label": names[role], "low": f"{role}.low"}
+                | {"high": f"{role}.high", "dots": True}
+                for role in roles
+            ],
+            "marks": [],
+            "levels": levels,
+            "points": _points(own, result, "losses"),
+            "labels": "apart",
+        },
+        {
+            "kind": "curves",
+            "title": say("rates.panel.logit"),
+            "subtitle": say("rates.axis.logit"),
+            "wide": 5,
+            "tall": True,
+            "x": x,
+            "y": log_axis(np.array([*_logits(result), 1.0, 1000.0])),
+            "lines": [{"role": role, "column": f"{role}.logit", "label": names[role], "dots": True} for role in roles],
+            "marks": [],
+            "points": _points(own, result, "logits"),
+        },
+        _counts(result),
+    ]
+    return {
+        "dial": {
+            "column": "rate",
+            "text": "rate.text",
+            "label": say("dial.learning_rate.label"),
+            "at": float(seen_of(settings)["learning_rate"]),
+            "log": True,
+        },
+        "finding": "finding",
+        "room": "" if result.whole else _longest_finding(result),
+        "heading": 1,
+        "tiles": [
+            {
+                "label": say("rates.tile.curve"),
+                "lines": [{"role": role, "column": {"text": name}} for role, name in names.items()],
+            },
+            tile("loss", "loss"),
+            tile("range", "range"),
+            tile("logit", "logit"),
+            tile("ends", "ends"),
+        ],
+        "panels": panels,
+        "words": words() | {"hint": say("rates.hint")},
+        "alt": " ".join(explain(result)),
+    }
+
+
+def _longest_finding(result: Result) -> str:
+    rate = written(result.rates[-1])
+    if result.settings.n_seeds > 1:
+        rate = say("rates.by_seed", number=rate, low=rate, high=rate)
+    name = say(f"variant.{result.curves[-1].variant}.name")
+    return say("rates.finding.wider", plain=rate, twin=rate, variant=name, factor=rate, high=rate)
+
+
+def _logits(result: Result) -> list[float]:
+    return [median_logit(ends) for curve in result.curves for ends in curve.outcomes if ends]
+
+
+def _counted(key: str, n: int) -> str:
+    """The sentence for so many."""
+    return f"{key}_of_one" if n == 1 else key
+
+
+def _loss_axis(chance: float) -> View:
+    return {"log": False, "domain": [0, chance * _HEADROOM], "ticks": [[x, str(x)] for x in range(int(chance) + 1)]}
+
+
+def _points(own: Own | None, result: Result, name: str) -> list[View]:
+    """The visitor's run: plain attention, and its twin where there is a curve of its remedy."""
+    if own is None:
+        return []
+    roles = {curve.variant: role for role, curve in _by_role(result).items()}
+    values = dict(zip((own.variant, "none"), reversed(getattr(own, name)), strict=True))  # twins may both be plain
+    return [
+        {"x": own.rate, "y": value, "role": roles[word], "label": say("rates.own.label")}
+        for word, value in values.items()
+        if word in roles and np.isfinite(value)
+    ]
+
+
+def _counts(result: Result) -> View:
+    """Per curve: how far it gets, the one number, and what became of its runs."""
+    rows = []
+    for curve in result.curves:
+        counts = summary(curve.all_outcomes)
+        wall = wall_of(curve, result.settings) if result.whole else None
+        if wall is None:
+            far = say("rates.unknown")
+        else:
+            far = about(curve, result.settings)
+            far = far if wall.at is not None else say("rates.at_least", rate=far)
+        number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
+        name = say(f"variant.{curve.variant}.name")
+        how = failures_of(curve.all_outcomes) or say("rates.unknown")
+        told = [str(counts[word]) for word in ("solved", "partly", "failed")] + [how, str(counts["spiked"])]
+        rows.append([{"text": text} for text in (name, far, number, *told)])
+    runs = len(result.curves[0].all_outcomes)
+    return {
+        "kind": "cells",
+        "title": say(_counted("rates.panel.counts", runs), n=runs),
+        "wide": 12,
+        "head": ["", *(say(f"rates.head.{name}") for name in _HEADS)],
+        "roles": [None] * (1 + len(_HEADS)),
+        "rows": rows,
+        "breaks": [0],
+    }

@@ -1,0 +1,43 @@
+"""Can keys be normalised that are never formed?"""
+
+from qkdemo.labs.mla.lab import (
+    PRESETS,
+    Logits,
+    Result,
+    Settings,
+    alternatives_snippet,
+    context_rows,
+    cost,
+    explain,
+    explain_other_ways,
+    findings,
+    other_rows,
+    other_ways,
+    report,
+    rows,
+    run,
+    scale_rows,
+    size_text,
+    snippet,
+)
+
+__all__ = [
+    "PRESETS",
+    "Logits",
+    "Result",
+    "Settings",
+    "alternatives_snippet",
+    "context_rows",
+    "cost",
+    "explain",
+    "explain_other_ways",
+    "findings",
+    "other_rows",
+    "other_ways",
+    "report",
+    "rows",
+    "run",
+    "scale_rows",
+    "size_text",
+    "snippet",
+]

@@ -1,0 +1,136 @@
+"""What latent attention costs: with QK norm on its keys, in several readings, and with what is done instead of it.
+
+* `COSTS`, `cost_of(reading, widths, context)`: one decoding step, whole;
+* `burden(method, widths, context)`: what a method adds, at inference and in training.
+
+One layer, all heads. A multiplication, an addition and a comparison count one each; cached numbers take two bytes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from qkdemo.labs.mla.baselines import MethodWord
+
+ReadingWord: TypeAlias = Literal["without_norm", "naive", "full_keys", "absorbed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widths:
+    """Of one layer. The latent of queries is taken as wide as that of keys."""
+
+    n_heads: int
+    latent: int
+    d_content: int
+    d_rotary: int
+    joint: bool  # one size for both parts of a key
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One layer, one decoding step at one length of the context. Cached numbers take two bytes each."""
+
+    reading: ReadingWord
+    context: int
+    cache_bytes: int  # of the whole context
+    flops: int  # from cache and query to logits: a multiplication and an addition count two
+    formed_bytes: int  # keys formed at this step and thrown away
+
+
+def cost_of(reading: ReadingWord, widths: Widths, context: int) -> Cost:
+    """What one decoding step of one layer costs, for all heads."""
+    cached, per_token, once, formed = COSTS[reading](widths)
+    return Cost(
+        reading=reading,
+        context=context,
+        cache_bytes=2 * context * cached,
+        flops=2 * (context * per_token + once),
+        formed_bytes=2 * context * formed,
+    )
+
+
+def _without_norm(s: Widths) -> tuple[int, int, int, int]:
+    """Cached numbers and multiply-adds per token of the context, multiply-adds per step, numbers formed."""
+    return s.latent + s.d_rotary, s.n_heads * (s.latent + s.d_rotary), s.n_heads * s.latent * s.d_content, 0
+
+
+def _naive(s: Widths) -> tuple[int, int, int, int]:
+    forming = s.n_heads * s.d_content * s.latent
+    scoring = s.n_heads * (s.d_content + s.d_rotary)
+    norming = s.n_heads * (2 * s.d_content + s.d_rotary)  # squares and products with 1/rms · γ
+    return s.latent + s.d_rotary, forming + norming + scoring, 0, s.n_heads * s.d_content
+
+
+def _full_keys(s: Widths) -> tuple[int, int, int, int]:
+    """The finished keys of all heads are cached; a new token's are formed once."""
+    width = s.n_heads * (s.d_content + s.d_rotary)
+    return width, width, s.n_heads * s.d_content * s.latent, 0
+
+
+def _absorbed_cost(s: Widths) -> tuple[int, int, int, int]:
+    """As without a norm, and one number per token and head; a new token's keys are formed once, for their size."""
+    cached, per_token, once, _ = _without_norm(s)
+    scalars = s.n_heads + (0 if s.joint else 1)
+    return cached + scalars, per_token + 2 * s.n_heads, 2 * once, 0
+
+
+COSTS: Final[dict[ReadingWord, Callable[[Widths], tuple[int, int, int, int]]]] = {
+    "without_norm": _without_norm,
+    "naive": _naive,
+    "full_keys": _full_keys,
+    "absorbed": _absorbed_cost,
+}
+
+
+@dataclass(frozen=True)
+class Burden:
+    """What a method adds to one layer."""
+
+    step_flops: int  # per decoding step at this context
+    cached_numbers: int  # per token
+    training_flops: int  # per token of a training sequence as long as this context, forward
+    update_flops: int  # per optimiser step
+    keys: Literal["never", "once"]  # how often a token's keys are formed at inference
+    stays: bool  # whether something is left of it at inference
+
+
+def burden(method: MethodWord, widths: Widths, context: int) -> Burden:
+    """What `method` adds to a layer without any norm."""
+    return _BURDENS[method](widths, context)
+
+
+def _of_latent_norm(s: Widths, context: int) -> Burden:
+    """Per entry of both latents: its square, a sum, times 1/rms, times γ."""
+    return Burden(8 * s.latent, 0, 8 * s.latent, 0, "never", stays=True)
+
+
+def _weights(s: Widths) -> int:
+    """Entries of W_q and of the content part of W_k, which alone belongs to a head."""
+    return s.n_heads * s.latent * (2 * s.d_content + s.d_rotary)
+
+
+def _of_clip(s: Widths, context: int) -> Burden:
+    """A comparison per visible logit; every weight of a clipped head is multiplied once."""
+    return Burden(0, 0, s.n_heads * (context + 1) // 2, _weights(s), "never", stays=False)
+
+
+def _of_rates(s: Widths, context: int) -> Burden:
+    """A square and a sum per weight for the norms, and a product per weight for its rate."""
+    return Burden(0, 0, 0, 3 * _weights(s), "never", stays=False)
+
+
+def _of_qk_norm(s: Widths, context: int) -> Burden:
+    """Absorbed: at inference what the readings count; in training four operations per entry of q and k."""
+    plain, absorbed = (cost_of(word, s, context) for word in ("without_norm", "absorbed"))
+    numbers = (absorbed.cache_bytes - plain.cache_bytes) // (2 * context)
+    training = 8 * s.n_heads * (s.d_content + s.d_rotary)
+    return Burden(absorbed.flops - plain.flops, numbers, training, 0, "once", stays=True)
+
+
+_BURDENS: Final[dict[MethodWord, Callable[[Widths, int], Burden]]] = {
+    "nothing": lambda s, context: Burden(0, 0, 0, 0, "never", stays=False),
+    "latent_norm": _of_latent_norm,
+    "qk_clip": _of_clip,
+    "rates": _of_rates,
+    "qk_norm": _of_qk_norm,
+}

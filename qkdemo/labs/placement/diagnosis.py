@@ -1,0 +1,259 @@
+"""The diagnosis the other way round: from the pattern of an error to the choice that was read wrongly.
+
+* `diagnose(reference, block, observed)`: the likeliest cause, and how exactly it accounts for the logits.
+
+Nothing is replayed. First come the ratios: a constant one is a scale, one that factors into sizes of q and k
+is a norm that is missing or taken over another width. What no ratio explains is fitted: logits are linear in
+the products of gains, so a supposed order, layout or norm either fits them to rounding, with some gains, or
+does not; and where the reference's own order fits, the gains that fit say whose they are. The fit knows the
+projected q and k and the positions, as whoever ports a checkpoint does.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.norms import NORMS, divisor
+from qkdemo.attention.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.rotary import angles, partners, reordering
+
+EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
+_SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cause, by its word, and the pattern it was read from."""
+
+    cause: str
+    misfit: float  # relative: 0 if the cause explains every logit; NaN if none was found
+    ratio: float  # observed over expected, if it is the same everywhere; else NaN
+    first: float  # relative error of the first query's logits
+    last: float  # and of the last one's
+
+
+def diagnose(reference: Pipeline, block: Block, observed: Float[Tensor, "heads queries keys"]) -> Verdict:
+    """Why `observed` is not what `reference` computes on `block`.
+
+    The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width,
+    input; layernorm, rms, rotary_first, norm_first, layout, tiled; q_gain_on_k, gamma_as_one_plus,
+    one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
+    """
+    expected = trace(reference, block)
+    errors = [_relative(observed[:, at], expected.logits[:, at]) for at in (0, -1)]
+    same = _relative(observed, expected.logits)
+    if not observed.isfinite().all():
+        return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
+    if same < EXACT:
+        return Verdict("same", same, 1.0, errors[0], errors[1])
+    cause, misfit, ratio = _from_ratio(reference, block, expected, observed)
+    if not cause:
+        cause, misfit = _from_fit(reference, block, observed)
+    return Verdict(cause, misfit, ratio, errors[0], errors[1])
+
+
+def _relative(observed: Tensor, expected: Tensor) -> float:
+    length = expected.norm().item()
+    return (observed - expected).norm().item() / length if length else math.inf
+
+
+def _from_ratio(reference: Pipeline, block: Block, expected: Trace, observed: Tensor) -> tuple[str, float, float]:
+    """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
+    capped = CAPS["softcap"](expected.logits, block.softcap)
+    uncapped = [] if reference.cap == "none" else [trace(reference.but(cap="none"), block).logits]
+    for other in (capped, *uncapped):
+        if _relative(observed, other) < EXACT:
+            return "cap", _relative(observed, other), math.nan
+    for word, factor in _FACTORS.items():
+        supposed = expected.logits * factor(reference, block, expected)
+        constant = ((supposed * observed).sum() / supposed.square().sum()).item()
+        misfit = _relative(observed, constant * supposed)
+        if misfit < EXACT:
+            return (word, misfit, math.nan) if word else (_name_of(constant, block.d_head), misfit, constant)
+    return "", math.nan, math.nan
+
+
+def _name_of(constant: float, d_head: int) -> str:
+    for word, value in _CONSTANTS.items():
+        if math.isclose(constant, value(d_head), rel_tol=1e-5):
+            return word
+    return "constant"
+
+
+_CONSTANTS: Final[dict[str, Callable[[float], float]]] = {
+    "scale_one": math.sqrt,
+    "scale_twice": lambda d: 1 / math.sqrt(d),
+    "scale_root": lambda d: d,
+    "unit_vectors": lambda d: 1 / d,
+}
+
+
+def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
+    norm = NORMS[reference.norm]
+    k = divisor(k, norm, reference.rule, reference.epsilon).repeat_interleave(block.n_heads // block.n_kv_heads, 0)
+    return divisor(q, norm, reference.rule, reference.epsilon) * k.mT
+
+
+def _whole(x: Tensor) -> Tensor:
+    """Every head's positions as the whole width, for the size of all heads together."""
+    return x.movedim(-3, -2).flatten(-2).expand(x.shape[0], -1, -1)
+
+
+def _times_sizes(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    return _sizes(reference, block, expected.q_projected, expected.k_projected)
+
+
+def _times_sizes_over_whole(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    whole = _sizes(reference, block, _whole(expected.q_projected), _whole(expected.k_projected))
+    return _times_sizes(reference, block, expected) / whole
+
+
+def _times_sizes_over_inputs(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    inputs = divisor(block.x, NORMS[reference.norm], reference.rule, reference.epsilon)
+    return _times_sizes(reference, block, expected) / (inputs * inputs.mT)
+
+
+_FACTORS: Final[dict[str, Callable[[Pipeline, Block, Trace], Tensor]]] = {
+    "": lambda reference, block, expected: torch.ones_like(expected.logits),
+    "norm_skipped": _times_sizes,
+    "full_width": _times_sizes_over_whole,
+    "input": _times_sizes_over_inputs,
+}
+
+
+def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str, float]:
+    """The first supposition under which some gains fit the logits of one head to rounding, if one does."""
+    if reference.cap != "none":
+        observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
+    target = observed[_head(block)].flatten()
+    verdict = "too_few"
+    for word, changes in _suppositions(reference, block).items():
+        supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
+        products = _Products(supposed, block)
+        count = products.count
+        if len(target) < _SPARE * count:
+            continue
+        verdict = "unknown"
+        step = max(1, len(target) // (2 * count)) | 1  # odd: no column of keys is missed
+        rows = torch.arange(0, len(target), step)
+        sample = products.of(rows)
+        gains = _solved(sample, target[rows])
+        if _relative(sample @ gains, target[rows]) > EXACT:  # what fits all would fit these
+            continue
+        misfit = _relative(products.of(torch.arange(len(target))) @ gains, target)
+        if misfit < EXACT:
+            return (_whose(reference, block, gains) if word == "gain" else word), misfit
+    return verdict, math.nan
+
+
+def _solved(columns: Tensor, target: Tensor) -> Tensor:
+    """Least squares: by the normal equations of unit columns, which is ten times as fast, where they are sound."""
+    sizes = columns.norm(dim=0).clamp_min(1e-300)
+    unit = columns / sizes
+    root, failed = torch.linalg.cholesky_ex(unit.mT @ unit)
+    if failed or root.diagonal().min() < 1e-4:  # nearly dependent columns
+        solution: Tensor = torch.linalg.lstsq(columns, target[:, None], driver="gelsd").solution
+    else:
+        solution = torch.cholesky_solve((unit.mT @ target)[:, None], root) / sizes[:, None]
+    return solution[:, 0]
+
+
+def _head(block: Block) -> int:
+    """The second head, if there is one: the first reads the same keys however heads are grouped."""
+    return min(1, block.n_heads - 1)
+
+
+def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:
+    """What may be otherwise than in the reference, the gains apart. The reference's own order comes first."""
+    rotary = {"norm_rotary": ("rotary_first", "rotary_norm"), "rotary_norm": ("norm_first", "norm_rotary")}
+    supposed: dict[str, dict[str, Any]] = {"gain": {}}
+    if reference.norm in ("rms", "layernorm"):
+        other = "layernorm" if reference.norm == "rms" else "rms"
+        supposed[other] = {"norm": other}
+    if reference.order in rotary:
+        word, order = rotary[reference.order]
+        supposed[word] = {"order": order}
+        supposed["layout"] = {"layout": "interleaved" if reference.layout == "half_split" else "half_split"}
+    if block.n_kv_heads not in (1, block.n_heads):
+        supposed["tiled"] = {"grouping": "tile" if reference.grouping == "repeat" else "repeat"}
+    return supposed
+
+
+class _Products:
+    """The logits of the head that is looked at, as sums over products of gains: what each product is multiplied by."""
+
+    def __init__(self, supposed: Pipeline, block: Block) -> None:
+        gain_is_turned = supposed.order == "norm_rotary"
+        made = trace(supposed.but(order="none") if gain_is_turned else supposed, block)
+        head, (of_q, of_k) = _head(block), _channels(supposed, block)
+        self.q, self.k = made.q[head][:, of_q], made.k[head][:, of_k]
+        angle = angles(block.positions, block.d_head, block.theta)
+        self.turn = (angle.cos(), angle.sin()) if gain_is_turned else None
+
+    @property
+    def count(self) -> int:
+        """Products, which are the unknowns."""
+        return self.q.shape[1]
+
+    def of(self, rows: Int[Tensor, " rows"]) -> Float[Tensor, "rows products"]:
+        """These rows: query · keys + key; a column per product, in the order of `_channels`."""
+        query, key = rows // len(self.k), rows % len(self.k)
+        products = self.q[query] * self.k[key]
+        if self.turn is None:
+            return products
+        (cos, sin), alone = self.turn, torch.ones(len(rows), self.count % 4, dtype=products.dtype)
+        along = cos[query] * cos[key] + sin[query] * sin[key]  # cos of the angle between the two positions
+        across = sin[query] * cos[key] - cos[query] * sin[key]  # and its sine
+        return products * torch.cat([along, along, across, -across, alone], 1)
+
+
+def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
+    """Channel of q and channel of k of every product: a rotation before the norm leaves each its own partner."""
+    every = torch.arange(block.d_head)
+    if supposed.order != "norm_rotary":
+        return every, every
+    first, second = partners(block.d_head, supposed.layout)
+    alone = every[2 * len(first) :]  # an odd last channel is not rotated
+    return torch.cat([first, second, first, second, alone]), torch.cat([first, second, second, first, alone])
+
+
+def _whose(reference: Pipeline, block: Block, fitted: Tensor) -> str:
+    """Whose gains the fitted products are, up to one constant."""
+    of_q, of_k = _channels(reference, block)
+    for word, (gain_q, gain_k) in _candidates(reference, block).items():
+        products = gain_q[of_q] * gain_k[of_k]
+        constant = ((products * fitted).sum() / products.square().sum()).item()
+        if _relative(fitted, constant * products) < math.sqrt(EXACT):
+            return word
+    return "gain"
+
+
+def _candidates(reference: Pipeline, block: Block) -> dict[str, tuple[Tensor, Tensor]]:
+    """Gains of that head's q and k under each way of misreading them."""
+    head = _head(block)
+    stored_k = block.gain_k.repeat_interleave(block.n_heads // block.n_kv_heads, 0)
+    stored_of_q = block.gain_q[: block.n_kv_heads].repeat_interleave(block.n_heads // block.n_kv_heads, 0)
+
+    def read(stored: Tensor, reading: Callable[[Tensor], Tensor]) -> Tensor:
+        gain = GAINS[reference.gain](reading(stored))
+        return gain[min(head, len(gain) - 1)].expand(block.d_head)
+
+    own = READINGS[reference.stored]
+    other = READINGS["one_plus" if reference.stored == "gamma" else "gamma"]
+    order = reordering(block.d_head, "half_split" if reference.layout == "interleaved" else "interleaved")
+    back = torch.argsort(order)
+    q, k = read(block.gain_q, own), read(stored_k, own)
+    return {
+        "q_gain_on_k": (q, read(stored_of_q, own)),
+        "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma": (
+            read(block.gain_q, other),
+            read(stored_k, other),
+        ),
+        "gain_not_permuted": (q[back], k[back]),
+    }

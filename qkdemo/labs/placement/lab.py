@@ -1,0 +1,399 @@
+"""What does each choice that hides in the words QK norm change, and by how much?
+
+Two pipelines read the same checkpoint: the left one is the one it was written for, the right one is a port of
+it. Every tensor fits either way, so nothing complains. Change one choice on the right, or click a known
+mistake, and read how far raw scores, logits, attention weights and the output move. Then set the gains to
+unit: most of the mistakes all but disappear, which is why tests with fresh weights do not find them.
+
+* `Settings`, `PRESETS`: the dials, and the known mistakes among other named states;
+* `run(settings)`: both pipelines, their differences, and the cause that the pattern of the error points to;
+* `over_spreads(settings)`, `mistakes_over_spreads(settings)`: the errors while the spread of the gains grows;
+* `mistakes(settings)`: every known mistake on this block, over several draws;
+* `findings`, `explain`, `rows`, `spread_rows`, `mistake_rows`, `report`, `snippet`: the result in words, as tables and
+  as a PyTorch program.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.attention.blocks import Block, GainsWord, Recipe, dividing, draw_block
+from qkdemo.attention.norms import NormWord
+from qkdemo.attention.pipeline import (
+    CHOICES,
+    BiasWord,
+    CapWord,
+    CastWord,
+    ConversionWord,
+    GainWord,
+    GroupingWord,
+    KeyGainWord,
+    OnWord,
+    OrderWord,
+    Pipeline,
+    PlaceWord,
+    ScaleWord,
+    StoredWord,
+    Trace,
+    trace,
+)
+from qkdemo.attention.rotary import LayoutWord
+from qkdemo.dials import Choice, Dial, Dials, Switch, Value
+from qkdemo.facts.models import closest, in_words
+from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
+from qkdemo.labs.placement.comparisons import Difference, Sweep, difference, differing, sweep
+from qkdemo.labs.placement.diagnosis import Verdict, diagnose
+from qkdemo.labs.placement.mistakes import (
+    MISTAKES,
+    ROUNDING,
+    Curves,
+    Mistake,
+    headlines,
+    known_as,
+    mistakes_over,
+    vanishing,
+    with_one_more,
+)
+from qkdemo.labs.placement.mistakes import mistakes as known_mistakes
+from qkdemo.labs.placement.program import placement_program
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
+_NAMED: Final = 3  # differences that a headline names
+_COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
+_WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
+_OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(Recipe))
+_more: Final = Choice(more=True)
+
+_Place: TypeAlias = Annotated[PlaceWord, Choice()]
+_Norm: TypeAlias = Annotated[NormWord, Choice()]
+_On: TypeAlias = Annotated[OnWord, _more]
+_Gain: TypeAlias = Annotated[GainWord, Choice()]
+_Stored: TypeAlias = Annotated[StoredWord, Choice()]
+_KeyGain: TypeAlias = Annotated[KeyGainWord, _more]
+_Cast: TypeAlias = Annotated[CastWord, _more]
+_Bias: TypeAlias = Annotated[BiasWord, _more]
+_Order: TypeAlias = Annotated[OrderWord, Choice()]
+_Layout: TypeAlias = Annotated[LayoutWord, _more]
+_Conversion: TypeAlias = Annotated[ConversionWord, _more]
+_Scale: TypeAlias = Annotated[ScaleWord, Choice()]
+_Cap: TypeAlias = Annotated[CapWord, _more]
+_Grouping: TypeAlias = Annotated[GroupingWord, _more]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Dials):
+    """The dials: the block, then fourteen choices for each of the two pipelines."""
+
+    compare: Annotated[Literal["two", "all_mistakes"], Choice()] = "two"
+    gains: Annotated[GainsWord, Choice()] = "untied"
+    gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
+    head_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
+    token_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
+    mean: Annotated[float, Dial(0, 3, 0.1)] = 0.0
+    offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000))] = 0
+    left_place: _Place = "per_head"
+    left_norm: _Norm = "rms"
+    left_gain: _Gain = "channel"
+    left_stored: _Stored = "gamma"
+    left_order: _Order = "norm_rotary"
+    left_scale: _Scale = "inverse_root"
+    right_place: _Place = "per_head"
+    right_norm: _Norm = "rms"
+    right_gain: _Gain = "channel"
+    right_stored: _Stored = "gamma"
+    right_order: _Order = "rotary_norm"
+    right_scale: _Scale = "inverse_root"
+    left_on: _On = "qk"
+    left_key_gain: _KeyGain = "own"
+    left_cast: _Cast = "cast_first"
+    left_bias: _Bias = "none"
+    left_layout: _Layout = "half_split"
+    left_conversion: _Conversion = "none"
+    left_cap: _Cap = "none"
+    left_grouping: _Grouping = "repeat"
+    right_on: _On = "qk"
+    right_key_gain: _KeyGain = "own"
+    right_cast: _Cast = "cast_first"
+    right_bias: _Bias = "none"
+    right_layout: _Layout = "half_split"
+    right_conversion: _Conversion = "none"
+    right_cap: _Cap = "none"
+    right_grouping: _Grouping = "repeat"
+    d_model: Annotated[int, Dial(8, 512, log=True, stops=(8, 16, 32, 64, 128, 256, 512), more=True)] = 256
+    n_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True)] = 4
+    n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True, divides="n_heads")] = 4
+    d_head: Annotated[int, Dial(8, 128, log=True, stops=_WIDTHS, more=True)] = 64
+    n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
+    gain: Annotated[float, Dial(0.1, 100, log=True, more=True)] = 10.0
+    softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
+    causal: Annotated[bool, Switch(more=True)] = False
+    format: Annotated[FormatWord, _more] = "float64"
+    query: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 20
+    key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 9
+    head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
+    seed: Annotated[int, Dial(0, 9999, more=True)] = 0
+
+    @property
+    def shown(self) -> tuple[int, int, int]:
+        """Head, query and key that are looked at closely: the dials, within what this state has."""
+        return (
+            min(self.head, self.n_heads - 1),
+            min(self.query, self.n_keys - 1),
+            min(self.key, self.n_keys - 1),
+        )
+
+
+_AS_WRITTEN: Final = Settings(right_order="norm_rotary")
+PRESETS: Final[dict[str, Settings]] = {
+    "all_mistakes": _AS_WRITTEN.but(compare="all_mistakes"),
+    **{name: _AS_WRITTEN.but(**changes) for name, changes in MISTAKES.items()},
+    "before_projection": _AS_WRITTEN.but(right_place="input", token_spread=4),
+    "inside_the_product": _AS_WRITTEN.but(right_place="in_product"),
+    "after_softmax": _AS_WRITTEN.but(left_norm="none", right_norm="l2", right_place="weights"),
+    "values_too": _AS_WRITTEN.but(right_on="qkv"),
+    "gain_permuted": _AS_WRITTEN.but(right_layout="interleaved", right_conversion="weights_and_gain"),
+    "wrong_layout": _AS_WRITTEN.but(right_layout="interleaved"),
+    "heads_tiled": _AS_WRITTEN.but(right_grouping="tile", n_kv_heads=2),
+    "hidden_by_unit_gains": _AS_WRITTEN.but(compare="all_mistakes", gains="unit"),
+    "cast_order": _AS_WRITTEN.but(right_cast="gain_first", format="bfloat16"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Both pipelines over one block. Errors are relative: ‖right − left‖ / ‖left‖, Frobenius."""
+
+    settings: Settings
+    left: Trace
+    right: Trace
+    relative_raw_error: float
+    relative_score_error: float  # of the logits
+    largest_weight_difference: float
+    relative_output_error: float
+    by_query: NDArray[np.float64]  # [positions] relative error of a query's logits, all heads
+    verdict: Verdict  # what the pattern of the error points to
+
+
+@lru_cache(maxsize=64)
+def run(settings: Settings) -> Result:
+    """Both pipelines on the block of these settings, in the number format chosen."""
+    block = block_of(settings)
+    left_words, right_words = _pair(settings)
+    store = _store(settings.format)
+    left, right = (trace(words, block, store=store) for words in (left_words, right_words))
+    apart = difference(left, right)
+    observed = right if settings.format == "float64" else trace(right_words, block)
+    gap = (right.logits - left.logits).double()
+    return Result(
+        settings=settings,
+        left=left,
+        right=right,
+        relative_raw_error=apart.raw,
+        relative_score_error=apart.logits,
+        largest_weight_difference=apart.weight,
+        relative_output_error=apart.output,
+        by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
+        verdict=diagnose(left_words, block, observed.logits),
+    )
+
+
+@cache
+def _store(format: FormatWord) -> Rounding:
+    """One for all, so that what was computed with it is found again."""
+    return exact if format == "float64" else partial(rounded, format=FORMATS[format])
+
+
+def over_spreads(settings: Settings) -> Sweep:
+    """Both pipelines while the spread of the gains grows."""
+    return _swept(settings, settings.format)
+
+
+def _swept(settings: Settings, format: FormatWord) -> Sweep:
+    recipe = dataclasses.replace(recipe_of(settings), gain_spread=0.0)
+    return sweep(_pair(settings), recipe, _spreads(settings), settings.shown[0], _store(format))
+
+
+def mistakes_over_spreads(settings: Settings) -> Curves:
+    """Every known mistake on blocks like this one, at the spreads of `over_spreads`."""
+    recipe = dataclasses.replace(_plain_recipe(settings), gain_spread=0.0)
+    curves = mistakes_over(recipe, _SPREADS)
+    return curves if settings.gain_spread in _SPREADS else with_one_more(curves, recipe, settings.gain_spread)
+
+
+def mistakes(settings: Settings) -> tuple[Mistake, ...]:
+    """Every known mistake on blocks like this one, over several draws."""
+    return known_mistakes(_plain_recipe(settings))
+
+
+def _spreads(settings: Settings) -> tuple[float, ...]:
+    return tuple(sorted({*_SPREADS, settings.gain_spread}))
+
+
+def _plain_recipe(settings: Settings) -> Recipe:
+    """The block, whatever the two pipelines are; no known mistake reads the learned scale or a cap."""
+    usual = {name: getattr(Recipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}
+    return dataclasses.replace(recipe_of(settings), **usual)
+
+
+def pipeline_of(settings: Settings, side: str) -> Pipeline:
+    """The pipeline of the left or the right side."""
+    return Pipeline(**{name: getattr(settings, f"{side}_{name}") for name in CHOICES})
+
+
+def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
+    return pipeline_of(settings, "left"), pipeline_of(settings, "right")
+
+
+def recipe_of(settings: Settings) -> Recipe:
+    """What the block depends on. The checkpoint stores what the left pipeline reads."""
+    alike = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name in _OF_RECIPE}
+    heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), settings.left_stored == "one_plus"
+    return Recipe(**alike | {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain})
+
+
+def block_of(settings: Settings) -> Block:
+    """The block that both sides read."""
+    return draw_block(recipe_of(settings))
+
+
+def findings(settings: Settings) -> list[str]:
+    """The headline at every spread of the gains."""
+    return list(_findings(settings))
+
+
+@lru_cache(maxsize=64)
+def _findings(settings: Settings) -> list[str]:
+    if settings.compare == "all_mistakes":
+        curves = mistakes_over_spreads(settings)
+        return headlines(curves, [_gains(settings, spread) for spread in curves.spreads])
+    name, swept, states = _name(settings), over_spreads(settings), _states(settings)
+    return [
+        say(
+            f"placement.finding.{states[at] if name else 'nothing'}",
+            name=name,
+            gains=_gains(settings, swept.spreads[at]),
+            format=settings.format,
+            score=written(100 * apart.logits, 3),
+            output=written(100 * apart.output, 3),
+        )
+        for at, apart in enumerate(swept.differences)
+    ]
+
+
+def _gains(settings: Settings, spread: float) -> str:
+    if settings.gains == "unit" or spread == 0:
+        return say("placement.unit")
+    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+
+
+def _name(settings: Settings) -> str:
+    """What differs, in words: the known mistake it is, or the choices; nothing if nothing differs."""
+    pair = _pair(settings)
+    known, names = known_as(*pair), differing(*pair)
+    if known:
+        return say(f"mistake_name.{known}")
+    words = "; ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
+    return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
+
+
+def _states(settings: Settings) -> list[str]:
+    """What sets the sides apart at each spread: the function, the format, what comes after the logits, or nothing."""
+    pairs = zip(over_spreads(settings).differences, _swept(settings, "float64").differences, strict=True)
+    return [_state(apart, exactly) for apart, exactly in pairs]
+
+
+def _state(apart: Difference, exactly: Difference) -> str:
+    if exactly.logits >= ROUNDING:
+        return "apart"
+    if apart.logits >= ROUNDING:
+        return "rounding"
+    return "only_output" if apart.output >= ROUNDING else "same"
+
+
+def explain(result: Result) -> list[str]:
+    """How far the sides are apart, then what the pattern of the error points to."""
+    return list(_sentences(result))
+
+
+@lru_cache(maxsize=64)
+def _sentences(result: Result) -> list[str]:
+    settings = result.settings
+    if settings.compare == "all_mistakes":
+        return [
+            findings(settings)[_spreads(settings).index(settings.gain_spread)],
+            vanishing(mistakes_over_spreads(settings)),
+        ]
+    numbers = {
+        "score": written(result.relative_score_error, 3),
+        "raw": written(result.relative_raw_error, 3),
+        "weight": written(result.largest_weight_difference, 3),
+        "output": written(result.relative_output_error, 3),
+    }
+    state = _states(settings)[_spreads(settings).index(settings.gain_spread)]
+    sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
+    names = differing(*_pair(settings))
+    if names:
+        sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
+    sides = zip(("left", "right"), _pair(settings), strict=True)
+    sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
+    verdict = result.verdict
+    if verdict.cause != "same":
+        values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
+        sentences.append(say(f"cause.{verdict.cause}", **values))
+        ends = {"first": written(verdict.first, 3), "last": written(verdict.last, 3), "offset": settings.offset}
+        sentences.append(say("placement.by_position", last_position=settings.offset + settings.n_keys - 1, **ends))
+    if state == "apart" and settings.gains == "unit":
+        sentences.append(say("placement.unit_gains"))
+    return sentences
+
+
+def rows(result: Result) -> list[dict[str, Value | None]]:
+    """The table: one row per query, and its share of the error."""
+    settings = result.settings
+    return [
+        {"position": settings.offset + at, "relative_score_error": error.item()}
+        for at, error in enumerate(result.by_query)
+    ]
+
+
+def spread_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: how far the two pipelines are apart."""
+    swept = over_spreads(settings)
+    return [
+        {"gain_spread": spread, **vars(apart)}
+        for spread, apart in zip(swept.spreads.tolist(), swept.differences, strict=True)
+    ]
+
+
+def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
+    """The table over the spread of the gains: relative error of the logits of every known mistake."""
+    found = mistakes_over_spreads(settings)
+    return [
+        {"gain_spread": spread, **{name: column[at].item() for name, column in found.logits.items()}}
+        for at, spread in enumerate(found.spreads)
+    ]
+
+
+def report(settings: Settings) -> dict[str, Any]:
+    """What the command line prints: one row for the two pipelines, or one for every known mistake."""
+    if settings.compare == "all_mistakes":
+        return {"rows": [vars(mistake) for mistake in mistakes(settings)]}
+    result = run(settings)
+    numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
+    ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
+    verdict = {"diagnosis": result.verdict.cause, "ratio": ratio}
+    ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
+    nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
+    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that prints the errors of this state."""
+    return placement_program(recipe_of(settings), *_pair(settings), settings.format)

@@ -1,0 +1,198 @@
+"""The smallest standalone PyTorch program for two pipelines beside each other.
+
+* `placement_program(recipe, left, right, format)`: draws the block, computes both, prints how far they are apart.
+
+Nothing of this project is imported by the program: it is an independent second opinion, and tests run it.
+Each choice contributes its own lines, so the program shows what a choice costs to write.
+"""
+
+from typing import Final
+
+from qkdemo.attention.blocks import Recipe
+from qkdemo.attention.pipeline import Pipeline
+from qkdemo.notation import plain
+
+_NORM: Final = {
+    "none": "    return x",
+    "l2": "    return x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)",
+    "rms": "    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()",
+    "layernorm": """    x = x - x.mean(-1, keepdim=True)
+    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()""",
+}
+_GAIN: Final = {
+    "none": "1.0",
+    "scalar": "gain[:1, :1].unsqueeze(1)",
+    "channel": "gain[:1].unsqueeze(1)",
+    "head_channel": "gain.unsqueeze(1)",
+}
+_SCALE: Final = {"inverse_root": "d_head**-0.5", "one": "1.0", "root": "d_head**0.5", "inverse": "1 / d_head"}
+
+
+def placement_program(recipe: Recipe, left: Pipeline, right: Pipeline, format: str) -> str:
+    """A program that prints one line of JSON: `relative_score_error` and `largest_weight_difference`."""
+    stored = "x.double()" if format == "float64" else f"x.to(torch.{format}).to(torch.float32)"
+    return _PROGRAM.format(
+        draw=_draw(recipe),
+        store=stored if format != "float32" else "x.to(torch.float32)",
+        left=_function("left", left, recipe),
+        right=_function("right", right, recipe),
+    )
+
+
+def _draw(r: Recipe) -> str:
+    lines = [
+        f"rng = np.random.default_rng({r.seed})",
+        f"d_model, n_heads, n_kv, d_head, n_keys = {r.d_model}, {r.n_heads}, {r.n_kv_heads}, {r.d_head}, {r.n_keys}",
+        "x = rng.standard_normal((n_keys, d_model))",
+        "x = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)",
+        f"x = x * rng.permuted({plain(r.token_spread)} ** np.linspace(-0.5, 0.5, n_keys))[:, None]",
+        "W_q, W_k = (rng.standard_normal((n * d_head, d_model)) / d_model**0.5 for n in (n_heads, n_kv))",
+        "rng.standard_normal((n_kv * d_head, d_model)), rng.standard_normal((d_model, n_heads * d_head))  # v, output",
+        "gain_q, gain_k, bias_q, bias_k = (rng.uniform(-1, 1, (n, d_head)) for n in (n_heads, n_kv, n_heads, n_kv))",
+        *_sized(r, "q", r.n_heads),
+        *_sized(r, "k", r.n_kv_heads),
+        f"b_q, b_k = {plain(r.mean)} * size_q, {plain(r.mean)} * size_k",
+        f"gain_q, gain_k = ({_spread(r)} for gain in (gain_q, gain_k))",
+        f"bias_q, bias_k = {plain(r.gain_spread)} * bias_q, {plain(r.gain_spread)} * bias_k",
+        f"positions = torch.arange({r.offset}, {r.offset + r.n_keys}).double()",
+    ]
+    return "\n".join(lines)
+
+
+def _sized(r: Recipe, side: str, heads: int) -> list[str]:
+    steps = f"np.linspace(-0.5, 0.5, {heads})" if heads > 1 else "np.zeros(1)"
+    return [
+        f"size_{side} = np.repeat({plain(r.head_spread)} ** {steps}, d_head)",
+        f"W_{side} = W_{side} * size_{side}[:, None]",
+    ]
+
+
+def _spread(r: Recipe) -> str:
+    start = "0.0" if r.offset_stored else "1.0"
+    if r.gains == "unit":
+        return f"{start} + 0 * gain"
+    deviation = "gain"
+    if r.gains == "tied":
+        deviation = "np.concatenate([gain[:, : d_head // 2]] * 2, 1)"
+    return f"{start} + {plain(r.gain_spread)} * {deviation}"
+
+
+def _function(name: str, p: Pipeline, recipe: Recipe) -> str:
+    lines = [f"def {name}_norm(x):", _NORM[p.norm], "", "", f"def {name}(x):"]
+    lines += _side(name, "q", p), _side(name, "k", p)
+    times = "n_heads // n_kv"
+    if p.grouping == "repeat":
+        lines.append(f"    k = k.repeat_interleave({times}, 0)")
+    else:
+        lines.append(f"    k = k.repeat({times}, 1, 1)")
+    scale = _SCALE.get(p.scale, plain(recipe.learned_scale))
+    if p.place == "in_product" and p.norm != "none":
+        lines.append("    # dividing the product by both sizes is the same function: here q and k are divided")
+    lines.append(f"    logits = store(store(q @ k.mT) * {scale})")
+    if p.cap == "softcap":
+        cap = plain(recipe.softcap)
+        lines.append(f"    logits = store({cap} * torch.tanh(logits / {cap}))")
+    masked = "logits"
+    if recipe.causal:
+        masked = "logits.masked_fill(~torch.ones(n_keys, n_keys, dtype=torch.bool).tril(), -torch.inf)"
+    weights = f"torch.softmax({masked}, -1)"
+    lines.append(f"    return logits, {f'{name}_norm({weights})' if p.place == 'weights' else weights}")
+    return "\n".join(lines)
+
+
+def _side(name: str, side: str, p: Pipeline) -> str:
+    """The lines that make q or k from the input."""
+    normed = side in p.on
+    source = f"{name}_norm(x)" if p.place == "input" and normed else "x"
+    lines = [f"{side} = store({source} @ t(W_{side}).mT + t(b_{side})).unflatten(-1, (-1, d_head)).movedim(-2, -3)"]
+    order = f"layout_order({p.layout == 'interleaved'})"
+    if p.conversion != "none":
+        lines.append(f"{side} = {side}[..., {order}]")
+    turn = f"{side} = store(rotate({side}, {p.layout == 'interleaved'}))"
+    if not normed:
+        lines += [turn] if p.order != "none" else []
+        return "\n".join("    " + line for line in lines)
+    inner = _normed(name, side, p, order)
+    match p.order:
+        case "norm_rotary":
+            lines += [*inner, turn]
+        case "rotary_norm":
+            lines += [turn, *inner]
+        case "none":
+            lines += inner
+    return "\n".join("    " + line for line in lines)
+
+
+def _normed(name: str, side: str, p: Pipeline, order: str) -> list[str]:
+    lines = []
+    if p.place == "full_width":
+        merged = f"{side}.movedim(-3, -2).flatten(-2)"
+        lines.append(f"{side} = {name}_norm({merged}).unflatten(-1, (-1, d_head)).movedim(-2, -3)")
+    elif p.place in ("per_head", "in_product"):
+        lines.append(f"{side} = {name}_norm({side})")
+    of = "gain_q[:n_kv]" if side == "k" and p.key_gain == "of_q" else f"gain_{side}"
+    lines.append(f"gain = t({of}){' + 1' if p.stored == 'one_plus' else ''}")
+    lines.append(f"gain = {_GAIN[p.gain]}")
+    bias = "0.0"
+    if p.bias == "channel":
+        lines.append(f"bias = t(bias_{side}){'' if p.gain == 'head_channel' else '[:1]'}.unsqueeze(1)")
+        bias = "bias"
+    if p.conversion == "weights_and_gain":
+        if p.gain in ("channel", "head_channel"):
+            lines.append(f"gain = gain[..., {order}]")
+        if bias == "bias":
+            lines.append(f"bias = bias[..., {order}]")
+    if p.cast == "cast_first" and p.place != "in_product":
+        lines.append(f"{side} = store(store(store({side}) * store(torch.as_tensor(gain))) + {bias})")
+    else:
+        lines.append(f"{side} = store({side} * gain + {bias})")
+    return lines
+
+
+_PROGRAM: Final = '''"""Two pipelines from q and k to attention, on one block. Needs torch and NumPy."""
+import json
+
+import numpy as np
+import torch
+
+{draw}
+t = torch.as_tensor
+
+
+def store(x):  # what writing to memory does
+    return {store}
+
+
+def pairs(interleaved):
+    i = torch.arange(d_head // 2)
+    return (2 * i, 2 * i + 1) if interleaved else (i, i + d_head // 2)
+
+
+def layout_order(interleaved):  # carries the other rotary layout over to this one
+    order = torch.arange(d_head)
+    order[torch.cat(pairs(interleaved))] = torch.cat(pairs(not interleaved))
+    return order
+
+
+def rotate(x, interleaved):
+    first, second = pairs(interleaved)
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(len(first)).double() / len(first))
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    y = x.clone()
+    y[..., first] = x[..., first] * cos - x[..., second] * sin
+    y[..., second] = x[..., first] * sin + x[..., second] * cos
+    return y
+
+
+{left}
+
+
+{right}
+
+
+(l_logits, l_weights), (r_logits, r_weights) = left(t(x)), right(t(x))
+print(json.dumps({{
+    "relative_score_error": ((r_logits - l_logits).double().norm() / l_logits.double().norm()).item(),
+    "largest_weight_difference": (r_weights - l_weights).abs().max().item(),
+}}))
+'''

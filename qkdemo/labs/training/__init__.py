@@ -1,0 +1,1 @@
+"""Which of two small transformers collapses while it trains, and is there a way back?"""

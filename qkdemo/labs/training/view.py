@@ -1,0 +1,300 @@
+"""How twins are drawn: the view that the exhibit takes, and the rows that are streamed to it.
+
+* `live_view(settings, plan, ...)`: the view, which does not depend on how far the run has come;
+* `rows_of(plan, settings, curves, maps, first)`: steps as the exhibit draws them, `Rows`;
+* `table_rows(plan, curves)`: them all, for the table;
+* `status_words(status, plan)`: the line beside the controls;
+* `seeds_exhibit(plan, curves)`: small multiples of many seeds.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from qkdemo.floats.float_text import shortest
+from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Settings, counted, findings, longest_finding
+from qkdemo.messages import say
+from qkdemo.notation import superscript, written
+from qkdemo.runs.live import Status
+from qkdemo.runs.plan import Plan, outcomes
+from qkdemo.runs.record import mapped_steps
+from qkdemo.training.tasks import TASKS
+from qkdemo.training.telemetry import CURVES
+
+View = dict[str, Any]
+ROLES: Final = ("plain", "norm")
+_WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
+_TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
+_WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "restarting", "waiting")
+_MOST_LOGIT: Final = 12  # decades above 1 that an axis may reach
+_TICKS: Final = 6
+NO_ROWS: Final = pa.table({"step": [0.0]})  # what a live exhibit's table is: its rows arrive otherwise
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Steps from `first` on. Scalars are float32; maps are the codes of the mapped steps, one row per step."""
+
+    first: int
+    scalars: dict[str, NDArray[np.float32]]
+    texts: dict[str, list[str]]
+    mapped: list[int]
+    maps: dict[str, NDArray[np.uint8]]
+
+
+def pace_of(settings: Settings) -> float:
+    """Steps per second; the last stop of the dial is no limit."""
+    return math.inf if settings.speed >= AS_FAST_AS_IT_GOES else settings.speed
+
+
+def shown_head(settings: Settings) -> tuple[int, int]:
+    """Layer and head that are drawn, counted from 0: the dials', or the last there is."""
+    return min(settings.layer, settings.n_layers) - 1, min(settings.head, settings.n_heads) - 1
+
+
+def rows_of(
+    plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], maps: NDArray[np.uint8], first: int
+) -> Rows:
+    """The steps from `first` on. `curves`: those of all steps; `maps`: those of the mapped steps from `first` on."""
+    new = curves[first - 1 :]
+    scalars = {"step": np.arange(first, first + len(new), dtype=np.float32)}
+    for row, role in enumerate(ROLES):
+        for at, name in enumerate(CURVES):
+            if name != "learning_rate":
+                scalars[f"{role}.{name}"] = new[:, row, at]
+    for row, role in _unforked(plan):
+        since = scalars["step"] > plan.legs[-1].after  # before, that row held what an earlier fork left
+        for name in _WAS:
+            scalars[f"was.{role}.{name}"] = np.where(since, new[:, row, CURVES.index(name)], np.float32(np.nan))
+    texts = {
+        f"{role}.{name}.text": [_short(x) for x in scalars[f"{role}.{name}"].tolist()]
+        for role in ROLES
+        for name in _TEXTS
+    }
+    texts["step.text"] = [str(step) for step in range(first, first + len(new))]
+    texts["rate.text"] = [written(x, 3) for x in new[:, 0, CURVES.index("learning_rate")].tolist()]
+    texts["finding"] = findings(plan, curves, first) if len(new) else []
+    layer, at = head
+    drawn = {f"{role}.heat": maps[:, row, layer, at] for row, role in enumerate(ROLES)}
+    return Rows(first, scalars, texts, mapped_steps(plan, first, len(curves)), drawn)
+
+
+def scalar_names(plan: Plan) -> list[str]:
+    """The scalar columns, in the order in which they are streamed."""
+    empty = np.empty((0, plan.width, len(CURVES)), np.float32)
+    return list(rows_of(plan, (0, 0), empty, np.empty((0, plan.width, *plan.map_shape), np.uint8), 1).scalars)
+
+
+def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
+    """The view of twins; `live` says where their rows come from."""
+    names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
+    task, n = TASKS[settings.task], settings.n_keys
+    x = {"ticks": _step_ticks(plan.steps)}
+    marks = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
+    layer, head = shown_head(settings)
+
+    def curve(name: str, y: View) -> View:
+        return {
+            "kind": "curves",
+            "title": say(f"training.panel.{name}"),
+            "subtitle": say(f"training.axis.{name}"),
+            "wide": 6,
+            "x": x,
+            "y": y,
+            "lines": _lines(plan, name, names),
+            "marks": marks,
+        }
+
+    chance = task.chance()
+    loss = curve("loss", {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks(), "grows": True})
+    loss["levels"] = [{"y": chance, "label": say("training.chance", chance=written(chance, 3))}]
+    logit = curve("max_abs_logit", _log_axis(0, 3))
+    logit["levels"] = [{"y": 100.0, "label": say("training.warning")}]
+    slope = {"log": False, "domain": [0, 0.25 / math.log2(n)], "ticks": _tenths(), "grows": True}
+    share = {"log": False, "domain": [0, 1], "ticks": [[0, "0"], [0.5, written(0.5)], [1, "1"]]}
+    heats = [
+        {
+            "kind": "heat",
+            "title": say("training.panel.heat", variant=name, layer=layer + 1, head=head + 1),
+            "wide": 3,
+            "role": role,
+            "column": f"{role}.heat",
+            "rows": n,
+            "columns": n,
+            "selected": None,
+            "query_label": say("drift.query"),
+            "key_label": say("drift.key"),
+        }
+        for role, name in zip(ROLES, names, strict=True)
+    ]
+    return {
+        "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": 1.0, "log": False},
+        "live": live | {"columns": scalar_names(plan), "steps": plan.steps, "stride": plan.map_stride},
+        "finding": "finding",
+        "room": "" if live.get("resting") else longest_finding(plan),
+        "heading": 1,
+        "tiles": [
+            {"label": say("training.tile.rate"), "lines": [{"role": "other", "column": "rate.text"}]},
+            *(
+                {
+                    "label": say(f"training.tile.{name}"),
+                    "lines": [{"role": role, "column": f"{role}.{name}.text"} for role in ROLES],
+                }
+                for name in _TEXTS
+            ),
+        ],
+        "panels": [
+            loss,
+            logit,
+            curve("softmax_slope", slope),
+            *heats,
+            curve("entropy_fraction", share),
+            curve("gradient_norm", _log_axis(-2, 2)),
+            curve("spectral_q", _log_axis(0, 2)),
+            curve("spectral_k", _log_axis(0, 2)),
+        ],
+        "words": {name: say(f"exhibit.{name}") for name in _WORDS} | {"hint": say("training.hint")},
+        "alt": alt,
+    }
+
+
+def _lines(plan: Plan, name: str, names: Sequence[str]) -> list[View]:
+    lines = [
+        {"role": role, "column": f"{role}.{name}", "label": label} for role, label in zip(ROLES, names, strict=True)
+    ]
+    if name in _WAS:
+        lines += [
+            {"role": "bound", "column": f"was.{role}.{name}", "label": say(f"training.was.{role}")}
+            for _, role in _unforked(plan)
+        ]
+    return lines
+
+
+def _unforked(plan: Plan) -> list[tuple[int, str]]:
+    """Rows of the runs that a fork left as they were, with the twin each stands beside, if it is another run."""
+    if len(plan.legs) == 1:
+        return []
+    runs = plan.legs[-1].runs
+    return [(row + 2, role) for row, role in enumerate(ROLES) if runs[row] != runs[row + 2]]
+
+
+def status_words(status: Status, plan: Plan) -> str:
+    """`step 232 of 300 · 6 s left`, and what else there is to say."""
+    parts = [say("training.status.step", step=status.steps, steps=plan.steps)]
+    match status.state:
+        case "queued" if status.position:
+            parts.append(say("training.status.queued", position=status.position, wait=max(1, round(status.wait_s))))
+        case "going":
+            parts.append(say("training.status.left", left=max(1, round(status.left_s or 0))))
+            if status.hurried:
+                parts.append(say("training.status.hurried"))
+        case "finished" if status.recorded is not None:
+            when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(status.recorded))
+            parts = [say("training.status.recorded", steps=plan.steps, when=when, engine=status.engine)]
+        case state:
+            parts.append(say(f"training.status.{state}"))
+    return " · ".join(parts)
+
+
+def table_rows(plan: Plan, curves: NDArray[np.float32]) -> list[dict[str, Any]]:
+    """One row per step and run, for the table and the CSV."""
+    numbers = shortest(curves)
+    return [
+        {
+            "step": step + 1,
+            "run": at,
+            "variant": run.variant,
+            "seed": run.seed,
+            **{name: float(numbers[step, at, column]) for column, name in enumerate(CURVES)},
+        }
+        for step in range(len(curves))
+        for at, run in enumerate(plan.legs[plan.leg_of(step + 1)].runs)
+    ]
+
+
+# ---- many seeds
+
+
+def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, View]:
+    """Small multiples: the loss of every pair, and the count as the finding."""
+    steps = np.arange(1, len(curves) + 1, dtype=np.float64)
+    found = outcomes(plan, curves)
+    columns: dict[str, Any] = {"step": steps, "step.text": [str(int(step)) for step in steps]}
+    sentence = " ".join(counted(plan, curves))
+    columns["finding"] = [sentence] * len(steps)
+    at = CURVES.index("loss")
+    chance = TASKS[plan.legs[0].runs[0].task].chance()
+    short = say(f"variant.{plan.legs[0].runs[1].variant}.short")
+    panels = []
+    for pair in range(len(found) // 2):
+        lines = []
+        words: list[str] = []
+        for row, role in enumerate(ROLES):
+            name = f"{role}.{pair}"
+            columns[name] = curves[:, 2 * pair + row, at].astype(np.float64)
+            lines.append({"role": role, "column": name, "label": ""})
+            words.append(say(f"rates.head.{found[2 * pair + row].outcome}"))
+        panels.append(
+            {
+                "kind": "curves",
+                "title": say("training.panel.seed", seed=plan.legs[0].runs[2 * pair].seed),
+                "subtitle": say("training.seeds.ends", variant=short, plain=words[0], twin=words[1]),
+                "wide": 3,
+                "x": {"ticks": _step_ticks(plan.steps)[::2]},
+                "y": {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks()},
+                "lines": lines,
+                "marks": [],
+            }
+        )
+    view = {
+        "dial": {
+            "column": "step",
+            "text": "step.text",
+            "label": say("training.step"),
+            "at": float(len(steps)),
+            "log": False,
+        },
+        "finding": "finding",
+        "heading": 3,
+        "tiles": [],
+        "panels": panels,
+        "words": {name: say(f"exhibit.{name}") for name in ("png", "svg", "undefined")} | {"hint": ""},
+        "alt": sentence,
+    }
+    return pa.table(columns), view
+
+
+def _log_axis(low: int, high: int) -> View:
+    """It grows by decades up and down; there are ticks for all that it may show."""
+    ticks = [[10.0**power, _power(power)] for power in range(-6, _MOST_LOGIT + 1)]
+    return {"log": True, "domain": [10.0**low, 10.0**high], "ticks": ticks, "grows": True}
+
+
+def _power(power: int) -> str:
+    return written(10.0**power) if -3 < power < 4 else f"10{superscript(power)}"
+
+
+def _nat_ticks() -> list[list[Any]]:
+    return [[x, str(x)] for x in range(21)]
+
+
+def _tenths() -> list[list[Any]]:
+    return [[x / 50, written(x / 50)] for x in range(14)]
+
+
+def _step_ticks(steps: int) -> list[list[Any]]:
+    """Round numbers of steps, 0 apart: the first step is 1."""
+    raw = steps / _TICKS
+    unit = 10 ** math.floor(math.log10(raw))
+    width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
+    return [[step, written(step)] for step in range(int(width), steps + 1, int(width))]
+
+
+def _short(x: float) -> str:
+    return say("number.undefined") if math.isnan(x) else written(x, 3)

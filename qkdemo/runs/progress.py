@@ -1,0 +1,74 @@
+"""What a training command leaves besides its report.
+
+* `ProgressLine`: how far it is, on stderr;
+* `write_parquet(file, columns)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
+"""
+
+import io
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from qkdemo.dials import SettingsError
+from qkdemo.messages import say
+
+_BAR: Final = 24  # characters
+_LINES: Final = 10  # how many are written where a line cannot be rewritten
+
+
+class ProgressLine:
+    """Called with run-steps done and to do: rewrites one line on a terminal, elsewhere writes ten."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._written = -1
+
+    def __call__(self, done: int, total: int) -> None:
+        """Shows it."""
+        left = (time.monotonic() - self._begun) * (total - done) / done if done else 0
+        full = round(_BAR * done / total)
+        text = (
+            f"[{'#' * full}{'.' * (_BAR - full)}] {say('command.progress', done=done, total=total, left=round(left))}"
+        )
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{text}\033[K" + ("\n" if done == total else ""))
+        elif _LINES * done // total > self._written:
+            self._written = _LINES * done // total
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def refuse_unwritable(file: str) -> None:
+    """Raises SettingsError if `file` cannot be written: before the work, not after it. Leaves nothing behind."""
+    path = Path(file)
+    missing = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if missing:
+            path.unlink()
+    except OSError as error:
+        raise SettingsError(say("command.unwritable", file=file, reason=error.strerror)) from error
+
+
+def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> str:
+    """Writes `columns` to `file`; returns a sentence if that fails, and leaves what stood there as it was."""
+    written = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), written)
+    path = Path(file).resolve()
+    beside = path.with_name(path.name + ".part") if path.is_file() or not path.exists() else None
+    try:
+        (beside or path).write_bytes(written.getvalue())
+        if beside is not None:
+            beside.replace(path)
+    except OSError as error:
+        if beside is not None:
+            beside.unlink(missing_ok=True)
+        return say("command.unwritable", file=file, reason=error.strerror or error)
+    return ""

@@ -1,0 +1,1 @@
+"""The beginner's track."""

@@ -1,0 +1,1 @@
+"""Claims about QK norm, each with its experiment."""

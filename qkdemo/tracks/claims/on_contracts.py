@@ -1,0 +1,184 @@
+"""Claims about what may be exchanged for what, what it costs, and whether it helps."""
+
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.norms import NORMS, normalise
+from qkdemo.labs import cost, epsilon, mla, placement, rope
+from qkdemo.labs.training import lab as twins
+from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
+from qkdemo.tracks.claims.verdict import claim
+from qkdemo.tracks.stop import Evidence, Read, Trained, only
+
+_ROUNDING: Final = 1e-12
+_LITTLE: Final = 0.01  # of the layer's operations
+_MUCH: Final = 0.1  # of its memory traffic
+
+
+def _commute(found: rope.Result) -> Evidence:
+    settings = found.settings
+    alike = [rope.run(settings.but(gain_kind=kind)) for kind in ("none", "scalar", "tied")]
+    centred = rope.run(settings.but(gain_kind="none", norm="layernorm"))
+    held, broken = all(one.agree for one in alike), not found.agree and not centred.agree
+    return Evidence(
+        only(true=held and not broken, false=not held, depends=held and broken),
+        {
+            "alike": written(max(one.disagreement for one in alike), 2),
+            "apart": _percent(found.disagreement),
+            "norm_first": written(found.norm_rotary.logit[found.at]),
+            "rotary_first": written(found.rotary_norm.logit[found.at]),
+            "centred": _percent(centred.disagreement),
+        },
+    )
+
+
+def _before_projection(found: placement.Result) -> Evidence:
+    uneven = placement.run(found.settings.but(head_spread=4))
+    return Evidence(
+        only(true=found.relative_score_error < _ROUNDING, false=found.relative_score_error > _LITTLE),
+        {
+            "error": _percent(found.relative_score_error),
+            "weight": written(found.largest_weight_difference, 3),
+            "uneven": _percent(uneven.relative_score_error),
+            "spread": "4",
+        },
+    )
+
+
+def _layernorm(found: placement.Result) -> Evidence:
+    x = draw(Recipe())[0]
+    centred = x - x.mean(-1, keepdim=True)
+    one, other = (normalise(centred, NORMS[word]) for word in ("rms", "layernorm"))
+    gap = torch.linalg.vector_norm(one - other) / torch.linalg.vector_norm(one)
+    drawn = placement.run(found.settings.but(mean=0)).relative_score_error
+    held, broken = gap < _ROUNDING, min(drawn, found.relative_score_error) > _LITTLE
+    return Evidence(
+        only(true=held and not broken, false=not held, depends=held and broken),
+        {"same": written(float(gap), 2), "drawn": _percent(drawn), "shifted": _percent(found.relative_score_error)},
+    )
+
+
+def _epsilon(found: epsilon.Result) -> Evidence:
+    usual = epsilon.run(found.settings.but(size=1))
+    small, long = found.share[found.rule, found.at], usual.share[usual.rule, usual.at]
+    held, broken = long > epsilon.NORMALISED, small < epsilon.NORMALISED
+    return Evidence(
+        only(true=held and not broken, false=not held, depends=held and broken),
+        {
+            "small": _percent(small),
+            "usual": written(100 * long, 6),
+            "threshold": written(found.threshold),
+            "steepest": written(found.steepest),
+            "float16": written(found.epsilon_stored["float16"], 2),
+        },
+    )
+
+
+def _free(found: cost.Result) -> Evidence:
+    parts = {part.part: part for part in found.parts}
+    share = parts["rms"].share
+    traffic = parts["rms"].bytes_moved / (parts["projections"].bytes_moved + parts["attention"].bytes_moved)
+    return Evidence(
+        only(true=share < _LITTLE > traffic, false=share > _LITTLE, depends=share < _LITTLE and traffic > _MUCH),
+        {"share": _percent(share), "traffic": _percent(traffic), "n": str(found.settings.n_keys)},
+    )
+
+
+def _latent(found: mla.Result) -> Evidence:
+    costs = {item.reading: item for item in found.costs}
+    extra = costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1
+    exact = found.relative_difference < _ROUNDING < found.without_norm_difference
+    return Evidence(
+        only(true=not exact, false=exact and extra > 0),
+        {
+            "difference": written(found.relative_difference, 2),
+            "left_out": _percent(found.without_norm_difference),
+            "extra": _percent(extra),
+            "with_norm": mla.size_text(costs["absorbed"].cache_bytes),
+            "without_norm": mla.size_text(costs["without_norm"].cache_bytes),
+            "operations": _percent(costs["absorbed"].flops / costs["without_norm"].flops - 1),
+            "forming": written(costs["naive"].flops / costs["absorbed"].flops, 3),
+        },
+    )
+
+
+def _always_helps(found: Trained) -> Evidence:
+    plain, twin = outcomes(found.plan, found.curves)[:2]
+    both = plain.outcome == twin.outcome == "solved"
+    return Evidence(
+        only(true=plain.outcome != "solved" and twin.outcome == "solved", false=both),
+        {
+            "ratio": written(plain.max_abs_logit / twin.max_abs_logit, 1),  # one digit: alike on every machine
+            "plain": written(plain.final_loss, 1),
+            "twin": written(twin.final_loss, 1),
+        },
+    )
+
+
+def _percent(fraction: float) -> str:
+    return written(100 * fraction, 3)
+
+
+_PORT: Final = placement.PRESETS
+_ERROR: Final = Read(column="pair.logits", times=100)
+STOPS: Final = (
+    claim(
+        "commute",
+        rope,
+        rope.Settings(),
+        _commute,
+        (23,),
+        {"norm_first": Read(column="left.logit"), "rotary_first": Read(column="right.logit")},
+    ),
+    claim(
+        "before_projection",
+        placement,
+        _PORT["before_projection"],
+        _before_projection,
+        (18, 22),
+        {"error": _ERROR, "weight": Read(column="pair.weight"), "uneven": replace(_ERROR, turns={"head_spread": 4.0})},
+    ),
+    claim(
+        "layernorm",
+        placement,
+        _PORT["layernorm_for_rms"].but(mean=3),
+        _layernorm,
+        (12,),
+        {"shifted": _ERROR, "drawn": replace(_ERROR, turns={"mean": 0.0})},
+    ),
+    claim(
+        "epsilon",
+        epsilon,
+        epsilon.Settings(),
+        _epsilon,
+        (24,),
+        {
+            "small": Read(column="inside.share", times=100),
+            "usual": Read(column="inside.share", turns={"size": 1.0}, times=100),
+        },
+    ),
+    claim("free", cost, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
+    claim(
+        "latent",
+        mla,
+        mla.Settings(),
+        _latent,
+        (27,),
+        {
+            "with_norm": Read(column="cache.text.absorbed"),
+            "without_norm": Read(column="cache.text.without_norm"),
+        },
+    ),
+    claim(
+        "always_helps",
+        twins,
+        twins.PRESETS["gentle"],
+        _always_helps,
+        (8, 35),
+        {"plain": Read(column="plain.loss", of="last"), "twin": Read(column="norm.loss", of="last")},
+    ),
+)

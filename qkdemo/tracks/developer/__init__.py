@@ -1,0 +1,1 @@
+"""The developer's track."""

@@ -1,0 +1,431 @@
+"""The developer's track: the table, three lines of PyTorch, where they go, the usual mistakes, and what to log."""
+
+import math
+from typing import Final
+
+import torch
+from torch.nn.functional import normalize
+
+from qkdemo.attention.inputs import draw
+from qkdemo.attention.measures import attend
+from qkdemo.labs import cache, cost, drift, formats, models, placement
+from qkdemo.labs.formats.error_counts import tally
+from qkdemo.labs.formats.stages import STAGES, STORED, drawn
+from qkdemo.labs.training import lab as twins
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
+from qkdemo.training.outcome import LAST_STEPS
+from qkdemo.training.telemetry import CURVES
+
+TABLE: Final = (1, 2, 4, 8, 16)
+SEED_TABLE: Final = drift.Settings()
+ALIGNED: Final = SEED_TABLE.but(alignment=0.99)
+AS_WRITTEN: Final = placement.Settings(right_order="norm_rotary")
+UNEVEN: Final = AS_WRITTEN.but(head_spread=8, gains="unit", head=3)  # the largest head
+TOKENS: Final = AS_WRITTEN.but(token_spread=4)
+FRESH_GAINS: Final = AS_WRITTEN.but(gains="unit")
+_SAME: Final = 1e-9  # relative difference up to which float64 says that two ways are one function
+_TRUSTED: Final = 0.1  # relative error of an attention weight
+_SEEN: Final = 1e-3  # largest weight difference from which on somebody could notice
+
+
+def _table(found: drift.Result) -> Evidence:
+    rows = drift.run(found.settings, TABLE).plain
+    numbers = {
+        f"{name}_{scale}": written(value, digits)
+        for name, digits in (("max_abs_logit", 4), ("entropy", 3))
+        for scale, value in zip(
+            TABLE, 100 * rows.entropy_fraction if name == "entropy" else rows.max_abs_logit, strict=True
+        )
+    }
+    slopes = rows.softmax_slope
+    twin = {
+        "twin": written(found.twin.max_abs_logit[found.at]),
+        "twin_entropy": written(100 * found.twin.entropy_fraction[found.at], 3),
+    }
+    numbers |= {"fall": written(slopes[0] / slopes[-1], 2)} | twin
+    return Evidence(float(found.plain.max_abs_logit[found.at]), numbers)
+
+
+def _lines(found: drift.Result) -> Evidence:
+    settings = found.settings
+    q, k = draw(drift.state_of(settings).recipe)
+
+    def largest(scale: float, axis: int) -> float:
+        made = settings.gain * normalize(scale * q, dim=axis) @ normalize(scale * k, dim=axis).mT
+        return made.abs().max().item()
+
+    right, wrong, fresh = largest(settings.scale, -1), largest(settings.scale, -2), largest(1, -2)
+    grows, over = wrong > 2 * fresh, wrong > settings.gain
+    answer = only(
+        same=math.isclose(wrong, right, rel_tol=_SAME),
+        grows=grows,
+        ceiling=over and not grows,
+        hidden=not over and not grows and not math.isclose(wrong, right, rel_tol=_SAME),
+    )
+    numbers = {"right": written(right), "wrong": written(wrong), "fresh": written(fresh)}
+    return Evidence(answer, numbers | {"lab": written(found.twin.max_abs_logit[found.at])})
+
+
+def _place(found: placement.Result) -> Evidence:
+    settings = found.settings
+    bound = math.sqrt(settings.d_head)
+    largest, left = (side.logits[settings.head].abs().max().item() for side in (found.right, found.left))
+    same = found.relative_score_error < _SAME
+    full, skipped = (
+        placement.run(UNEVEN.but(**change)).right.logits[settings.head].abs().max().item() for change in _ELSEWHERE
+    )
+    every = models.run(models.Settings(kind="model"))
+    usual = models.run(models.Settings(kind="model", place="per_head", order="norm_rotary"))
+    wide = models.run(models.Settings(kind="model", place="full_width"))
+    numbers = {
+        "bound": written(bound),
+        "left": written(left),
+        "right": written(largest),
+        "skipped": written(skipped),
+        "full": written(full),
+        "usual": str(len(usual.models)),
+        "wide": str(len(wide.models)),
+        "all": str(len(every.models)),
+    }
+    return Evidence(only(same=same, within=not same and largest <= bound, over=largest > bound), numbers)
+
+
+_ELSEWHERE: Final[tuple[dict[str, str], ...]] = (
+    {"right_place": "full_width"},
+    {"right_place": "per_head", "right_norm": "none"},
+)
+
+
+def _small_g(found: drift.Result) -> Evidence:
+    settings, twin, at = found.settings, found.twin, found.at
+    usual, large = (drift.run(settings.but(gain=gain), [settings.scale]).twin for gain in (ALIGNED.gain, 100))
+    top = float(twin.top_weight[at])
+    n = settings.n_keys
+    numbers = {
+        "top": written(100 * top, 3),
+        "usual": written(100 * usual.top_weight[0], 3),
+        "effective": written(ALIGNED.gain / math.sqrt(settings.d_head)),
+        "start_g": written(math.log2(n * n - n), 3),
+        "most": written(100 * _most(settings.gain, n), 3),
+        "slope": written(twin.softmax_slope[at], 2),
+        "large_slope": written(large.softmax_slope[0], 2),
+    }
+    return Evidence(top, numbers)
+
+
+def _most(g: float, n_keys: int) -> float:
+    """The largest weight that a bound of `g` allows: one key at +g, all others at −g."""
+    logits = torch.full((1, 1, n_keys), -g, dtype=torch.float64)
+    logits[..., 0] = g
+    return attend(logits)[1].top_weight.item()
+
+
+def _values(found: placement.Result) -> Evidence:
+    moved = found.relative_score_error > _SAME, found.largest_weight_difference > _SAME
+    output = found.relative_output_error
+    even = placement.run(found.settings.but(token_spread=1))
+    answer = only(
+        logits=moved[0],
+        weights=not moved[0] and moved[1],
+        output=not any(moved) and output > _SAME,
+        nothing=not any(moved) and output <= _SAME,
+    )
+    return Evidence(answer, {"output": written(100 * output, 2), "even": written(100 * even.relative_output_error, 2)})
+
+
+def _half(found: formats.Result) -> Evidence:
+    settings = found.settings
+    tried = {
+        word: _weights(settings.but(**change), plain=word in ("maximum", "early")) for word, change in _TRIED.items()
+    }
+    lost = {word: found[0] for word, found in tried.items()}
+    bf16 = _weights(settings.but(storage="bfloat16"), plain=True)
+    unsafe, safe = (_weights(settings.but(scale=8, max_subtraction=on), plain=True) for on in (False, True))
+    raw = STORED.index(settings.storage), STAGES.index("raw_product")
+    numbers = {
+        "lost": written(found.plain.tally.n_lost[*raw, 0]),
+        "of": written(found.plain.tally.n[*raw, 0]),
+        "first": written(found.plain.first_loss[raw]),
+        "nan": written(lost["maximum"]),
+        "early": written(lost["early"]),
+        "inside": written(tried["inside"][2]),
+        "error": written(100 * tried["outside"][1], 2),
+        "bf16": written(bf16[0]),
+        "bf16_zero": written(bf16[3]),
+        "unsafe": written(unsafe[0]),
+        "safe": written(safe[0]),
+    }
+    trusted = {word: lost == 0 and error < _TRUSTED for word, (lost, error, *_) in tried.items()}
+    return Evidence(only(**trusted), numbers)
+
+
+_TRIED: Final[dict[str, dict[str, object]]] = {
+    "maximum": {"max_subtraction": True},
+    "early": {"placement": "on_q"},
+    "inside": {"norm_in_format": True},
+    "outside": {"norm_in_format": False},
+}
+
+
+def _weights(settings: formats.Settings, *, plain: bool) -> tuple[int, float, int, int]:
+    """Of the attention weights in the chosen format: lost ones, largest relative error; q entries and weights at 0."""
+    choices = formats.choices_of(settings, "none" if plain else settings.variant)
+    inputs = drawn(formats.recipe_of(settings), causal=settings.causal)
+    counted = tally(inputs, torch.tensor([settings.scale], dtype=torch.float64), choices)
+    f, weight, q = STORED.index(settings.storage), STAGES.index("weight"), STAGES.index("q_entering")
+    zeros = int(counted.n_zero[f, q, 0]), int(counted.n_zero[f, weight, 0])
+    return int(counted.n_lost[f, weight, 0]), float(counted.max_rel_error[f, weight, 0]), *zeros
+
+
+def _really(found: placement.Result) -> Evidence:
+    error = found.relative_score_error
+    uneven = placement.run(found.settings.but(head_spread=4, token_spread=4))
+    of_q = found.right.q.norm(dim=-1)
+    numbers = {
+        "error": written(100 * error, 3),
+        "weight": written(found.largest_weight_difference, 2),
+        "length": written(found.left.q.norm(dim=-1).mean().item()),
+        "short": written(of_q.min().item(), 3),
+        "long": written(of_q.max().item(), 3),
+        "uneven": written(100 * uneven.relative_score_error, 2),
+        "cause": say(f"mistake_name.{found.verdict.cause}"),
+    }
+    return Evidence(closest(error, {"rounding": 1e-6, "tenth": 0.1, "several": 3}), numbers)
+
+
+def _log(found: Trained) -> Evidence:
+    plain, twin = outcomes(found.plan, found.curves)
+    large, ahead = plain.first_step_logit_over_100, plain.warned
+    assert large is not None
+    assert ahead is not None
+    gradients = found.curves[large - 1 : plain.lost_at, :2, CURVES.index("gradient_norm")].max(0)
+    numbers = {
+        "large": str(large),
+        "lost": str(plain.lost_at),
+        "ahead": str(ahead),
+        "jump": written(float(gradients[0]), 1),
+        "twin_jump": written(float(gradients[1]), 1),
+        "slope": written(plain.final_softmax_slope, 1),
+        "twin_slope": written(twin.final_softmax_slope, 1),
+        "last": str(LAST_STEPS),
+    }
+    answer = only(after=ahead <= 0, once=0 < ahead < 10, ten=10 <= ahead < 50, hundred=ahead >= 50)
+    return Evidence(answer, numbers)
+
+
+def _calm(found: Trained) -> Evidence:
+    plain, twin = outcomes(found.plan, found.curves)
+    gap = plain.final_loss - twin.final_loss
+    share = next(part.share for part in cost.run(cost.Settings()).parts if part.part == "rms")
+    numbers = {
+        "rate": written(found.plan.legs[0].runs[0].learning_rate),
+        "loss": written(max(plain.final_loss, twin.final_loss), 1),
+        "last": str(LAST_STEPS),
+        "logit": written(plain.max_abs_logit, 2),
+        "twin_logit": written(twin.max_abs_logit, 2),
+        "cost": written(100 * share, 2),
+    }
+    apart = abs(gap) > 0.01  # nats
+    return Evidence(only(better=apart and gap > 0, same=not apart, worse=apart and gap < 0), numbers)
+
+
+def _again(found: cache.Result) -> Evidence:
+    unit = cache.run(found.settings.but(gains="unit"))
+    worst = float(found.weight_error.max())
+    wrong = found.from_step is not None and worst > _SEEN
+    answer = only(
+        nothing=not wrong and found.label != "rounding",
+        rounding=not wrong and found.label == "rounding",
+        first=wrong and found.from_step == 0,
+        second=wrong and found.from_step != 0,
+    )
+    numbers = {
+        "step": str(found.from_step),
+        "at_step": written(found.weight_error[found.from_step or 0], 2),
+        "worst": written(worst, 2),
+        "last": written(100 * found.logit_error[-1], 2),
+        "unit": written(float(unit.weight_error.max()), 1),
+    }
+    return Evidence(answer, numbers)
+
+
+def _codebase(found: models.Result) -> Evidence:
+    those = {model.id for model in found.models}
+    forgotten, doubled, unpermuted = (
+        placement.run(placement.PRESETS[name]).relative_score_error
+        for name in ("one_plus_as_gamma", "gamma_as_one_plus", "gain_not_permuted")
+    )
+    every = models.run(models.Settings(kind="model"))
+    without = models.run(models.Settings(kind="model", norm="none"))
+    numbers = {
+        "names": ", ".join(model.model for model in found.models if model.kind == "model"),
+        "rows": str(len(found.models)),
+        "forgotten": written(100 * forgotten, 2),
+        "doubled": written(100 * doubled, 2),
+        "unpermuted": written(100 * unpermuted, 2),
+        "without": str(len(without.models)),
+        "all": str(len(every.models)),
+    }
+    return Evidence(only(**{word: known in those for word, known in _KNOWN.items()}), numbers)
+
+
+_KNOWN: Final = {
+    "qwen": "qwen3-dense-transformers",
+    "olmo": "olmo-2-transformers",
+    "llama": "llama-4-text-transformers",
+    "gemma": "gemma-3-transformers",
+}
+
+STOPS: Final = (
+    Stop(
+        name="table",
+        lab=drift,
+        start=SEED_TABLE.but(scale=4),
+        state=SEED_TABLE.but(scale=16),
+        ask=Estimate(10, 10_000, "plain.max_abs_logit"),
+        evidence=_table,
+        points=(2, 3, 4),
+        reads={
+            **{f"max_abs_logit_{x}": Read(column="plain.max_abs_logit", turns={"scale": float(x)}) for x in TABLE},
+            **{
+                f"entropy_{x}": Read(column="plain.entropy_fraction", turns={"scale": float(x)}, times=100)
+                for x in TABLE
+            },
+            "twin": Read(column="norm.max_abs_logit"),
+            "twin_entropy": Read(column="norm.entropy_fraction", times=100),
+        },
+    ),
+    Stop(
+        name="lines",
+        lab=drift,
+        start=SEED_TABLE.but(scale=1),
+        state=SEED_TABLE,
+        ask=Choose(("same", "grows", "ceiling", "hidden")),
+        evidence=_lines,
+        points=(9, 10),
+        reads={
+            "right": Read(column="norm.max_abs_logit"),
+            "wrong": Read(column="norm.max_abs_logit", of="level"),
+        },
+    ),
+    Stop(
+        name="place",
+        lab=placement,
+        state=UNEVEN.but(right_place="input"),
+        ask=Choose(("same", "within", "over")),
+        evidence=_place,
+        points=(9, 12, 18, 22),
+        reads={
+            "left": Read(column="left.largest.text"),
+            "right": Read(column="right.largest.text"),
+            "skipped": Read(column="right.largest.text", turns=_ELSEWHERE[1]),
+            "full": Read(column="right.largest.text", turns=_ELSEWHERE[0]),
+        },
+    ),
+    Stop(
+        name="small_g",
+        lab=drift,
+        start=ALIGNED,
+        state=ALIGNED.but(gain=1.25),
+        ask=Estimate(0.05, 1, "norm.top_weight"),
+        evidence=_small_g,
+        points=(10, 15, 16),
+        reads={
+            "top": Read(column="norm.top_weight", times=100),
+            "usual": Read(column="norm.top_weight", turns={"gain": ALIGNED.gain}, times=100),
+            "most": Read(column="norm.top_weight", of="level", times=100),
+            "slope": Read(column="norm.softmax_slope"),
+            "large_slope": Read(column="norm.softmax_slope", turns={"gain": 100.0}),
+        },
+    ),
+    Stop(
+        name="values",
+        lab=placement,
+        state=TOKENS.but(right_on="qkv"),
+        ask=Choose(("logits", "weights", "output", "nothing")),
+        evidence=_values,
+        points=(21,),
+        reads={
+            "output": Read(column="pair.output", times=100),
+            "even": Read(column="pair.output", turns={"token_spread": 1.0}, times=100),
+        },
+    ),
+    Stop(
+        name="half",
+        lab=formats,
+        state=formats.Settings(scale=400, stage="weight"),
+        ask=Choose(("maximum", "early", "inside", "outside")),
+        evidence=_half,
+        points=(6, 17),
+        reads={
+            "nan": Read(column="n_nan.float16.plain"),
+            "error": Read(column="max_rel_error.float16.norm", times=100),
+            "early": Read(column="n_nan.float16.plain", turns={"placement": "on_q"}),
+            "bf16_zero": Read(column="n_zero.bfloat16.plain"),
+            "lost": Read(column="n_overflow.float16.plain", turns={"stage": "raw_product"}),
+        },
+    ),
+    Stop(
+        name="really",
+        lab=placement,
+        state=FRESH_GAINS.but(right_norm="none"),
+        ask=Choose(("rounding", "tenth", "several")),
+        evidence=_really,
+        points=(9, 13),
+        reads={
+            "error": Read(column="pair.logits", times=100),
+            "weight": Read(column="pair.weight"),
+            "uneven": Read(column="pair.logits", turns={"head_spread": 4.0, "token_spread": 4.0}, times=100),
+        },
+    ),
+    Stop(
+        name="log",
+        lab=twins,
+        state=twins.Settings(),
+        ask=Choose(("after", "once", "ten", "hundred")),
+        evidence=_log,
+        points=(5, 34),
+        reads={
+            "large": Read(column="plain.max_abs_logit", of="place"),
+            "lost": Read(column="plain.loss", of="place"),
+        },
+    ),
+    Stop(
+        name="calm",
+        lab=twins,
+        state=twins.PRESETS["gentle"],
+        ask=Choose(("better", "same", "worse")),
+        evidence=_calm,
+        points=(30, 34, 35),
+        reads={
+            "loss": Read(column="plain.loss", of="level"),
+            "logit": Read(column="plain.max_abs_logit", of="largest"),
+            "twin_logit": Read(column="norm.max_abs_logit", of="largest"),
+        },
+    ),
+    Stop(
+        name="again",
+        lab=cache,
+        state=cache.Settings(way="normed_again"),
+        ask=Choose(("nothing", "second", "rounding", "first")),
+        evidence=_again,
+        points=(26,),
+        reads={
+            "at_step": Read(column="error.normed_again", turns={"step": 1}),
+            "worst": Read(column="error.normed_again", of="largest"),
+            "unit": Read(column="error.normed_again", of="largest", turns={"gains": "unit"}),
+        },
+    ),
+    Stop(
+        name="codebase",
+        lab=models,
+        state=models.Settings(norm="rms", place="per_head", stored="one_plus", order="norm_rotary"),
+        ask=Choose(("qwen", "olmo", "gemma", "llama")),
+        evidence=_codebase,
+        points=(28, 33),
+        reads={"rows": Read(column="model")},
+    ),
+)

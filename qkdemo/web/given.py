@@ -1,0 +1,41 @@
+"""Sentences that repeat what a link holds, shown so that it stays what it is: text.
+
+* `as_text(sentence)`: Markdown that shows the sentence; what was given stands in it as code, never as Markdown.
+
+A sentence repeats a visitor's text in quotes (`qkdemo.dials`). Code spans are the one place in Markdown where
+nothing is a link, an address, an image or a formula. Numbers, and words of ours, are escaped.
+"""
+
+import re
+from typing import Final
+
+_GIVEN: Final = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")  # as `repr` writes a text
+_MARKDOWN: Final = "\\`*_{}[]()#+-.!|<>~$:&"
+
+
+def as_text(sentence: str) -> str:
+    """The sentence as it is.
+
+    >>> as_text("scale must be a number, but is '[here](http://evil.example)'.")
+    'scale must be a number, but is `[here](http://evil.example)`\\\\.'
+    """
+    shown, at = "", 0
+    for found in _GIVEN.finditer(sentence):
+        shown += _escaped(sentence[at : found.start()]) + code(found[1] or found[2] or "")
+        at = found.end()
+    return shown + _escaped(sentence[at:])
+
+
+def code(text: str) -> str:
+    """A code span that shows `text`, whatever stands in it.
+
+    >>> code("a"), code("`"), code("")
+    ('`a`', '`` ` ``', '`` ``')
+    """
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{text}{room}{fence}" if text.strip() else "`` ``"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{c}" if c in _MARKDOWN else c for c in text)

@@ -1,0 +1,145 @@
+"""The one browser component through which every lab is dragged live.
+
+* `exhibit(table, view, key=..., on_pick=...)`: mounts it and hands over what the visitor picks in it.
+
+Python sends a whole sweep, one row per position of the dial; the browser shows any row of it at once, without a round
+trip. The component draws and looks up: it does no arithmetic about attention, writes no numbers and knows no words. Its
+assets lie in `exhibit/`, small ES modules served from a URL, so that they are not sent again with every update.
+
+`table` has one row per position, ascending in the dial's column: float64 scalars, fixed-size lists of float32 (vectors)
+or uint8 (matrices, row by row), and strings, which are every text that follows the cursor. Scalars and vectors may hold
+±inf and NaN. `view` is JSON (no NaN, no inf):
+
+    dial      column, name? (the dial's, if the column has another), text (a string column), label,
+              at (the committed value, equal to one row), log
+              (a logarithmic dial that starts at 0 is laid out by log(1 + x))
+    finding   a string column: the headline
+    room      a text for which the headline keeps room, if a longer one than there is may come
+    heading   level of the headline, 2 unless given; panel titles are one below
+    tiles     label, lines: [{role, column}]; read as a causal chain
+    panels    kind, title, subtitle?, wide (columns of 12), tall? (a picture of nearly twice the height), and by kind:
+      curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label, low?, high?, dots?}] (two columns
+              between which a band is laid; dots at the rows that are known, and NaN is no gap), marks: [{x, label,
+              role}], points?: [{x, y, role, label, read? (it lies on a line, and a sentence quotes it)}],
+              levels?: [{y, label}], labels? ("apart": inside, where a line is far from the others; for lines that end
+              together)
+      heat    role, column (codes), rows, columns, selected [query, key], query_label, key_label
+              each? (how many queries, and keys, a cell stands for), chosen? (then the numbers of the selected two)
+              details? {url, numbers: {name: [texts, one for each entry]}, panel}: what the pointer stands on is asked
+              for at url&row=&column=&name=; the answer, {title, texts by column}, stands in that panel meanwhile
+              codes: 0..250 are weight = (code/250)², 254 is masked, 255 is undefined
+      bars    lines: [{role, column}], labels, selected, key_label?, y? {ticks}, notes?: [{role, column, entry (none:
+              the largest), x, label}]: what is written over a bar while the dial stands at x
+      cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),
+              breaks? (columns whose long texts break anywhere; such a table scrolls sideways where it is narrow)
+      grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
+              selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
+              0 (quiet) to 3 (loudest)
+      arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
+              (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
+              others): the rows are not in the
+              table, they arrive from the url as `web.training.stream` writes them; y.grows: an axis takes in what
+              arrives; words: play, pause, step, stop, offline, restarting, waiting
+    A track adds:
+    veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
+              is a number that can be drawn, {column, low, high}
+    guesses   predictions: [{column, x, y, label}]
+    matters   of a panel: the stop is about it; it comes first where there is room for one
+    lecture   whether a hall looks on
+    words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
+    alt       what the exhibit shows at the committed value, for those who do not see it
+
+Roles are plain, norm and bound, which are attention without a norm, with one, and what bounds it: colours one to three
+of the theme's categorical palette; left and right, for two things compared that are neither, the first of which is what
+the second should be: the text colour and colour five; and other, which is grey.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import streamlit as st
+from streamlit.runtime import Runtime
+
+from qkdemo.web import lecture
+from qkdemo.web.components import Component
+from qkdemo.web.read_off import dial_name
+from qkdemo.web.track import lesson
+
+Pick = dict[str, Any]
+
+COMMANDS: Final = ("play", "pause", "step", "stop")
+_REAL: Final = frozenset({"dial", "guess"})
+_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news"}
+_COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
+
+
+def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
+    """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
+
+    A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
+    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
+    lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
+    A drawn prediction, `{"guess": value}`, goes to the track.
+    """
+    if not Runtime.exists():
+        return
+
+    def picked() -> None:
+        pick = read_pick(st.session_state[key].get("pick"))
+        match pick:
+            case None:
+                pass
+            case {"guess": guess}:
+                lesson.predict(guess)
+            case _:
+                on_pick(pick)
+
+    text = json.dumps(_taught(table, dict(view)), allow_nan=False)  # an object Streamlit would read and write anew
+    _COMPONENT.mount({"table": table, "view": text}, key=key, on_pick_change=picked)
+
+
+def read_pick(message: object) -> Pick | None:
+    """`message` as a pick, or None if it is anything else: it comes from the browser, where anyone can write it."""
+    if not isinstance(message, dict) or not message or not set(message) <= _NAMES:
+        return None
+    if "command" in message:
+        return dict(message) if len(message) == 1 and message["command"] in COMMANDS else None
+    pick: Pick = {}
+    for name, value in message.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        if name in _REAL and _is_finite(value):
+            pick[name] = float(value)
+        elif name not in _REAL and isinstance(value, int) and value >= 0:
+            pick[name] = value
+        else:
+            return None
+    return pick
+
+
+def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
+    """The view with what a track adds: what is not shown yet, the prediction, which panels matter, and what is read."""
+    dial = dial_name(view)
+    view = lesson.read_off(table, view)
+    if lesson.asks():
+        view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
+    return dict(view) | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
+
+
+def untold(panel: dict[str, Any]) -> dict[str, Any]:
+    """A panel whose title says what is drawn, not what is found."""
+    if not panel.get("subtitle"):
+        return panel
+    name: str = panel["subtitle"]
+    return panel | {"title": name[0].upper() + name[1:], "subtitle": "\u00a0"}
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond float64
+        return False

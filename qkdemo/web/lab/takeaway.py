@@ -1,0 +1,145 @@
+"""What a visitor takes away from a lab: table, CSV, JSON, Parquet, code, link, and how the numbers were made.
+
+* `take_away(...)`: the row of choices under a lab's exhibit; only what is open is made, and files when asked for.
+"""
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+from pyarrow import csv, parquet
+
+from qkdemo.dials import Dials, declarations
+from qkdemo.messages import has, say
+from qkdemo.web.link import address, hidden
+from qkdemo.web.track import lesson
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Takeaway:
+    """What a lab offers; everything is a function, called only when its tab is open."""
+
+    lab: str
+    settings: Dials
+    tables: Mapping[str, Callable[[], Sequence[Row]]]  # title → rows, one for every chart
+    programs: Mapping[str, Callable[[], str]]  # title → program
+
+
+def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
+    """The row: the lab's own (`extra`, title → what draws it) first, open, then what every lab has, one click away.
+
+    While a track's question is open there is none: it would give the answer away.
+    """
+    if lesson.asks():
+        return
+    own = dict(extra or {})
+    draws: dict[str, Callable[[], None]] = {
+        **own,
+        say("takeaway.table"): lambda: _table(offer),
+        **({say("takeaway.code"): lambda: _code(offer)} if offer.programs else {}),
+        say("takeaway.link"): lambda: _link(offer),
+        say("takeaway.how"): lambda: _how(offer),
+    }
+    opened = st.segmented_control(
+        say("takeaway.open"), list(draws), default=next(iter(own), None), key=f"{offer.lab}:takeaway"
+    )
+    if opened in draws:
+        with st.container(key=f"{offer.lab}:opened"):
+            draws[opened]()
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """The rows as an Arrow table, which the page shows and the CSV holds."""
+    return pa.Table.from_pylist([dict(row) for row in rows])
+
+
+def csv_of(rows: Sequence[Row]) -> bytes:
+    """The rows as CSV, numbers in full precision; a missing bound is an empty field."""
+    sink = io.BytesIO()
+    csv.write_csv(table_of(rows), sink)
+    return sink.getvalue()
+
+
+def parquet_of(rows: Sequence[Row]) -> bytes:
+    """The rows as a Parquet file."""
+    sink = io.BytesIO()
+    parquet.write_table(table_of(rows), sink)
+    return sink.getvalue()
+
+
+def json_of(settings: Dials, rows: Sequence[Row]) -> str:
+    """Settings and rows as JSON; ∞ and NaN as the words inf, -inf and nan."""
+    words = [{name: _word(value) for name, value in row.items()} for row in rows]
+    return json.dumps({"settings": settings.as_dict(), "rows": words}, indent=1, ensure_ascii=False)
+
+
+def _word(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _table(offer: Takeaway) -> None:
+    title = _chosen(say("takeaway.which"), list(offer.tables), f"{offer.lab}:which")
+    rows = offer.tables[title]()
+    if not rows:
+        st.info(say("takeaway.empty"))
+        return
+    table = table_of(rows)
+    digits = {
+        name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
+    }
+    st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
+    files: tuple[tuple[str, str, Callable[[], bytes | str]], ...] = (  # made when they are asked for
+        ("csv", "text/csv", lambda: csv_of(rows)),
+        ("json", "application/json", lambda: json_of(offer.settings, rows)),
+        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows)),
+    )
+    with st.container(horizontal=True):
+        for kind, mime, data in files:
+            st.download_button(
+                say(f"takeaway.{kind}"),
+                data,
+                f"qkdemo-{offer.lab}.{kind}",
+                mime,
+                on_click="ignore",
+                icon=":material/download:",
+            )
+
+
+def _code(offer: Takeaway) -> None:
+    title = _chosen(say("takeaway.side"), list(offer.programs), f"{offer.lab}:program")
+    own = f"takeaway.code_help_{offer.lab}"
+    st.markdown(say(own if has(own) else "takeaway.code_help"))
+    st.code(offer.programs[title](), language="python")
+
+
+def _link(offer: Takeaway) -> None:
+    labels = {dial.name: dial.label for dial in declarations(type(offer.settings))}
+    chosen = st.multiselect(
+        say("takeaway.hide"),
+        list(labels),
+        default=sorted(hidden() & labels.keys()),
+        format_func=lambda name: labels[name],
+        help=say("takeaway.hide_help"),
+        key=f"{offer.lab}:hide",
+    )
+    st.markdown(say("takeaway.link_help"))
+    st.code(address(offer.settings, set(chosen)), language=None, wrap_lines=True)
+
+
+def _how(offer: Takeaway) -> None:
+    st.markdown(say(f"how.{offer.lab}"))
+
+
+def _is_real(table: pa.Table, column: str) -> bool:
+    return bool(pa.types.is_floating(table.schema.field(column).type))
+
+
+def _chosen(label: str, titles: Sequence[str], key: str) -> str:
+    return titles[0] if len(titles) == 1 else st.radio(label, titles, horizontal=True, key=key)

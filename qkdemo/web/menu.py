@@ -1,0 +1,33 @@
+"""The navigation: Streamlit's own pages, made once for all visitors.
+
+* `menus()`: title of a menu → its pages; those of no menu first, under no title.
+
+Streamlit looks a page's script up in the file system whenever a page is made, and asks for them in every run. Each run
+gets copies: a page notes whether it may be called in this run.
+"""
+
+from copy import copy
+from functools import cache
+from typing import Final
+
+import streamlit as st
+
+from qkdemo.messages import say
+from qkdemo.web.pages import PAGES
+
+HOME: Final = "home"
+
+
+def menus() -> dict[str, list[st.Page]]:
+    """All pages, by the menu in which they stand."""
+    return {title: [copy(page) for page in pages] for title, pages in _made().items()}
+
+
+@cache
+def _made() -> dict[str, list[st.Page]]:
+    made: dict[str, list[st.Page]] = {}
+    for entry in PAGES.values():
+        title, menu = say(f"page.{entry.name}"), say(f"menu.{entry.menu}") if entry.menu else ""
+        page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
+        made.setdefault(menu, []).append(page)
+    return made

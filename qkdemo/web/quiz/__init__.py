@@ -1,0 +1,1 @@
+"""The quizzes on the page."""

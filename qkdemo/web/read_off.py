@@ -1,0 +1,173 @@
+"""Where an exhibit shows what a stop is read from: which of its panels, at which value, and under which mark.
+
+* `that_matter(view, stop)`: the panels a stop is about, in the order of its `reads`, at most `MOST`;
+* `columns_of(panel)`: the columns that a panel draws;
+* `shown_value(table, view, read)`: what the exhibit shows where a number is read; `number(text)`: a written one;
+* `with_marks(table, view, stop, found, ...)`: the view with those numbers written where they are read.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from qkdemo.charts.axes import View
+from qkdemo.charts.look import numbers, row_of
+from qkdemo.dials import Value
+from qkdemo.messages import has, say
+from qkdemo.tracks.stop import Evidence, Read, Stop
+from qkdemo.training.outcome import LAST_STEPS
+
+MOST: Final = 2  # panels that one screen shows
+_SUPERSCRIPTS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_NUMBER: Final = re.compile(r"[−-]?\d[\d\u202f]*(?:\.\d+)?(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?|[−-]?∞|NaN")
+
+
+def that_matter(view: View, stop: Stop) -> list[View]:
+    """The panels in which a stop's numbers are read at its own state; the first one if it names none of them."""
+    panels: list[View] = []
+    for read in stop.reads.values():
+        if set(read.turns) <= {dial_name(view)}:
+            panels += [p for p in view["panels"] if read.column in columns_of(p) and p not in panels][:1]
+    return panels[:MOST] or view["panels"][:1]
+
+
+def dial_name(view: View) -> str:
+    """The dial along which an exhibit is dragged."""
+    name: str = view["dial"].get("name", view["dial"]["column"])
+    return name
+
+
+def columns_of(panel: View) -> set[str]:
+    """The columns of the table that a panel draws or writes."""
+    match panel["kind"]:
+        case "cells":
+            names: list[Any] = [entry for row in panel["rows"] for entry in row]
+        case "grid":
+            names = [row["column"] for row in panel["rows"]]
+        case "curves" | "bars":
+            names = [line["column"] for line in panel["lines"]]
+        case _:
+            names = [panel[name] for name in ("column", "lengths") if name in panel]
+    return {name for name in names if isinstance(name, str)}
+
+
+def shown_value(table: pa.Table, view: View, read: Read, turned: Mapping[str, Value]) -> float:
+    """What stands where a number is read, `turned` saying where the exhibit's dial stands if it is not at its state.
+
+    Raises ValueError for a place or a level, which the exhibit does not show by itself.
+    """
+    at = row_of(table, view, float(turned.get(dial_name(view), view["dial"]["at"])))
+    values = table.column(read.column)
+    if isinstance(values[0], pa.StringScalar):
+        return read.times * number(str(values[at].as_py()))
+    if isinstance(values[0], pa.FixedSizeListScalar):
+        row = values[at].as_py()
+        return read.times * float(max(row) if read.entry is None else row[read.entry])
+    column = numbers(table, read.column)
+    match read.of:
+        case "at":
+            return read.times * float(column[at])
+        case "largest":
+            return read.times * float(np.nanmax(column))
+        case "last":
+            return read.times * float(np.mean(column[-LAST_STEPS:]))
+        case word:
+            raise ValueError(f"a {word} is drawn by the stop alone")
+
+
+def number(text: str) -> float:
+    """The first number that `text` holds, as `qkdemo.notation` writes it. Raises ValueError if there is none.
+
+    >>> number("1.742·10⁻⁵"), number("65 504 nats"), number("−∞")
+    (1.742e-05, 65504.0, -inf)
+    """
+    match = _NUMBER.search(text)
+    if match is None:
+        raise ValueError(f"there is no number in {text!r}")
+    digits = match[0].split("·")[0].replace("\u202f", "").replace("−", "-").replace("∞", "inf")
+    return float(digits) * 10.0 ** int((match[1] or "0").translate(_SUPERSCRIPTS))
+
+
+def with_marks(
+    table: pa.Table, view: View, place: tuple[str, Stop], found: Evidence, open_to: tuple[float, float]
+) -> View:
+    """The view, with every number of the evidence that it shows written where it is read.
+
+    `place` is the track and the stop. Along the dial only what lies between the two values of `open_to` is marked. What
+    stands in another state, and what is text already, is not.
+    """
+    track, stop = place
+    panels = []
+    for panel in view["panels"]:
+        marks = _marks(table, view, panel, [(name, read) for name, read in stop.reads.items()], found)
+        kept = [mark for mark in marks if open_to[0] <= mark["x"] <= open_to[1]]
+        panels.append(_marked(panel, kept, f"stop.{track}.{stop.name}"))
+    return view | {"panels": panels}
+
+
+def _marks(
+    table: pa.Table, view: View, panel: View, reads: Sequence[tuple[str, Read]], found: Evidence
+) -> Iterator[dict[str, Any]]:
+    """Of every number that is read in the panel: where, and how it is written."""
+    dial, columns = dial_name(view), columns_of(panel)
+    for name, read in reads:
+        if read.column not in columns or not set(read.turns) <= {dial} or name not in found.numbers:
+            continue
+        role = next((line["role"] for line in panel.get("lines", ()) if line["column"] == read.column), "other")
+        at = float(read.turns.get(dial, view["dial"]["at"]))
+        mark = {"name": name, "read": read, "role": role, "label": _label(read, found.numbers[name]), "x": at}
+        match read.of:
+            case "place":
+                yield mark | {"x": number(found.numbers[name])}
+            case "level":
+                yield mark | {"y": number(found.numbers[name]) / read.times, "x": view["dial"]["at"]}
+            case "largest":
+                column = numbers(table, read.column)
+                row = int(np.nanargmax(column))
+                yield mark | {"y": float(column[row]), "x": float(numbers(table, view["dial"]["column"])[row])}
+            case "last":
+                steps = numbers(table, view["dial"]["column"])
+                yield mark | {"y": shown_value(table, view, read, read.turns), "x": float(steps[-1])}
+            case "at":
+                yield mark | {"y": shown_value(table, view, read, read.turns) / read.times}
+
+
+def _label(read: Read, written: str) -> str:
+    return say("lesson.mark.percent", x=written) if read.times == 100 else written
+
+
+def _marked(panel: View, marks: Sequence[Mapping[str, Any]], key: str) -> View:
+    """The panel with its marks: points on its lines, levels, places along the dial, numbers over its bars."""
+
+    def named(mark: Mapping[str, Any]) -> str:
+        own = f"{key}.mark.{mark['name']}"
+        return say(own, x=mark["label"]) if has(own) else str(mark["label"])
+
+    if panel["kind"] == "bars":
+        notes = [
+            {"role": m["role"], "column": m["read"].column, "entry": m["read"].entry, "x": m["x"], "label": m["label"]}
+            for m in marks
+        ]
+        return panel | {"notes": notes}
+    if panel["kind"] != "curves":
+        return panel
+    points = [
+        {"x": mark["x"], "y": mark["y"], "role": mark["role"], "label": named(mark), "read": True}
+        for mark in marks
+        if mark["read"].of in ("at", "largest", "last") and math.isfinite(mark["y"])
+    ]
+    levels = [{"y": mark["y"], "label": named(mark)} for mark in marks if mark["read"].of == "level"]
+    places = [
+        {"x": mark["x"], "label": named(mark), "role": mark["role"]} for mark in marks if mark["read"].of == "place"
+    ]
+    known = [mark["x"] for mark in panel.get("marks", ())]
+    places = [place for place in places if not any(math.isclose(place["x"], x, rel_tol=1e-3) for x in known)]
+    return panel | {
+        "points": [*panel.get("points", ()), *points],
+        "levels": [*panel.get("levels", ()), *levels],
+        "marks": [*panel.get("marks", ()), *places],
+    }

@@ -1,0 +1,1 @@
+"""A track beside the pages."""

@@ -1,0 +1,52 @@
+"""A stop's explanation, whose words drive the chart beside it.
+
+* `prose(lesson, text)`: draws it. Pointing at a word shows that state in the exhibit, or picks out those lines, at
+  once and in the browser; pressing it turns the dials.
+
+The browser's two components meet in events of the document: `qkdemo:look` with `{turns}` or `{role}`, or neither.
+"""
+
+import json
+from typing import Final
+
+import streamlit as st
+from streamlit.runtime import Runtime
+
+from qkdemo.dials import SettingsError, Value
+from qkdemo.tracks.prose import Word, words_of
+from qkdemo.web import lecture
+from qkdemo.web.components import Component
+from qkdemo.web.lab.controls import turn
+from qkdemo.web.track.lesson import Lesson
+
+_COMPONENT: Final = Component("prose", html="<p class='prose'></p>")
+_KEY: Final = "lesson:prose"
+
+
+def prose(lesson: Lesson, text: str) -> None:
+    """Draw the text; a pressed word turns the dials of the lesson's page."""
+    if not Runtime.exists():
+        st.markdown(text)
+        return
+    words = words_of(text)
+    cls = type(lesson.stop.state)
+
+    def pressed() -> None:
+        at = st.session_state[_KEY].get("turn")
+        if isinstance(at, int) and 0 <= at < len(words):
+            turn(cls, lesson.page.name, _values(lesson, words[at]))
+
+    told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} for word in words]
+    _COMPONENT.mount(
+        {"words": json.dumps(told, ensure_ascii=False), "lecture": lecture.on()}, key=_KEY, on_turn_change=pressed
+    )
+
+
+def _values(lesson: Lesson, word: Word) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for name, text in word.turns.items():
+        try:
+            values[name] = type(lesson.stop.state).from_text(name, text)
+        except SettingsError:  # tests read every word of every track
+            continue
+    return values

@@ -1,0 +1,1 @@
+"""Live training on the page."""

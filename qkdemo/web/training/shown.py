@@ -1,0 +1,194 @@
+"""The run that a visitor looks at: which one it is, and what the visitor does with it.
+
+* `attend(settings)`: the visitor's run, started on arrival; `Shown`: it, and what the dials say beside it;
+* `on_pick(pick)`: a control of the exhibit; `fork(...)`, `start()`, `again()`: what buttons call.
+
+Dials that describe another run than the one on screen start nothing: the page says so and offers it. A link that is
+opened starts its run; one that is recorded is shown as it is.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import streamlit as st
+
+from qkdemo.charts.spec import Pick
+from qkdemo.labs.training.lab import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
+from qkdemo.labs.training.lessons import lessons
+from qkdemo.labs.training.view import View, pace_of, shown_head
+from qkdemo.messages import say
+from qkdemo.runs.live import RESTING, Live
+from qkdemo.runs.plan import Plan
+from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.web.lab.controls import turn
+from qkdemo.web.serving.visitors import name_in, new_name
+from qkdemo.web.training.stream import address_of, pool
+
+PREFIX: Final = "training"
+_SHOWN, _AT, _GO, _AGAIN, _VISITOR = (f"{PREFIX}:{word}" for word in ("shown", "at", "go", "again", "visitor"))
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A run on screen: the settings it was started with, and whether the dials now describe another one."""
+
+    settings: Settings
+    plan: Plan
+    live: Live
+    own: bool
+    other: bool
+    at: int | None  # the step that is looked at, if not the newest
+    turned: Settings  # what the dials say
+    begins: int  # the last step that is known of their run
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing trains it now."""
+        return self.live.state in RESTING
+
+    @property
+    def new_rate(self) -> float | None:
+        """The learning rate of the dials, if nothing else makes another run of what they describe."""
+        rate = self.turned.learning_rate
+        return rate if self.other and _same_run(self.settings.but(learning_rate=rate), self.turned) else None
+
+    @property
+    def words(self) -> list[str]:
+        """What its numbers say, once it rests."""
+        return _explained(self.live, self.live.steps) if self.resting else []
+
+    @property
+    def lessons(self) -> list[str]:
+        """What it teaches beyond which twin won, once it is finished."""
+        return _taught(self.live, self.live.steps) if self.resting else []
+
+    def source(self) -> View:
+        """Where the exhibit gets its rows."""
+        url = address_of(self.live, shown_head(self.settings))
+        pace = min(pace_of(self.settings), 200.0)
+        return {
+            "url": url,
+            "source": f"{url}#{self.live.generation}",
+            "own": self.own,
+            "pace": pace,
+            "resting": self.resting,
+            "shown": self.live.steps,
+        }
+
+
+def attend(settings: Settings) -> Shown | str:
+    """What is on this visitor's screen; a sentence if it cannot be."""
+    workers = pool()
+    if workers is None:
+        return say("training.no_server")
+    held: Settings | None = st.session_state.get(_SHOWN)
+    go = st.session_state.pop(_GO, False) or held is None
+    try:
+        if go or _same_run(settings, held) or _at_hand(workers, settings, held):
+            held = settings
+        assert held is not None
+        plan = plan_of(held)
+        live = None if go else workers.live(plan.name)
+        if live is None:
+            again = st.session_state.pop(_AGAIN, False)
+            live = workers.start(plan, visitor(), pace=pace_of(held), again=again)
+            st.session_state[_AT] = None
+    except PoolError as error:
+        return str(error)
+    st.session_state[_SHOWN] = held
+    workers.set_pace(live, visitor(), pace_of(held))
+    other = not _same_run(settings, held)
+    known = workers.look(plan_of(settings)) if other and live.state in RESTING else None
+    begins = known.steps if known is not None else 0
+    at: int | None = st.session_state.get(_AT)
+    return Shown(held, plan, live, workers.owns(live, visitor()), other, at, settings, begins)
+
+
+def visitor() -> str:
+    """Who this is: the name that this server gave the browser; where that keeps no cookies, one for this session."""
+    if _VISITOR not in st.session_state:
+        st.session_state[_VISITOR] = name_in(st.context.cookies.to_dict()) or new_name()
+    name: str = st.session_state[_VISITOR]
+    return name
+
+
+def shown_run() -> str:
+    """The name of the run that this visitor last saw on the training page, or nothing."""
+    held: Settings | None = st.session_state.get(_SHOWN)
+    return plan_of(held).name if held is not None else ""
+
+
+def on_pick(pick: Pick) -> None:
+    """What was done in the exhibit."""
+    workers = pool()
+    held: Settings | None = st.session_state.get(_SHOWN)
+    if workers is None or held is None:
+        return
+    live = workers.live(plan_of(held).name)
+    if live is None:
+        return
+    match pick:
+        case {"command": "play"}:
+            try:
+                workers.start(live.plan, visitor(), pace=pace_of(held))
+            except PoolError as error:
+                st.toast(str(error))
+        case {"command": "pause"}:
+            workers.pause(live, visitor())
+        case {"command": "step"}:
+            workers.step(live, visitor())
+        case {"command": "stop"}:
+            workers.stop(live, visitor())
+        case {"dial": step}:
+            st.session_state[_AT] = int(step) if 1 <= step < live.steps else None
+        case _:  # news: the page is drawn anew, and that is all
+            pass
+
+
+def start() -> None:
+    """Start what the dials describe."""
+    st.session_state[_GO] = True
+
+
+def again() -> None:
+    """Train the run on screen once more, from its beginning."""
+    st.session_state[_GO] = st.session_state[_AGAIN] = True
+
+
+def fork(shown: Shown, word: ForkWord, rate: float, steps: int) -> None:
+    """Go on from the step that is looked at: with this fork, or with `none` without any."""
+    at = min(shown.at or max(shown.live.steps, 1), shown.plan.steps)
+    settings = (
+        with_forks(shown.settings, ()) if word == "none" else forked_from(shown.settings, Fork(word, at, rate, steps))
+    )
+    turn(Settings, PREFIX, settings.as_dict())
+    st.session_state[_GO] = True
+
+
+def put_back(shown: Shown) -> None:
+    """Turn the dials to the run on screen."""
+    turn(Settings, PREFIX, shown.settings.as_dict())
+
+
+@lru_cache(maxsize=32)
+def _explained(live: Live, steps: int) -> list[str]:
+    return explain(live.plan, live.chunk.curves[:steps])
+
+
+@lru_cache(maxsize=32)
+def _taught(live: Live, steps: int) -> list[str]:
+    return lessons(live.plan, live.chunk.curves[:steps])
+
+
+def _same_run(settings: Settings, held: Settings | None) -> bool:
+    return held is not None and plan_of(settings).name == plan_of(held).name
+
+
+def _at_hand(workers: Pool, settings: Settings, held: Settings | None) -> bool:
+    """Whether the dials' run is recorded to its end, and nothing is interrupted by showing it."""
+    now = workers.live(plan_of(held).name) if held is not None else None
+    if now is not None and now.state not in RESTING:
+        return False
+    found = workers.look(plan_of(settings))
+    return found is not None and found.state == "finished"

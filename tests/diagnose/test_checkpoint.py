@@ -1,0 +1,150 @@
+"""A checkpoint's weights: spectral norms against the full product, gains in both readings, shards and their faults."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from qkdemo.diagnose.checkpoint import open_checkpoint, run, spectral_norms
+from qkdemo.diagnose.inputs import InputError
+from tests.diagnose.models import language_model
+
+CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+
+
+def weights(seed: int = 0, heads: int = 4, kv_heads: int = 2, width: int = 24) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        "model.layers.0.self_attn.q_proj.weight": torch.randn(heads * 8, width, generator=generator),
+        "model.layers.0.self_attn.k_proj.weight": torch.randn(kv_heads * 8, width, generator=generator),
+    }
+
+
+def saved(folder: Path, tensors: dict[str, torch.Tensor], name: str = "model.safetensors") -> Path:
+    safetensors.torch.save_file({key: x.clone().contiguous() for key, x in tensors.items()}, folder / name)
+    return folder / name
+
+
+def found(path: Path, config: Any = None) -> Any:
+    with open_checkpoint(path) as checkpoint:
+        return run(checkpoint, config)
+
+
+@pytest.mark.parametrize("width", [24, 5])
+def test_spectral_norms_are_those_of_the_full_product(width: int) -> None:
+    torch.manual_seed(0)
+    q, k = torch.randn(4, 8, width, dtype=torch.float64), torch.randn(2, 8, width, dtype=torch.float64)
+    wanted = [torch.linalg.matrix_norm(q[h].T @ k[h // 2], 2).item() for h in range(4)]
+    assert spectral_norms(q, k).tolist() == pytest.approx(wanted, rel=1e-10)
+
+
+def test_no_input_of_length_one_goes_beyond_the_spectral_norm(tmp_path: Path) -> None:
+    tensors = weights()
+    (layer,) = found(saved(tmp_path, tensors), CONFIG).layers
+    q, k = (x.double() for x in tensors.values())
+    x = torch.nn.functional.normalize(torch.randn(2, 500, 24, dtype=torch.float64), dim=-1)
+    for head in range(4):
+        a, b = x[0] @ q[head * 8 : head * 8 + 8].T, x[1] @ k[head // 2 * 8 : head // 2 * 8 + 8].T
+        assert (a @ b.T).abs().max() <= layer.spectral[head] * (1 + 1e-9)
+
+
+def test_heads_and_widths_come_from_the_config_or_from_the_gains(tmp_path: Path) -> None:
+    norm = {f"model.layers.0.self_attn.{side}_norm.weight": torch.ones(8) for side in "qk"}
+    path = saved(tmp_path, weights() | norm)
+    for config in (CONFIG, None):
+        (layer,) = found(path, config).layers
+        assert (layer.heads, layer.kv_heads, layer.d_head) == (4, 2, 8)
+        assert layer.bound("gamma") == pytest.approx(math.sqrt(8))
+
+
+@pytest.mark.parametrize(
+    ("gain", "reading", "bound"), [(1.3, "gamma", 1.3**2), (0.1, "one_plus_gamma", 1.1**2), (0.5, "unclear", 0.25)]
+)
+def test_gains_are_read_both_ways_with_the_evidence(tmp_path: Path, gain: float, reading: str, bound: float) -> None:
+    norm = {f"model.layers.0.self_attn.{side}_norm.weight": torch.full((8,), gain) for side in "qk"}
+    (layer,) = found(saved(tmp_path, weights() | norm), CONFIG).layers
+    assert layer.reading == reading
+    assert layer.bound(reading) == pytest.approx(math.sqrt(8) * bound, rel=1e-6)
+
+
+def test_fused_projections_are_taken_apart(tmp_path: Path) -> None:
+    q, k = weights(kv_heads=4).values()
+    v = torch.zeros_like(q)
+    split = found(saved(tmp_path, weights(kv_heads=4)), {"num_attention_heads": 4}).layers[0].spectral.tolist()
+    neox = torch.stack([x.reshape(4, 8, 24) for x in (q, k, v)], 1).reshape(96, 24)
+    fused = {
+        "h.0.attn.c_attn.weight": torch.cat([q, k, v]).T,
+        "h.0.attn.qkv_proj.weight": torch.cat([q, k, v]),
+        "h.0.attention.query_key_value.weight": neox,
+    }
+    for name, tensor in fused.items():
+        (layer,) = found(saved(tmp_path, {name: tensor}), {"num_attention_heads": 4}).layers
+        assert layer.spectral.tolist() == pytest.approx(split, rel=1e-6), name
+
+
+@pytest.mark.parametrize("name", ["Qwen3", "GPT-2", "OLMo 2", "Gemma 3"])
+def test_real_classes_are_read_and_layers_stand_in_order(name: str, tmp_path: Path) -> None:
+    model = language_model(name, "sdpa")
+    result = found(saved(tmp_path, dict(model.state_dict())), model.config.to_dict())
+    assert len(result.layers) == 2
+    assert [".0." in result.layers[0].name, ".1." in result.layers[1].name] == [True, True]
+    assert (name == "GPT-2") == bool(result.unnormed)
+
+
+def test_latent_attention_is_named(tmp_path: Path) -> None:
+    model = language_model("DeepSeek V3", "sdpa")
+    assert len(found(saved(tmp_path, dict(model.state_dict())), model.config.to_dict()).latent) == 2
+
+
+def test_a_norm_that_the_config_promises_and_no_tensor_has_is_said(tmp_path: Path) -> None:
+    assert found(saved(tmp_path, weights()), CONFIG | {"use_qk_norm": True}).promised
+    assert not found(saved(tmp_path, weights()), CONFIG).promised
+
+
+def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: Path) -> None:
+    second = {name.replace("layers.0", "layers.1"): x for name, x in weights(1).items()}
+    saved(tmp_path, weights(), "model-00001-of-00002.safetensors")
+    homes = dict.fromkeys(weights(), "model-00001-of-00002.safetensors")
+    homes |= dict.fromkeys(second, "model-00002-of-00002.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": homes}), encoding="utf-8")
+    part = found(tmp_path, CONFIG)
+    assert part.missing == ("model-00002-of-00002.safetensors",)
+    assert len(part.layers) == 1
+    saved(tmp_path, second, "model-00002-of-00002.safetensors")
+    assert len(found(index, CONFIG).layers) == 2
+
+
+@pytest.mark.parametrize(
+    ("index", "sentence"),
+    [
+        ({"weight_map": {"a": "../../other/model.safetensors"}}, "is no file beside it"),
+        ({"weight_map": {"a": "/etc/passwd"}}, "is no file beside it"),
+        ({"weight_map": {"a": "one.safetensors"}}, "none of its 1 shards is beside it"),
+        ({"weights": {}}, "is no index of shards"),
+        ([1], "is no index of shards"),
+        ({"weight_map": {"a": 5}}, "is no index of shards"),
+    ],
+)
+def test_a_wrong_index_gets_its_sentence(tmp_path: Path, index: Any, sentence: str) -> None:
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        open_checkpoint(path)
+    assert sentence in str(error.value)
+
+
+def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        open_checkpoint(tmp_path)
+    assert "holds no .safetensors file" in str(error.value)
+    with pytest.raises(InputError) as error:
+        found(saved(tmp_path, {"mlp.weight": torch.zeros(2, 2)}))
+    assert "None of the 1 tensors is a query or key projection" in str(error.value)
+    with pytest.raises(InputError) as error:
+        open_checkpoint(tmp_path / "gone.safetensors")
+    assert "cannot be opened" in str(error.value)

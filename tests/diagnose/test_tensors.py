@@ -1,0 +1,108 @@
+"""What is said of somebody's q and k: the axes, the worst heads, every variant and format."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from qkdemo.attention.measures import attend
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
+from qkdemo.diagnose.inputs import InputError
+from qkdemo.diagnose.tensors import pair_of, run
+
+
+def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
+    return size * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (3, 6, 8), (2, 3, 6, 8)])
+def test_two_to_four_axes_are_read(shape: tuple[int, ...]) -> None:
+    pair = pair_of({"q": drawn(*shape), "k": drawn(*shape, seed=1)})
+    assert pair.q.dim() == 4
+    assert pair.q.shape[-3:] == ((1,) * 3 + shape)[-3:]
+    assert pair.scale == 8**-0.5
+
+
+def test_positions_before_heads_are_recognised_where_only_that_fits() -> None:
+    grouped = pair_of({"q": drawn(1, 20, 4, 8), "k": drawn(1, 20, 2, 8)})
+    assert (grouped.axes, tuple(grouped.q.shape)) == ("positions", (1, 4, 20, 8))
+    assert pair_of({"q": drawn(1, 8, 8, 4), "k": drawn(1, 8, 8, 4)}).axes == "ambiguous"
+    one, other = (
+        run(pair_of({"q": drawn(1, 8, 8, 4), "k": drawn(1, 8, 8, 4, seed=1)}, swapped=s)) for s in (False, True)
+    )
+    assert one.heads[0]["max_logit"] != other.heads[0]["max_logit"]
+
+
+def test_every_variant_is_what_the_drift_lab_finds() -> None:
+    q, k = drawn(4, 10, 16, size=3), drawn(4, 10, 16, seed=1)
+    result = run(pair_of({"q": q, "k": k}))
+    for row in result.variants:
+        made = scores(q[None], k[None], VARIANTS[row["variant"]], Parameters(g=4.0))
+        measures = attend(made.logits)[1]
+        assert row["max_abs_logit"] == pytest.approx(measures.max_abs_logit.item(), rel=1e-9)
+        assert row["entropy_fraction"] == pytest.approx(measures.entropy_fraction.item(), rel=1e-9)
+        if row["bound"] is not None:
+            assert row["max_abs_logit"] <= row["bound"] * (1 + 1e-12)
+
+
+def test_a_head_is_worst_by_length_or_by_alignment() -> None:
+    q, k = drawn(2, 9, 32), drawn(2, 9, 32, seed=1)
+    long = q.clone()
+    long[1, 3] *= 40
+    aligned = q.clone()
+    aligned[1, 3] = k[1, 5] * q[1, 3].norm() / k[1, 5].norm()
+    assert [row["grown_by"] for row in run(pair_of({"q": long, "k": k})).heads[:1]] == ["length"]
+    assert [row["grown_by"] for row in run(pair_of({"q": aligned, "k": k})).heads[:1]] == ["alignment"]
+
+
+def test_formats_say_what_they_lose() -> None:
+    pair = pair_of(
+        {"q": torch.full((1, 128), 24.0), "k": torch.stack([torch.full((128,), 24.0), torch.full((128,), 23.0)])}
+    )
+    rows = {row["format"]: row for row in run(pair).formats}
+    assert rows["float16"]["scores_lost"] == 2  # 73728 and 70656
+    assert rows["float16"]["rows_undefined"] == 1
+    assert rows["bfloat16"]["scores_lost"] == rows["float32"]["scores_lost"] == 0
+
+
+def test_mask_gains_and_scale_are_taken_by_name() -> None:
+    q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()
+    more = {"attn_mask": mask, "gamma_q": torch.full((8,), 2.0), "gamma_k": torch.ones(8), "scale": torch.tensor(0.5)}
+    pair = pair_of({"layers.0.q": q, "layers.0.k": k, **more})
+    assert pair.scale == 0.5
+    causal = run(pair_of({"q": q, "k": k}, scale=0.5, causal=True))
+    assert run(pair).heads[0]["max_logit"] == causal.heads[0]["max_logit"]
+    rms = next(row for row in run(pair).variants if row["variant"] == "rms")
+    assert rms["bound"] == pytest.approx(math.sqrt(8) * 2)
+
+
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "none": ({"a": drawn(2, 2)}, {}, "No q and k are among the arrays a"),
+    "many": ({"a.q": drawn(2, 2), "b.q": drawn(2, 2), "k": drawn(2, 2)}, {}, "More than one array could be q"),
+    "one axis": ({"q": drawn(4), "k": drawn(4)}, {}, r"q has the shape \[4\]"),
+    "widths": ({"q": drawn(4, 8), "k": drawn(4, 6)}, {}, "same head width"),
+    "batches": ({"q": drawn(2, 1, 4, 8), "k": drawn(3, 1, 4, 8)}, {}, "same batch"),
+    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3"),
+    "empty": ({"q": drawn(0, 8), "k": drawn(0, 8)}, {}, r"is empty: its shape is \[0, 8\]"),
+    "NaN": ({"q": drawn(2, 8) * math.nan, "k": drawn(2, 8)}, {}, "Every number of q is NaN"),
+    "mask": ({"q": drawn(4, 8), "k": drawn(4, 8), "mask": torch.ones(3, 3)}, {}, "does not broadcast"),
+    "gain": ({"q": drawn(4, 8), "k": drawn(4, 8), "gamma_q": torch.ones(5)}, {}, "each of the 8 channels"),
+    "scale": ({"q": drawn(4, 8), "k": drawn(4, 8)}, {"scale": 0.0}, "finite number other than 0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_arrays_that_do_not_fit_get_a_sentence(name: str) -> None:
+    arrays, options, sentence = WRONG[name]
+    with pytest.raises(InputError) as error:
+        pair_of(arrays, **options)
+    assert re.search(sentence, str(error.value)), str(error.value)
+
+
+def test_zeros_are_measured() -> None:
+    result = run(pair_of({"q": torch.zeros(3, 4), "k": torch.zeros(3, 4)}))
+    assert result.heads[0]["max_logit"] == 0
+    assert result.heads[0]["entropy_fraction"] == pytest.approx(1)

@@ -1,0 +1,72 @@
+"""What the drift page's tables and picks make of the lab's numbers."""
+
+import pytest
+
+from qkdemo.charts.figure import figure
+from qkdemo.charts.look import Look
+from qkdemo.labs.drift import Settings, explain, run
+from qkdemo.labs.drift.view import drift_exhibit, picked
+
+
+def tile(settings: Settings, column: str) -> str:
+    result = run(settings)
+    table, _ = drift_exhibit(result)
+    return table.column(column)[result.at].as_py()
+
+
+def test_a_logit_that_rounding_lifts_above_its_bound_is_not_said_to_be_below_it() -> None:
+    state = Settings(gain=0.3, format="bfloat16", alignment=0.99, d_head=4)
+    assert tile(state, "norm.tile.logit") == "0.3008 ≈ 0.3"
+    assert any("lifts a logit to 0.3008" in sentence for sentence in explain(run(state)))
+    assert tile(Settings(), "norm.tile.logit") == "3.302 ≤ 10"
+    assert not any("lifts a logit" in sentence for sentence in explain(run(Settings())))
+
+
+def test_a_capped_twin_that_moved_is_not_said_to_have_noticed_nothing() -> None:
+    moved = explain(run(Settings(scale=1000, variant="softcap", softcap=5)))[0]
+    assert "still looks around" in moved
+    assert "has not noticed" in explain(run(Settings()))[0]
+
+
+def test_the_default_pair_is_the_one_that_wins() -> None:
+    result = run(Settings())
+    assert result.plain.row[result.at].argmax() == Settings().key
+
+
+@pytest.mark.parametrize("pick", [{"row": 1, "column": 1}, {"column": 3}, {"news": 3}])
+def test_a_pick_of_another_exhibit_is_dropped(pick: dict[str, int]) -> None:
+    assert picked(Settings(), pick) == {}
+
+
+def test_a_cell_of_a_pooled_heat_map_stands_for_its_first_key() -> None:
+    assert picked(Settings(n_keys=256), {"query": 19, "key": 31}) == {"query": 152, "key": 248}
+
+
+@pytest.mark.parametrize(("n_keys", "cell", "bar"), [(64, [29, 6], 12), (256, [7, 1], 3)])
+def test_a_pooled_picture_names_the_query_and_the_key_that_were_chosen(n_keys: int, cell: list[int], bar: int) -> None:
+    result = run(Settings(n_keys=n_keys, query=59, key=12))
+    table, view = drift_exhibit(result)
+    heats = [panel for panel in view["panels"] if panel["kind"] == "heat"]
+    (bars,) = (panel for panel in view["panels"] if panel["kind"] == "bars")
+    for heat in heats:
+        assert (heat["selected"], heat["chosen"]) == (cell, [59, 12])
+        assert str(heat["each"]) in heat["subtitle"]
+        drawn = figure(table, view, heat, Look(1, 0, table.num_rows - 1))
+        assert ">59</text>" in drawn
+        assert ">12</text>" in drawn
+    assert bars["labels"][bar] == "12"
+    assert bars["selected"] == bar
+    assert bool(bars["subtitle"]) == (n_keys > 64)
+
+
+@pytest.mark.parametrize(
+    ("format", "title"),
+    [
+        ("float64", "float64 loses nothing up to ×1\u202f000"),
+        ("bfloat16", "bfloat16 loses"),
+        ("float16", "Lost to float16"),
+    ],
+)
+def test_a_format_that_loses_nothing_is_said_to_lose_nothing(format: str, title: str) -> None:
+    view = drift_exhibit(run(Settings(format=format)))[1]  # type: ignore[arg-type]
+    assert view["panels"][-1]["title"].startswith(title)

@@ -1,0 +1,87 @@
+"""What becomes of entries: against counting them by hand, one by one."""
+
+import math
+from typing import Final, Literal
+
+from hypothesis import given, settings
+
+from qkdemo.floats.formats import ALL_FORMATS
+from qkdemo.labs.formats import PRESETS, Settings, choices_of, recipe_of, rows, run
+from qkdemo.labs.formats.exact_stages import exactly
+from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, SideWord, drawn, follow
+from tests.following import SMALL, at, held_by, row
+from tests.strategies import settings_of
+
+FLOATS: Final[list[Literal["float32", "bfloat16", "float16"]]] = ["float32", "bfloat16", "float16"]
+
+
+def counted_by_hand(state: Settings, variant: SideWord) -> dict[str, dict[str, int]]:
+    """n_inf, n_nan, n_zero, n_merged and n_leaked of the chosen format's stages, entry by entry."""
+    inputs = drawn(recipe_of(state), causal=state.causal)
+    choices = choices_of(state, variant)
+    held, truth = follow(inputs, at(state.scale), choices), exactly(inputs, at(state.scale)[0], choices)
+    counts: dict[str, dict[str, int]] = {}
+    for stage in held:
+        values, exact_values = held_by(held, stage, state.storage), truth[stage][0].tolist()
+        order = truth["masked"][0].tolist() if stage in OVER_KEYS else exact_values
+        found = dict.fromkeys(("n", "n_inf", "n_nan", "n_zero", "n_merged", "n_leaked"), 0)
+        for i, of_row in enumerate(values):
+            seen = [j for j in range(len(of_row)) if not (stage in OVER_KEYS and state.causal and j > i)]
+            by_size = sorted(seen, key=lambda j: order[i][j])
+            found["n"] += len(seen)
+            found["n_inf"] += sum(math.isinf(of_row[j]) for j in seen)
+            found["n_nan"] += sum(math.isnan(of_row[j]) for j in seen)
+            positive = stage in ("exp", "sum", "weight")
+            found["n_zero"] += sum(of_row[j] == 0 and (positive or exact_values[i][j] != 0) for j in seen)
+            if stage == "weight":
+                found["n_leaked"] += sum(of_row[j] > 0 for j in range(len(of_row)) if j not in seen)
+            for place, j in enumerate(by_size):
+                beside = by_size[max(place - 1, 0) : place] + by_size[place + 1 : place + 2]
+                found["n_merged"] += of_row[j] not in (0, math.inf, -math.inf) and any(
+                    of_row[j] == of_row[m] and order[i][j] != order[i][m] for m in beside
+                )
+        counts[stage] = found
+    return counts
+
+
+@settings(max_examples=15)
+@given(settings_of(Settings, at_most=SMALL))
+def test_counts_are_those_of_counting_by_hand(state: Settings) -> None:
+    table = [each for each in rows(run(state)) if each["format"] == state.storage]
+    for variant in ("none", state.variant):
+        by_hand = counted_by_hand(state, variant)
+        of_variant = {each["stage"]: each for each in table if each["variant"] == variant}
+        assert of_variant.keys() == by_hand.keys()
+        for stage, counts in by_hand.items():
+            assert {name: of_variant[stage][name] for name in counts} == counts, (stage, variant)
+
+
+@settings(max_examples=10)
+@given(settings_of(Settings, at_most=SMALL))
+def test_no_count_exceeds_the_entries_and_each_entry_has_one_fate(state: Settings) -> None:
+    for each in rows(run(state)):
+        n = each["n"]
+        assert isinstance(n, int)
+        fates = [each[name] for name in ("n_inf", "n_nan", "n_zero", "n_merged")]
+        assert 0 <= sum(fates) <= n, each  # type: ignore[arg-type]
+        assert each["max_rel_error"] is None or each["max_rel_error"] >= 0  # type: ignore[operator]
+
+
+def test_the_relative_error_of_a_stored_number_is_half_a_step_at_most() -> None:
+    for word in FLOATS:  # in 8 bits some entries of the draw are subnormal
+        half_step = 2.0 ** -(ALL_FORMATS[word].mantissa_bits + 1)
+        assert half_step / 2 < row(Settings(scale=1), word, "none", "q_stored")["max_rel_error"] <= half_step
+
+
+def test_plain_attention_has_no_stages_inside_a_norm() -> None:
+    stages = {each["stage"] for each in rows(run(Settings())) if each["variant"] == "none"}
+    assert stages == set(STAGES) - set(IN_NORM)
+    assert {each["stage"] for each in rows(run(Settings())) if each["variant"] == "l2"} == set(STAGES)
+
+
+def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round() -> None:
+    """Range trouble and step trouble, beside each other."""
+    state = PRESETS["bf16_training"]
+    assert row(state, "bfloat16", "none", "scaled")["n_merged"] > 0
+    assert row(state, "float16", "none", "scaled")["n_merged"] < row(state, "bfloat16", "none", "scaled")["n_merged"]
+    assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0

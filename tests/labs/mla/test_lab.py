@@ -1,0 +1,108 @@
+"""The latent-attention lab: both readings are one function, and the costs are counted right."""
+
+import json
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qkdemo.labs.mla import PRESETS, Settings, cost, explain, run
+from qkdemo.labs.mla import lab as mla
+
+SMALL = Settings(n_heads=4, latent=16, d_content=8, d_rotary=4, n_keys=8)
+
+
+@hypothesis.settings(max_examples=30)
+@given(
+    st.builds(
+        SMALL.but,
+        statistic=st.sampled_from(["content", "joint"]),
+        gain_spread=st.sampled_from([0.0, 0.5, 0.95]),
+        n_keys=st.integers(1, 8),
+        latent=st.sampled_from([8, 16, 32]),
+        seed=st.integers(0, 50),
+    )
+)
+def test_norm_on_keys_that_are_never_formed_is_exact(settings: Settings) -> None:
+    result = run(settings)
+    assert result.relative_difference < 1e-13
+    assert result.without_norm_difference > 1e-3
+
+
+def test_in_float32_the_readings_agree_to_its_rounding() -> None:
+    assert 0 < run(SMALL.but(format="float32")).relative_difference < 1e-6
+
+
+@pytest.mark.parametrize("statistic", ["content", "joint"])
+def test_costs_at_the_widths_of_deepseek_v3(statistic: Any) -> None:
+    """512 + 64 cached numbers per token, 128 heads, keys of 128 + 64: counted by hand."""
+    settings, context = PRESETS["deepseek_v3_widths"].but(statistic=statistic), 131072
+    plain, naive, full, absorbed = (cost(settings, word, context) for word in mla.COSTS)
+    assert plain.cache_bytes == naive.cache_bytes == 2 * 576 * context
+    assert full.cache_bytes == 2 * 128 * 192 * context
+    assert absorbed.cache_bytes == 2 * (576 + 128 + (statistic == "content")) * context
+    assert naive.formed_bytes == 2 * 128 * 128 * context
+    assert naive.flops == 2 * context * 128 * (128 * 512 + 2 * 128 + 64 + 192)
+    assert absorbed.flops == 2 * (context * 128 * (576 + 2) + 2 * 128 * 128 * 512)
+
+
+def test_what_the_naive_reading_costs_grows_with_the_context_and_the_absorbed_query_does_not() -> None:
+    short, long = (cost(Settings(), "naive", n).flops for n in (1000, 2000))
+    assert long == 2 * short
+    assert cost(Settings(), "absorbed", 2000).flops < 2 * cost(Settings(), "absorbed", 1000).flops
+
+
+@pytest.mark.parametrize("format", ["bfloat16", "float16"])
+def test_in_16_bits_the_readings_agree_to_what_16_bits_can_hold(format: Any) -> None:
+    """The norm itself changes the logits by far more than the formats do."""
+    result = run(SMALL.but(format=format))
+    assert 1e-5 < result.relative_difference < 0.01
+    assert result.without_norm_difference > 5 * result.relative_difference
+
+
+def test_keys_are_dear_to_form_at_every_context_but_the_shortest() -> None:
+    """One token: the absorbed query, 2 · 128 · 512 a head, costs about twice the one key that is formed."""
+    said = mla.findings(run(Settings()))
+    assert len(said) == 18
+    assert "half" in said[0] or "2.0" in said[0] or "1.9" in said[0]
+    assert "113 times" in said[15]
+
+
+def test_parts_of_a_logit_add_up_and_weights_are_causal() -> None:
+    result = run(SMALL)
+    for logits in (result.explicit, result.absorbed, result.without_norm):
+        weights = logits.weights
+        assert np.where(weights < 0, 0, weights).sum(-1) == pytest.approx(1)
+        assert ((weights == -1) == np.triu(np.ones(weights.shape[-2:], dtype=bool), 1)).all()
+    assert result.explicit.rotary == pytest.approx(result.absorbed.rotary, abs=1e-12)
+    assert result.explicit.content == pytest.approx(result.absorbed.content, abs=1e-12)
+
+
+def test_where_one_looks_changes_no_live_number() -> None:
+    assert run(SMALL.but(query=31, key=31, head=3, context=1)).explicit is run(SMALL).explicit
+
+
+@pytest.mark.parametrize("format", ["float64", "bfloat16"])
+def test_bytes_are_two_a_number_whatever_the_format_and_the_sentences_say_so(format: Any) -> None:
+    settings = Settings(context=1, format=format)
+    assert cost(settings, "absorbed", 1).cache_bytes == 2 * (512 + 64 + 128)
+    naive, absorbed = explain(run(settings))[2:4]
+    assert naive.endswith(", at 2 bytes a number.")
+    assert absorbed.endswith(" in all at 2 bytes a number.")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_described(name: str) -> None:
+    assert all(sentence and "{" not in sentence for sentence in explain(run(PRESETS[name])))
+
+
+@pytest.mark.parametrize("statistic", ["content", "joint"])
+def test_the_snippet_is_a_second_opinion(statistic: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = SMALL.but(statistic=statistic)
+    exec(mla.snippet(settings), {})
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["relative_difference"] < 1e-13
+    assert abs(run(settings).explicit.all).max() == pytest.approx(printed["largest"], rel=1e-12)

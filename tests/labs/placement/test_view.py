@@ -1,0 +1,40 @@
+"""The placement exhibit: a bar sets the pipelines of its mistake, and rounding is drawn as nothing."""
+
+import pyarrow as pa
+import pytest
+
+from qkdemo.labs.placement import PRESETS, Settings, run
+from qkdemo.labs.placement.mistakes import MISTAKES
+from qkdemo.labs.placement.view import picked, placement_exhibit
+
+SMALL = Settings(d_model=32, n_heads=2, d_head=8, n_keys=8)
+
+
+@pytest.mark.parametrize(("at", "name"), list(enumerate(MISTAKES)))
+def test_a_click_on_a_bar_sets_both_pipelines_and_leaves_the_block(at: int, name: str) -> None:
+    state = SMALL.but(left_norm="l2", right_cap="softcap", compare="all_mistakes", seed=3)
+    chosen = state.but(**picked(state, {"key": at}))
+    preset = PRESETS[name].but(d_model=32, n_heads=2, d_head=8, n_keys=8, seed=3)
+    assert chosen == preset
+
+
+def test_a_click_beyond_the_last_key_or_bar_stays_within() -> None:
+    assert picked(SMALL, {"query": 99, "key": 99}) == {"query": 7, "key": 7}
+    assert picked(SMALL, {"key": 99})["right_scale"] == "one"
+
+
+@pytest.mark.parametrize("compare", ["two", "all_mistakes"])
+def test_every_column_that_the_view_names_is_in_the_table(compare: str) -> None:
+    table, view = placement_exhibit(run(SMALL.but(compare=compare)))  # type: ignore[arg-type]
+    named = [line["column"] for panel in view["panels"] for line in panel.get("lines", ())]
+    named += [panel["column"] for panel in view["panels"] if "column" in panel]
+    named += [line["column"] for tile in view["tiles"] for line in tile["lines"]]
+    named += [cell for panel in view["panels"] if panel["kind"] == "cells" for row in panel["rows"] for cell in row[1:]]
+    assert set(named) <= set(table.column_names)
+
+
+def test_rounding_is_drawn_as_nothing() -> None:
+    table, _ = placement_exhibit(run(SMALL))
+    assert isinstance(table, pa.Table)
+    assert table["rotary_first.error"][0].as_py() == 0
+    assert table["pair.logits.text"][0].as_py() == "0"
