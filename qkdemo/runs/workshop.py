@@ -18,6 +18,7 @@ from qkdemo.runs.budget import free_memory, plan_bytes, step_seconds
 from qkdemo.runs.job import CEILING_S
 from qkdemo.runs.line import TURN_S, Line, shared, waits
 from qkdemo.runs.live import RESTING, Live, StateWord
+from qkdemo.runs.news import take
 from qkdemo.runs.process import WorkerProcess
 from qkdemo.runs.record import chunk_from_bytes
 
@@ -44,7 +45,7 @@ class Workshop:
         self.workers = [WorkerProcess(url, self.heard, clock) for _ in range(workers)]
         self._lock, self._over, self._clock = lock, over, clock
         self._spare: list[Live] = []
-        self._slowness = 1.0  # of this machine, against the one on which `budget` was measured
+        self.slowness = 1.0  # how many times longer a step takes here than `budget` says
         self._closed = False
         self._ticks, self._ticked = 0, clock()
 
@@ -130,11 +131,6 @@ class Workshop:
         silence = max((self._clock() - worker.heard for worker in self.workers if worker.live is live), default=0.0)
         return silence if silence > _STRANGE_S else 0.0
 
-    @property
-    def slowness(self) -> float:
-        """How many times longer a step takes here than `budget` says."""
-        return self._slowness
-
     def close(self) -> None:
         """Let every worker end, as soon as it has written what it has."""
         self._closed = True
@@ -170,7 +166,7 @@ class Workshop:
     def _need(self, live: Live) -> float:
         """Seconds that it still computes."""
         runs = live.plan.legs[live.plan.leg_of(live.steps + 1)].runs
-        return (live.until - live.steps) * (live.step_s or step_seconds(runs) * self._slowness)
+        return (live.until - live.steps) * (live.step_s or step_seconds(runs) * self.slowness)
 
     def _forget_spare(self, live: Live) -> None:
         if live in self._spare:
@@ -235,16 +231,20 @@ class Workshop:
             worker.ready = True
             live = worker.live if worker.live is not None else worker.leaving
             if live is not None and told.get("number") == worker.number:
-                getattr(self, f"_on_{told['kind']}", _nothing)(worker, live, told, data)
-                if told["kind"] in ("rest", "failed"):
-                    over = worker.live
-                    worker.live = worker.leaving = None
+                match told["kind"]:
+                    case "rows" if live is worker.live:
+                        self._on_rows(live, told, data)
+                    case "rest" | "failed" as kind:
+                        (self._on_rest if kind == "rest" else self._on_failed)(worker, live, told)
+                        over, worker.live, worker.leaving = worker.live, None, None
+                    case _:
+                        take(live, told)
             self.hand_out()
         if over is not None:
             self._over(over)
 
-    def _on_rows(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
-        if worker.live is not live or told["first"] != live.steps + 1:
+    def _on_rows(self, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
+        if told["first"] != live.steps + 1:
             return
         now = self._clock()
         live.chunks = [*live.chunks, chunk_from_bytes(live.plan, told["first"], told["count"], *data)]
@@ -260,26 +260,14 @@ class Workshop:
         """A step took so long."""
         live.step_s = took if live.step_s is None else _AGED * live.step_s + (1 - _AGED) * took
         expected = step_seconds(live.plan.legs[live.plan.leg_of(live.steps)].runs)
-        self._slowness = _AGED * self._slowness + (1 - _AGED) * min(max(live.step_s / expected, 0.1), 100.0)
+        self.slowness = _AGED * self.slowness + (1 - _AGED) * min(max(live.step_s / expected, 0.1), 100.0)
 
-    def _on_unkept(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
-        live.kept = False
-        live.notice = say("live.unkept", why=told["why"], step=told["step"])
-        live.version += 1
-
-    def _on_kept(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
-        live.kept, live.notice = True, ""
-        live.version += 1
-
-    def _on_ceiling(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
-        live.notice = say("live.ceiling", step=told["step"])
-
-    def _on_failed(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
+    def _on_failed(self, worker: WorkerProcess, live: Live, told: dict[str, Any]) -> None:
         self.line.leave(live)
         live.state, live.notice = "lost", say("live.failed", why=told["why"])
         live.version += 1
 
-    def _on_rest(self, worker: WorkerProcess, live: Live, told: dict[str, Any], data: Sequence[bytes]) -> None:
+    def _on_rest(self, worker: WorkerProcess, live: Live, told: dict[str, Any]) -> None:
         live.computed_s += told["seconds"]
         live.keeps_place = told["saved"]
         if worker.live is not live:
@@ -306,7 +294,3 @@ class Workshop:
             else:
                 live.state, live.notice = "lost", say("live.lost", step=live.steps, count=live.attempts)
         self.hand_out()
-
-
-def _nothing(*_: object) -> None:
-    """What needs no answer."""

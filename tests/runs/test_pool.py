@@ -276,7 +276,7 @@ def test_the_time_left_does_not_count_what_a_worker_takes_to_begin(url: str, wit
     live = worker.live = Live(PLAN, owner="a", generation=1, pace=math.inf, touched=time.monotonic() - 1000)
     for first in (1, 3):
         rows = Chunk(first, chunk.curves[first - 1 : first + 1], chunk.maps[first - 1 : first + 1])
-        idle._shop._on_rows(worker, live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
+        idle._shop._on_rows(live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
     assert live.steps == 4
     assert live.step_s is not None
     assert live.step_s < 100

@@ -9,6 +9,8 @@ from unittest.mock import Mock
 import pytest
 
 from qkdemo.messages import say
+from qkdemo.runs import line, workshop
+from qkdemo.runs import pool as pool_module
 from qkdemo.runs.line import HANDICAP_S, TURN_S, shared, waits
 from qkdemo.runs.live import Live
 from qkdemo.runs.plan import Plan, twins
@@ -17,8 +19,6 @@ from qkdemo.runs.process import WorkerProcess
 from qkdemo.runs.record import Chunk, chunk_to_bytes
 from qkdemo.runs.series import ABSENT_S
 from qkdemo.runs.store import Store
-from qkdemo.training import line, workshop
-from qkdemo.training import pool as pool_module
 from tests.runs.test_store import SMALL, whole
 
 

@@ -168,7 +168,7 @@ def test_a_full_house_is_told_so(client: TestClient, monkeypatch: pytest.MonkeyP
 def test_who_watches_is_said_by_the_cookie_that_the_server_gave_and_by_no_link(
     pool: Pool, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("QKDEMO_STORE", pool.store.url if pool.store is not None else "")
+    monkeypatch.setenv("QKDEMO_STORE", pool.url)
     watching: list[str] = []
     monkeypatch.setattr(pool, "watch", lambda live, change, who="": watching.append(who) if change > 0 else None)
     monkeypatch.setattr(live_module, "_leaving", True)  # or the answer would never end
