@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import torch
 
+from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.labs.formats import Settings, rows, run
-from qkdemo.labs.formats.stages import STORED, Held, NormaliserWord, SideWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages import STORED, Held, StageWord, StoredWord
 
 NORMALISERS: Final[list[NormaliserWord]] = ["l2", "rms", "layernorm"]
 SMALL: Final = {"n_keys": 6, "d_head": 8}
@@ -24,7 +25,7 @@ def held_by(stages: dict[StageWord, Held], stage: StageWord, format: StoredWord)
     return values
 
 
-def row(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+def row(state: Settings, format: StoredWord, variant: NormWord, stage: StageWord) -> dict[str, Any]:
     (found,) = [
         each
         for each in rows(run(state))

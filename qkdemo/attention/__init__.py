@@ -1,1 +1,1 @@
-"""Attention as the field writes it: variants, norms, bounds, rotary positions, measures, inputs, pipelines."""
+"""Attention itself: inputs, norms, the variants of forming logits, bounds, rotary positions, measures, pipelines."""

@@ -1,7 +1,7 @@
 """An attention block as numbers: inputs, projections and what a checkpoint stores beside them.
 
 * `Block`: the tensors that any pipeline reads;
-* `Recipe`, `draw_block(recipe)`: a small random block, the same for the same recipe on every machine;
+* `BlockRecipe`, `draw_block(recipe)`: a small random block, the same for the same recipe on every machine;
 * `spread_to(recipe, spread)`: that block with its gains drawn closer together or further apart, also to many spreads
   at once.
 
@@ -69,7 +69,7 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class BlockRecipe:
     """What a drawn block depends on. `n_kv_heads` is lowered to the nearest number that divides `n_heads`."""
 
     d_model: int = 256
@@ -91,7 +91,7 @@ class Recipe:
 
 
 @lru_cache(maxsize=8)
-def draw_block(recipe: Recipe) -> Block:
+def draw_block(recipe: BlockRecipe) -> Block:
     """Inputs of unit size, as a block's own norm leaves them, and projections N(0, 1/d_model): q and k are near
     unit size. float64."""
     n_kv = dividing(recipe.n_heads, recipe.n_kv_heads)
@@ -144,7 +144,7 @@ def _draw(d_model: int, n_heads: int, n_kv_heads: int, d_head: int, n_keys: int,
     return drawn
 
 
-def spread_to(recipe: Recipe, spread: float | Sequence[float]) -> Block:
+def spread_to(recipe: BlockRecipe, spread: float | Sequence[float]) -> Block:
     """The block of `recipe`, but with gains (and biases) spread by `spread`; all else is the same draw.
 
     Of several spreads, the gains of each stand along an axis in front.
@@ -172,7 +172,7 @@ def dividing(n_heads: int, n_kv_heads: int) -> int:
     return max(n for n in range(1, min(n_heads, n_kv_heads) + 1) if n_heads % n == 0)
 
 
-def _spread(recipe: Recipe, deviation: Tensor) -> Tensor:
+def _spread(recipe: BlockRecipe, deviation: Tensor) -> Tensor:
     """γ − 1 from numbers in [−1, 1]: nothing, the same within each rotary pair, or every channel its own."""
     if recipe.gains == "unit":
         return torch.zeros_like(deviation)

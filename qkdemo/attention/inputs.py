@@ -1,6 +1,7 @@
 """The base vectors that labs scale, normalise and compare.
 
-* `draw(recipe)`: q and k of some heads, the same for the same recipe on every machine.
+* `draw(recipe)`: q and k of some heads, the same for the same recipe on every machine;
+* `causal_mask(n)`: which keys each query may see.
 """
 
 import math
@@ -9,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 
@@ -41,3 +42,8 @@ def draw(recipe: Recipe) -> tuple[Float[Tensor, "n_heads n_keys d_head"], Float[
     steps = torch.linspace(-ends, ends, recipe.n_heads, dtype=torch.float64)
     size = (recipe.head_spread**steps)[:, None, None]
     return (q + recipe.mean) * size, (k + recipe.mean) * size
+
+
+def causal_mask(n: int, device: torch.device | str = "cpu") -> Bool[Tensor, "n n"]:
+    """True where a query (row) may see a key (column): itself and everything before."""
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()

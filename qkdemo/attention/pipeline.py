@@ -1,7 +1,7 @@
 """The contract of a checkpoint as data: which choice it makes at each stage from q and k to attention.
 
 * `Pipeline`: one word per choice; `CHOICES` lists the words that each field knows;
-* `trace(pipeline, block)`: every stage of the block as that pipeline computes it; `Scores`: from raw scores on.
+* `trace(pipeline, block)`: every stage of the block as that pipeline computes it; `PipelineScores`: from raw scores on.
 
 Each choice is one function in a table from word to function: PLACES, GAINS, READINGS, CASTS, ORDERS, …
 Two pipelines over one block differ in nothing but their words.
@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.norms import NORMS, NormWord, RuleWord, centre, divisor, normalise
+from qkdemo.attention.norms import ALPHA, NORMS, NormWord, RuleWord, divisor, normalise, numerator
 from qkdemo.attention.rotary import LayoutWord, reordering, rotate
 from qkdemo.floats.formats import Rounding, exact
 
@@ -58,6 +58,7 @@ class Pipeline:
     grouping: GroupingWord = "repeat"
     rule: RuleWord | None = None  # where epsilon stands; None: where the norm usually has it
     epsilon: float | None = None
+    alpha: float = ALPHA  # of dynamic tanh
 
     def but(self, **changes: Any) -> "Pipeline":
         """The same pipeline with some words changed."""
@@ -66,16 +67,16 @@ class Pipeline:
     @property
     def normaliser(self) -> _Norm:
         """The norm alone, on the last axis."""
-        return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon)
+        return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon, alpha=self.alpha)
 
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
-    name: get_args(hint) for name, hint in get_type_hints(Pipeline).items() if name not in ("rule", "epsilon")
+    name: get_args(hint) for name, hint in get_type_hints(Pipeline).items() if name not in ("rule", "epsilon", "alpha")
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class PipelineScores:
     """Raw scores, and what becomes of them; each stage is computed when it is first asked for."""
 
     pipeline: Pipeline
@@ -109,7 +110,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(Scores):
+class Trace(PipelineScores):
     """One pass through a block; states in front, if the block has several."""
 
     q_projected: Float[Tensor, "n_heads positions d_head"]  # as the projection leaves them
@@ -162,7 +163,7 @@ def _side(
             gain, bias = gain[..., order] if gain.shape[-1] > 1 else gain, bias[..., order]
         if PLACES[pipeline.place].in_product:
             size = divisor(x, NORMS[pipeline.norm], pipeline.rule, pipeline.epsilon)
-            return store(centre(x, NORMS[pipeline.norm]) * gain + bias * size)
+            return store(numerator(x, NORMS[pipeline.norm], pipeline.alpha) * gain + bias * size)
         return CASTS[pipeline.cast](PLACES[pipeline.place].on_heads(x, pipeline.normaliser), gain, bias, store)
 
     def turned(x: Tensor) -> Tensor:

@@ -152,14 +152,14 @@ def _arrows(table: pa.Table, view: View, panel: View, look: Look) -> str:
             sides = ((base[0] - s * dy * head, base[1] + s * dx * head) for s in (-0.4, 0.4))
             drawing.polygon([tip, *sides], fill=stroke)
 
-    lengths = vector(table, panel["lengths"], look.row)
+    lengths, angles = (vector(table, panel[name], look.row) for name in ("lengths", "angles"))
     chosen = panel.get("selected")
-    for key, angle in enumerate(panel["angles"]):
+    for key, angle in enumerate(angles):
         if key != chosen:
             arrow(angle * (1 if key % 2 else -1), lengths[key], mixed(PAPER, colour, 0.5), 0.8)
     arrow(0, float(numbers(table, panel["query"])[look.row]), INK, 2)
     if chosen is not None:
-        arrow(panel["angles"][chosen] * (1 if chosen % 2 else -1), lengths[chosen], colour, 2.4)
+        arrow(angles[chosen] * (1 if chosen % 2 else -1), lengths[chosen], colour, 2.4)
     label = panel.get("label") or ""
     words = cell(table, label, look.row) if label else ""
     drawing.text(width / 2 - half + 5, height / 2 - half + 1.3 * CAPTION, words, fill=colour, font_weight=600)

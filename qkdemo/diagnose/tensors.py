@@ -189,9 +189,7 @@ def _variants(pair: Pair) -> list[dict[str, Any]]:
     parameters = Parameters(g=math.sqrt(width), **gains)
     rows = []
     for word, variant in VARIANTS.items():
-        a, b = (
-            variant.normalise(x, gain, lambda y: y) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k))
-        )
+        a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
         factor = (
             pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
         )

@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from qkdemo.runs.database import cache_folder
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.trainers import Trainers
-from qkdemo.training.parameters import n_parameters, shape_of
+from qkdemo.training.parameters import power_vectors
 from qkdemo.training.trainer import State
 
 MOST_BYTES: Final = 2 << 30  # for all files
@@ -41,7 +41,7 @@ class Parked:
     path: Path
     step: int
     n_runs: int
-    n_parameters: int
+    n_vectors: int  # numbers of σReparam's vectors, which stand behind weights and moments
 
     def rows(self, indices: Sequence[int]) -> State:
         """A copy of those of some runs, in that order. Raises ValueError if the file is gone or of another size."""
@@ -49,7 +49,7 @@ class Parked:
             numbers = np.memmap(self.path, "<f4", "r").reshape(self.n_runs, -1)
         except OSError as error:
             raise ValueError(str(error)) from error
-        n = self.n_parameters
+        n = (numbers.shape[1] - self.n_vectors) // 3
         parts = (slice(n), slice(n, 2 * n), slice(2 * n, 3 * n), slice(3 * n, None))
         return State(self.step, *(torch.from_numpy(numbers[list(indices), part].astype(np.float32)) for part in parts))
 
@@ -91,7 +91,7 @@ class Parking:
                 continue
             with suppress(OSError):
                 if _checksum(path) == checksum:
-                    return Parked(path, step, _width_at(plan, step), n_parameters(shape_of(plan.legs[0].runs[0])))
+                    return Parked(path, step, _width_at(plan, step), len(power_vectors(plan.legs[0].runs[0])))
                 path.unlink()
         if plan.trunk is not None:
             return self.state(plan.trunk, min(at_most, plan.legs[-1].after))

@@ -12,11 +12,12 @@ digit; near that limit rounding decides, and one that the engine solves the prog
 
 from collections.abc import Sequence
 from textwrap import indent
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
+from qkdemo.attention.norms import NormaliserWord, norms_with
 from qkdemo.dials import Value
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.program_parts import BY_NORM, CLIP, PIECES, SIGMA, SPHERE, TASKS
+from qkdemo.runs.program_parts import BY_NORM, CLIP, PIECES, SIGMA, SPHERE, TASKS, norm_function
 from qkdemo.training.parameters import shape_of
 from qkdemo.training.settings import RemedyWord, Settings
 
@@ -30,7 +31,8 @@ _OF_REMEDY: Final[dict[RemedyWord, tuple[str, ...]]] = {
     "qk_lr": ("qk_lr_factor",),
 }
 _AT_THE_START: Final[dict[str, frozenset[RemedyWord]]] = {
-    "gamma": frozenset(("rms", "layernorm")),
+    "gamma": frozenset(norms_with("gamma")),
+    "alpha": frozenset(norms_with("alpha")),
     "temperature": frozenset(("cosine",)),
 }
 Course: TypeAlias = Sequence[tuple[int, Settings]]  # after which step, with which dials
@@ -93,6 +95,7 @@ def _program(courses: Sequence[Course], steps: int, ending: str) -> str:
         task=TASKS[first.task].rstrip(),
         sigma=SIGMA if sigma else "",
         sphere_functions=SPHERE if sphere else "",
+        norm_functions="".join(norm_function(word) for word in get_args(NormaliserWord) if word in words),
         **_pieces(words, sphere=sphere, sigma=sigma),
         clip=CLIP if "qk_clip" in words else "",
         by_norm=BY_NORM if "quack" in words else "",
@@ -105,7 +108,7 @@ def _pieces(words: Sequence[RemedyWord], *, sphere: bool, sigma: bool) -> dict[s
     """What the remedies put into the model and into a step."""
     dials = ", dials" if sigma else ""
     matrix = "Matrix({})" if sigma else "nn.Linear({}, bias=False)"
-    own = list(dict.fromkeys(PIECES[word].parameters for word in words if PIECES[word].parameters))
+    own = list(dict.fromkeys(text for word in words for text in PIECES[word].parameters))
     forms: dict[str, list[RemedyWord]] = {}
     for word in words:
         forms.setdefault(PIECES[word].logits, []).append(word)
@@ -252,7 +255,7 @@ def batch_of(seed, step):
     symbols, counted = draw(np.random.default_rng((seed, 1, step)), BATCH, KEYS + 1)
     return (torch.tensor(x, device=DEVICE) for x in (symbols[:, :-1], symbols[:, 1:], counted[:, :-1]))
 
-{sigma}{sphere_functions}
+{sigma}{sphere_functions}{norm_functions}
 class Attention(nn.Module):
     def __init__(self, start):
         super().__init__()

@@ -7,8 +7,10 @@ It is text, not code of this project: the program must stand alone, and tests ru
 """
 
 from dataclasses import dataclass
-from typing import Final
+from textwrap import indent
+from typing import Final, get_args
 
+from qkdemo.attention.norms import NORMS, LearnedWord, NormaliserWord, program_lines
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TaskWord
 
@@ -17,7 +19,7 @@ from qkdemo.training.tasks import TaskWord
 class Piece:
     """Lines of a remedy; empty where it does nothing. Each stands where its name says."""
 
-    parameters: str = ""  # in Attention.__init__
+    parameters: tuple[str, ...] = ()  # in Attention.__init__
     logits: str = ""  # of q and k, the branch of Attention.forward that makes s
     rates: str = ""  # shares of the learning rate, before the step
     after: str = ""  # after the step
@@ -90,28 +92,34 @@ def draw(rng, batch, length):
 """,
 }
 
+_LEARNT: Final[dict[LearnedWord, str]] = {
+    "gain": "self.g = nn.Parameter(torch.full((HEADS, 1, 1), math.log2(KEYS**2 - KEYS)))",
+    "gamma": """self.gamma_q = nn.Parameter(torch.full((WIDTH,), start['gamma']))
+self.gamma_k = nn.Parameter(torch.full((WIDTH,), start['gamma']))""",
+    "alpha": "self.alpha_q, self.alpha_k = (nn.Parameter(torch.tensor(start['alpha'])) for _ in 'qk')",
+}
+
+
+def norm_function(word: NormaliserWord) -> str:
+    """The function of that name which a norm's logits call."""
+    lines = indent(program_lines(NORMS[word], "alpha"), " " * 4)
+    return f"\ndef {word}(x{', alpha' if 'alpha' in NORMS[word].learns else ''}):\n{lines}\n    return x\n\n"
+
+
+def _of_norm(word: NormaliserWord) -> Piece:
+    learns = NORMS[word].learns
+    q, k = (f"{word}({x}{f', self.alpha_{x}' if 'alpha' in learns else ''})" for x in "qk")
+    if "gamma" in learns:
+        q, k = f"self.gamma_q * {q}", f"self.gamma_k * {k}"
+    product = "self.g * (q @ k.mT)" if "gain" in learns else "q @ k.mT / math.sqrt(WIDTH)"
+    return Piece(parameters=tuple(_LEARNT[dial] for dial in learns), logits=f"q, k = {q}, {k}\ns = {product}")
+
+
 PIECES: Final[dict[RemedyWord, Piece]] = {
     "none": Piece(logits=_LOGITS),
-    "l2": Piece(
-        parameters="self.g = nn.Parameter(torch.full((HEADS, 1, 1), math.log2(KEYS**2 - KEYS)))",
-        logits="s = self.g * (F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT)",
-    ),
-    "rms": Piece(
-        parameters="""self.gamma_q = nn.Parameter(torch.full((WIDTH,), start['gamma']))
-self.gamma_k = nn.Parameter(torch.full((WIDTH,), start['gamma']))""",
-        logits="""q = F.rms_norm(q, (WIDTH,), self.gamma_q, eps=1e-6)
-k = F.rms_norm(k, (WIDTH,), self.gamma_k, eps=1e-6)
-s = q @ k.mT / math.sqrt(WIDTH)""",
-    ),
-    "layernorm": Piece(
-        parameters="""self.gamma_q = nn.Parameter(torch.full((WIDTH,), start['gamma']))
-self.gamma_k = nn.Parameter(torch.full((WIDTH,), start['gamma']))""",
-        logits="""q = F.layer_norm(q, (WIDTH,), self.gamma_q, eps=1e-6)
-k = F.layer_norm(k, (WIDTH,), self.gamma_k, eps=1e-6)
-s = q @ k.mT / math.sqrt(WIDTH)""",
-    ),
+    **{word: _of_norm(word) for word in get_args(NormaliserWord)},
     "cosine": Piece(
-        parameters="self.log_scale = nn.Parameter(torch.full((HEADS, 1, 1), -math.log(start['temperature'])))",
+        parameters=("self.log_scale = nn.Parameter(torch.full((HEADS, 1, 1), -math.log(start['temperature'])))",),
         logits="""cosine = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
 s = cosine * self.log_scale.clamp(max=math.log(100)).exp()""",
     ),
@@ -134,8 +142,9 @@ s = cosine * self.log_scale.clamp(max=math.log(100)).exp()""",
     shares[q], shares[k] = rate_by_norm(k, HEADS), rate_by_norm(q, KEY_HEADS)""",
     ),
     "ngpt": Piece(
-        parameters="self.s_qk = nn.Parameter(torch.full((HEADS, 1, WIDTH), D**-0.5))  # stands for 1",
-        logits="""q, k = (F.rms_norm(x, (WIDTH,), eps=1e-6) * self.s_qk * math.sqrt(D) for x in (q, k))
+        parameters=("self.s_qk = nn.Parameter(torch.full((HEADS, 1, WIDTH), D**-0.5))  # stands for 1",),
+        logits=f"""gain = self.s_qk * math.sqrt(D)
+q, k = (F.rms_norm(x, (WIDTH,), eps={NORMS["rms"].epsilon:g}) * gain for x in (q, k))
 s = q @ k.mT / math.sqrt(WIDTH)""",
         after="onto_sphere(model)",
     ),

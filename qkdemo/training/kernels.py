@@ -17,9 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from qkdemo.attention.variants import RMS_EPSILON
+from qkdemo.attention.norms import BLOCK_EPSILON, RMS_EPSILON
 
-NORM_EPSILON: Final = 1e-5  # torch.nn.LayerNorm's, under the root
 HIDDEN: Final = -1e30  # added to the logit of a key that a query may not see: its weight becomes exactly 0
 
 
@@ -90,7 +89,7 @@ def losses(
 
 
 def rms_norm(x: Tensor) -> Tensor:
-    """`qkdemo.attention.variants.rms_norm` without gain."""
+    """`qkdemo.attention.norms.rms_norm` without gain."""
     normalised: Tensor = _RmsNorm.apply(x)  # type: ignore[no-untyped-call]
     return normalised
 
@@ -118,7 +117,7 @@ def _normal(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     mean = x.mean(-1, keepdim=True)
     centred = x - mean
     square = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_()
-    scale = square.div_(x.shape[-1]).add_(NORM_EPSILON).rsqrt_()
+    scale = square.div_(x.shape[-1]).add_(BLOCK_EPSILON).rsqrt_()
     return centred.mul_(scale), mean, scale
 
 

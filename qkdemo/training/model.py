@@ -18,10 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.attention.variants import l2_normalise
+from qkdemo.attention.norms import l2_normalise
 from qkdemo.training.groups import Groups, by_rows
 from qkdemo.training.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
-from qkdemo.training.parameters import ALPHA_START, MATRICES, OF_LAYER, Shape
+from qkdemo.training.parameters import ALPHA_START, LATER_OF_LAYER, MATRICES, OF_LAYER, Shape
 from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
 
 
@@ -107,7 +107,7 @@ def _block(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tu
 
 def _of_layer(leaves: Mapping[str, Tensor], layer: int, setup: Setup) -> dict[str, Tensor]:
     """The leaves of one layer, without its number; σReparam's weights are already divided."""
-    own = {name: leaves[f"{layer}.{name}"] for name in OF_LAYER}
+    own = {name: leaves[f"{layer}.{name}"] for name in (*OF_LAYER, *LATER_OF_LAYER)}
     remedy, rows = setup.groups.slices[0]
     if not remedy.reparametrises:
         return own

@@ -56,10 +56,14 @@ class Hyperparameters:
 
 
 def clip_gradients(
-    gradients: Float[Tensor, "runs parameters"], largest_norm: Float[Tensor, "runs 1"]
+    gradients: Float[Tensor, "runs parameters"], largest_norm: Float[Tensor, "runs 1"], later: int = 0
 ) -> Float[Tensor, "runs"]:
-    """The norm of each run's gradient before clipping; longer gradients are shortened to the largest, in place."""
-    norm: Tensor = torch.linalg.vector_norm(gradients, dim=1)
+    """The norm of each run's gradient before clipping; longer gradients are shortened to the largest, in place.
+
+    The last `later` parameters are summed apart, so that a run that has none of them keeps its norm to the last bit.
+    """
+    first, last = gradients.split_with_sizes([gradients.shape[1] - later, later], dim=1)
+    norm = torch.hypot(torch.linalg.vector_norm(first, dim=1), torch.linalg.vector_norm(last, dim=1))
     gradients.mul_((largest_norm / (norm[:, None] + _CLIP_EPSILON)).clamp_max_(1))
     return norm
 

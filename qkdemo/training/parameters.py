@@ -31,6 +31,7 @@ OF_LAYER: Final = (
     *("attention_gain", "qkv", "out", "mlp_gain", "up", "down"),
     *("gamma_q", "gamma_k", "g", "log_scale", "sigma_gain", "s_qk", "alpha_attention", "alpha_mlp", "s_up"),
 )
+LATER_OF_LAYER: Final = ("alpha_q", "alpha_k")  # at the end of the row, so that a state kept without them goes on
 RANDOM_WEIGHTS: Final = 0  # the stream of random numbers that first weights are drawn from
 _POWER_VECTORS: Final = 2  # and the one for σReparam's first vectors; 1 draws the batches
 
@@ -106,7 +107,7 @@ def layout(shape: Shape) -> tuple[Leaf, ...]:
         "mlp_gain": (d,),
         "up": (d, ff),
         "down": (ff, d),
-        "gamma_q": (width,),  # rms, layernorm: shared by the heads
+        "gamma_q": (width,),  # rms, layernorm, dyt: shared by the heads
         "gamma_k": (width,),
         "g": (heads,),  # l2
         "log_scale": (heads,),  # cosine: −ln τ
@@ -121,6 +122,7 @@ def layout(shape: Shape) -> tuple[Leaf, ...]:
     for layer in range(shape.n_layers):
         sizes |= {f"{layer}.{name}": size for name, size in of_layer.items()}
     sizes |= {"gain": (d,), "head": (d, shape.n_symbols), "s_logits": (shape.n_symbols,)}
+    sizes |= {f"{layer}.{name}": (1,) for layer in range(shape.n_layers) for name in LATER_OF_LAYER}  # dyt
     leaves, start = [], 0
     for name, size in sizes.items():
         leaves.append(Leaf(name, size, start))
@@ -131,6 +133,11 @@ def layout(shape: Shape) -> tuple[Leaf, ...]:
 def n_parameters(shape: Shape) -> int:
     """The length of the flat row."""
     return layout(shape)[-1].stop
+
+
+def n_later(shape: Shape) -> int:
+    """How many of its last entries a state has not that was kept before they came."""
+    return shape.n_layers * len(LATER_OF_LAYER)
 
 
 def views(rows: Float[Tensor, "runs parameters"], shape: Shape) -> dict[str, Tensor]:
@@ -201,6 +208,8 @@ _FIRST: Final[dict[str, Callable[[Settings, Shape], float]]] = {
     "gain": _one,
     "gamma_q": lambda settings, shape: settings.gamma,
     "gamma_k": lambda settings, shape: settings.gamma,
+    "alpha_q": lambda settings, shape: settings.alpha,
+    "alpha_k": lambda settings, shape: settings.alpha,
     # Henry et al. 2020: g starts at log₂(T² − T)
     "g": lambda settings, shape: math.log2(shape.n_keys**2 - shape.n_keys),
     "log_scale": lambda settings, shape: -math.log(settings.temperature),

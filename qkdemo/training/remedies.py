@@ -11,14 +11,14 @@ None of them is tuned here: they stand side by side to be understood, not to be 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention.variants import VARIANTS, Number, Parameters, VariantWord, l2_normalise
-from qkdemo.floats.formats import exact
+from qkdemo.attention.norms import NORMS, Norm, NormaliserWord, Number, l2_normalise
+from qkdemo.attention.variants import SETS, VARIANTS, Parameters, VariantWord
 from qkdemo.training.kernels import rms_norm
 from qkdemo.training.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
@@ -29,6 +29,7 @@ Former: TypeAlias = Callable[[Leaves, slice], Parameters]
 _SPHERE_AXES: Final = {"embedding": -1, "head": -2, "position": -1, "qkv": -2, "out": -1, "up": -2, "down": -1}
 _EACH_OTHER: Final[tuple[tuple[Part, Part], ...]] = (("q", "k"), ("k", "q"))
 _SMALLEST_NORM: Final = 1e-12
+_OF_BOTH: Final = ("gamma", "alpha")  # of q and of k each
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def normalised(
 ) -> Float[Tensor, "2 runs batch heads positions d_head"]:
     """q and k so that q·k/√d_head are the logits of `qkdemo.attention.variants.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
-    gains = _stacked(parameters.gamma_q, parameters.gamma_k)
-    normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, exact)
+    gains, alphas = (_stacked(getattr(parameters, f"{name}_q"), getattr(parameters, f"{name}_k")) for name in _OF_BOTH)
+    normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, alphas)
     factor = variant.factor(parameters, qk.shape[-1])
     if isinstance(factor, float):  # 1/√d_head itself
         return normal
@@ -183,13 +184,16 @@ def factor_of(settings: Settings) -> float:
     return settings.qk_lr_factor
 
 
-def _gains(leaves: Leaves, rows: slice) -> Parameters:
-    gamma_q, gamma_k = (leaves[name][rows, None, None, None, :] for name in ("gamma_q", "gamma_k"))
-    return Parameters(gamma_q=gamma_q, gamma_k=gamma_k)
+def _learnt(norm: Norm) -> Former:
+    """What a norm learns, by the names of `Parameters`: a scale per head, or γ per channel and α."""
 
+    def formed(leaves: Leaves, rows: slice) -> Parameters:
+        names = [name for dial in norm.learns for name in SETS[dial]]
+        of_head = {name: leaves[name][rows, None, :, None, None] for name in names if name == "g"}
+        others = {name: leaves[name][rows, None, None, None, :] for name in names if name != "g"}
+        return Parameters(**of_head, **others)
 
-def _scale(leaves: Leaves, rows: slice) -> Parameters:
-    return Parameters(g=leaves["g"][rows, None, :, None, None])
+    return formed
 
 
 def _temperature(leaves: Leaves, rows: slice) -> Parameters:
@@ -214,9 +218,7 @@ REMEDIES: Final[dict[RemedyWord, Remedy]] = {
         Remedy("qk_clip", clips=True),
         Remedy("qk_lr", rates=scale_rates),
         Remedy("quack", rates=rates_by_norm),
-        Remedy("l2", "l2", _scale),
-        Remedy("rms", "rms", _gains),
-        Remedy("layernorm", "layernorm", _gains),
+        *(Remedy(word, word, _learnt(NORMS[word])) for word in get_args(NormaliserWord)),
         Remedy("cosine", "cosine", _temperature),
         Remedy("softcap", caps=True),
         Remedy("ngpt", "rms", _sphere_gains, on_sphere=True),

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
-from qkdemo.attention.variants import causal_mask
+from qkdemo.attention.inputs import causal_mask
 from qkdemo.dials import SettingsError
 from qkdemo.floats.autocast import forward_in
 from qkdemo.messages import say
@@ -26,7 +27,7 @@ from qkdemo.training.groups import Groups
 from qkdemo.training.kernels import HIDDEN, Cap, losses
 from qkdemo.training.model import Attention, Setup, forward
 from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
-from qkdemo.training.parameters import initial, n_parameters, power_vectors, shape_of, views
+from qkdemo.training.parameters import initial, n_later, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.remedies import (
     REMEDIES,
     block_matrices,
@@ -63,6 +64,15 @@ class State:
         """A copy with those runs, in that order; one may occur twice."""
         return State(self.step, *(tensor[list(indices)] for tensor in self.tensors()))
 
+    def fitted(self, runs: Sequence[Settings]) -> "State":
+        """For `runs`, row by row: parameters that came to the end of the layout since it was kept, at their start."""
+        more = n_parameters(shape_of(runs[0])) - self.parameters.shape[1]
+        if more <= 0:
+            return self
+        starts = torch.stack([initial(run)[-more:] for run in runs])
+        first, second = (functional.pad(moment, (0, more)) for moment in (self.first_moment, self.second_moment))
+        return State(self.step, torch.cat([self.parameters, starts], dim=1), first, second, self.power_vectors)
+
     def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Its tensors, in order."""
         return self.parameters, self.first_moment, self.second_moment, self.power_vectors
@@ -88,7 +98,7 @@ class Trainer:
         self._shape = shape_of(runs[0])
         self._groups = Groups.of([run.variant for run in self._runs])
         self._hyper = Hyperparameters.of(self._runs, self._device)
-        begun = state.rows(self._order) if state is not None else State.fresh(self._runs)
+        begun = state.rows(self._order).fitted(self._runs) if state is not None else State.fresh(self._runs)
         self.step = begun.step
         tensors = [tensor.to(self._device) for tensor in begun.tensors()]
         self._parameters, self._first, self._second, self._vectors = tensors
@@ -146,7 +156,7 @@ class Trainer:
         self._advance_power_vectors()
         loss, layers, gradients = self._loss_and_gradients()
         read = telemetry.read_attention(layers, self._setup.hidden, self._shape)
-        norm = clip_gradients(gradients, self._hyper.largest_norm)
+        norm = clip_gradients(gradients, self._hyper.largest_norm, n_later(self._shape))
         adamw(
             self._parameters,
             gradients,

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers.models.olmo2 import modeling_olmo2 as olmo2
 from transformers.models.qwen3 import modeling_qwen3 as qwen3
 
-from qkdemo.attention.blocks import Block, Recipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CAPS, Pipeline, trace
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.dials import SettingsError
@@ -65,7 +65,7 @@ def test_a_kernel_that_applies_its_own_scale_needs_the_learned_one_times_the_roo
     assert wrong == pytest.approx(0.00140625)
     assert kernel(1 / (10 * math.sqrt(64))) == pytest.approx(1 / (1 + math.exp(-wrong)), rel=1e-12)
     assert 9.0 / wrong == pytest.approx(6400)
-    block = draw_block(Recipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=8))
+    block = draw_block(BlockRecipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=8))
     reference = Pipeline(norm="l2", scale="learned")
     verdict = diagnose(reference, block, trace(reference, block).logits / 6400)
     assert (verdict.cause, verdict.ratio) == ("constant", pytest.approx(1 / 6400))
@@ -183,7 +183,7 @@ def test_the_scale_is_the_models_own_and_a_wrong_width_is_seen() -> None:
     assert full == pytest.approx(2.828427, rel=1e-6)
     assert 1 / (1 + math.exp(-full)) == pytest.approx(0.9441928, rel=1e-6)
     assert math.sqrt(168 / 128) == pytest.approx(1.145644, rel=1e-6)
-    drawn = draw_block(Recipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=8))
+    drawn = draw_block(BlockRecipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=8))
     verdict = diagnose(Pipeline(), drawn, trace(Pipeline(), drawn).logits * math.sqrt(128 / 168))
     assert (verdict.cause, verdict.ratio) == ("constant", pytest.approx(math.sqrt(128 / 168)))
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
+from qkdemo.attention.inputs import causal_mask
 from qkdemo.attention.measures import Measures, attend
-from qkdemo.attention.variants import causal_mask
 
 INF, NAN = math.inf, math.nan
 MEANS = ("top_weight", "entropy", "entropy_fraction", "softmax_slope")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from qkdemo.attention.blocks import Block, Recipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.attention.pipeline import CAPS, CHOICES, GROUPINGS, Pipeline, trace
 from qkdemo.attention.rotary import partners, reordering, rotate
@@ -110,7 +110,7 @@ def test_the_largest_logit_of_a_full_width_norm_is_heads_times_that_of_a_head() 
 
 
 SHAPES = st.builds(
-    Recipe,
+    BlockRecipe,
     d_model=st.just(12),
     n_heads=st.sampled_from([1, 2, 4]),
     n_kv_heads=st.sampled_from([1, 2, 4]),
@@ -125,7 +125,9 @@ SHAPES = st.builds(
 
 @hypothesis.settings(max_examples=40)
 @given(SHAPES, st.sampled_from(["rms", "l2"]), st.sampled_from(["norm_rotary", "rotary_norm", "none"]))
-def test_logits_under_a_norm_do_not_depend_on_the_size_of_the_weights(recipe: Recipe, norm: Any, order: Any) -> None:
+def test_logits_under_a_norm_do_not_depend_on_the_size_of_the_weights(
+    recipe: BlockRecipe, norm: Any, order: Any
+) -> None:
     block = draw_block(recipe)
     larger = Block(
         **(vars(block) | {"w_q": 7 * block.w_q, "b_q": 7 * block.b_q, "w_k": block.w_k / 3, "b_k": block.b_k / 3})
@@ -138,7 +140,7 @@ def test_logits_under_a_norm_do_not_depend_on_the_size_of_the_weights(recipe: Re
 
 @hypothesis.settings(max_examples=40)
 @given(SHAPES, st.sampled_from(["per_head", "full_width"]))
-def test_norms_have_the_length_they_promise(recipe: Recipe, place: Any) -> None:
+def test_norms_have_the_length_they_promise(recipe: BlockRecipe, place: Any) -> None:
     q = trace(EXACT.but(place=place), draw_block(recipe)).q
     size: Tensor = q.square().mean(-1) if place == "per_head" else q.square().mean((0, 2))
     torch.testing.assert_close(size, torch.ones_like(size))

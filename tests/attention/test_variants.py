@@ -15,26 +15,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.attention.variants import (
+from qkdemo.attention.inputs import causal_mask
+from qkdemo.attention.norms import (
     L2_FLOOR,
-    LARGEST_LOGIT_SCALE,
     RMS_EPSILON,
-    VARIANTS,
-    Parameters,
-    VariantWord,
-    causal_mask,
+    dynamic_tanh,
     full_width_rms_norm,
     l2_normalise,
     layer_norm,
     rms_norm,
-    scores,
 )
+from qkdemo.attention.variants import LARGEST_LOGIT_SCALE, VARIANTS, Parameters, VariantWord, scores
 from qkdemo.floats.formats import FORMATS, rounded
 
 Array = NDArray[np.float64]
 WORDS = list(VARIANTS)
-BOUNDED: list[VariantWord] = ["l2", "rms", "layernorm", "cosine", "softcap", "rms_softcap", "full_width"]
-PER_VECTOR: list[VariantWord] = ["l2", "rms", "layernorm", "cosine", "rms_softcap"]
+BOUNDED: list[VariantWord] = ["l2", "rms", "layernorm", "dyt", "cosine", "softcap", "rms_softcap", "full_width"]
 ROUNDING = 1e-12  # of sums of at most a few hundred float64 products
 
 
@@ -92,6 +88,15 @@ def paper_vit22b(q: Array, k: Array, p: Any) -> Array:
     return paper_none(*normed, p)
 
 
+def paper_dyt(q: Array, k: Array, p: Any) -> Array:
+    """Zhu et al. 2025, section 4, of q and of k: γ tanh(α x), tanh written with exponentials."""
+    tanhs = (
+        (1 - np.exp(-2 * alpha * x)) / (1 + np.exp(-2 * alpha * x)) for x, alpha in ((q, p.alpha_q), (k, p.alpha_k))
+    )
+    normed = [x * gain for x, gain in zip(tanhs, (p.gamma_q, p.gamma_k), strict=True)]
+    return paper_none(*normed, p)
+
+
 def paper_softcap(q: Array, k: Array, p: Any) -> Array:
     """Gemma 2, section 2: soft_cap · tanh(logits / soft_cap)."""
     return p.softcap * np.tanh(paper_none(q, k, p) / p.softcap)
@@ -118,6 +123,7 @@ PAPERS: dict[VariantWord, Callable[[Array, Array, Any], Array]] = {
     "l2": paper_l2,
     "rms": paper_rms_per_head,
     "layernorm": paper_vit22b,
+    "dyt": paper_dyt,
     "cosine": paper_swin,
     "softcap": paper_softcap,
     "rms_softcap": paper_rms_softcap,
@@ -133,18 +139,20 @@ def test_every_variant_has_its_paper_here() -> None:
 @pytest.mark.parametrize("word", WORDS)
 def test_logits_are_those_of_the_paper(word: VariantWord, seed: int) -> None:
     q, k = pair(seed)
-    parameters = Parameters(g=7.0, gamma_q=1.5, gamma_k=-0.7, temperature=0.07, softcap=5.0)
+    parameters = Parameters(g=7.0, gamma_q=1.5, gamma_k=-0.7, alpha_q=0.3, alpha_k=0.8, temperature=0.07, softcap=5.0)
     expected = PAPERS[word](q, k, parameters)
     made = scores(torch.from_numpy(q), torch.from_numpy(k), VARIANTS[word], parameters)
     np.testing.assert_allclose(made.logits.numpy(), expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(made.raw.numpy(), np.einsum("hid,hjd->hij", made.q.numpy(), made.k.numpy()), rtol=1e-12)
 
 
-@pytest.mark.parametrize("word", ["rms", "layernorm", "rms_softcap", "full_width"])
+@pytest.mark.parametrize("word", ["rms", "layernorm", "dyt", "rms_softcap", "full_width"])
 def test_gains_act_per_channel_each_on_its_own_side(word: VariantWord) -> None:
     q, k = pair()
     gains = np.random.default_rng(9).normal(size=(2, 8))
-    expected = PAPERS[word](q, k, SimpleNamespace(gamma_q=gains[0], gamma_k=gains[1], softcap=50.0))
+    expected = PAPERS[word](
+        q, k, SimpleNamespace(gamma_q=gains[0], gamma_k=gains[1], alpha_q=0.5, alpha_k=0.5, softcap=50.0)
+    )
     parameters = Parameters(gamma_q=torch.from_numpy(gains[0]), gamma_k=torch.from_numpy(gains[1]))
     made = scores(torch.from_numpy(q), torch.from_numpy(k), VARIANTS[word], parameters).logits
     np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12, atol=1e-13)
@@ -160,7 +168,8 @@ def test_a_batch_of_scales_gives_what_each_scale_gives_alone(word: VariantWord) 
 
 
 @pytest.mark.parametrize(
-    ("word", "name"), [("l2", "g"), ("rms", "gamma_q"), ("cosine", "temperature"), ("softcap", "softcap")]
+    ("word", "name"),
+    [("l2", "g"), ("rms", "gamma_q"), ("dyt", "alpha_k"), ("cosine", "temperature"), ("softcap", "softcap")],
 )
 def test_a_tensor_of_parameters_sweeps_them(word: VariantWord, name: str) -> None:
     q, k = pair()
@@ -235,7 +244,7 @@ def test_a_vector_that_is_not_finite_spoils_its_own_row_alone(word: VariantWord,
     clean = logits_of(word, q, k)
     q[0, 2, 0] = bad
     spoilt = logits_of(word, q, k)
-    if not (word == "softcap" and bad == math.inf):  # tanh(∞) is 1: the cap hides the overflow
+    if not (word in ("softcap", "dyt") and bad == math.inf):  # tanh(∞) is 1: it hides the overflow
         assert not spoilt[0, 2].isfinite().any()
     assert torch.equal(spoilt[0, [0, 1, 3]], clean[0, [0, 1, 3]])
 
@@ -282,6 +291,8 @@ def hostile_states(draw: st.DrawFn) -> tuple[Array, Array, Parameters]:
         g=draw(st.floats(-100, 100)),
         gamma_q=gains[0],
         gamma_k=gains[1],
+        alpha_q=draw(st.floats(0.01, 10)),
+        alpha_k=draw(st.floats(0.01, 10)),
         temperature=draw(st.floats(1e-3, 10)),
         softcap=draw(st.floats(1, 1000)),
     )
@@ -599,7 +610,7 @@ def test_every_step_of_a_float16_norm_is_rounded_as_numpys_float16_rounds(scale:
     np.testing.assert_array_equal(unit.numpy(), (x / norm).astype(half).astype(np.float32))
 
 
-@pytest.mark.parametrize("norm", [l2_normalise, rms_norm, layer_norm, full_width_rms_norm])
+@pytest.mark.parametrize("norm", [l2_normalise, rms_norm, layer_norm, full_width_rms_norm, dynamic_tanh])
 def test_what_comes_out_of_a_rounded_norm_is_a_number_of_the_format(norm: Callable[..., Tensor]) -> None:
     x = torch.from_numpy(pair()[0]).float()
     for narrow in (FORMATS["float16"], FORMATS["bfloat16"]):

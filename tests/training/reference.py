@@ -85,6 +85,9 @@ class Block(nn.Module):
                 q = functional.layer_norm(q, (width,), self.gamma_q, eps=1e-6)
                 k = functional.layer_norm(k, (width,), self.gamma_k, eps=1e-6)
                 return q @ k.mT / math.sqrt(width)
+            case "dyt":
+                q, k = self.gamma_q * torch.tanh(self.alpha_q * q), self.gamma_k * torch.tanh(self.alpha_k * k)
+                return q @ k.mT / math.sqrt(width)
             case "cosine":
                 cosine = functional.normalize(q, dim=-1) @ functional.normalize(k, dim=-1).mT
                 return cosine * self.log_scale[h].clamp(max=math.log(100)).exp()
@@ -113,6 +116,7 @@ NEEDS = {
     "l2": ("g",),
     "rms": ("gamma_q", "gamma_k"),
     "layernorm": ("gamma_q", "gamma_k"),
+    "dyt": ("gamma_q", "gamma_k", "alpha_q", "alpha_k"),
     "cosine": ("log_scale",),
     "sigma_reparam": ("sigma_gain",),
     "ngpt": ("s_qk", "alpha_attention", "alpha_mlp", "s_up"),

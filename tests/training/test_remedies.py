@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from qkdemo.attention.variants import VARIANTS, Parameters, causal_mask, scores
+from qkdemo.attention.inputs import causal_mask
+from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.training.kernels import HIDDEN, Cap, Mask, causal_attention, layer_norm, losses, rms_norm
 from qkdemo.training.parameters import Shape, columns
 from qkdemo.training.remedies import (
@@ -150,6 +151,8 @@ def test_logits_are_those_of_the_variant_that_the_labs_show(word: str) -> None:
     leaves = {
         "gamma_q": 1 + fresh(2, 4, seed=2) / 4,
         "gamma_k": 1 + fresh(2, 4, seed=3) / 4,
+        "alpha_q": torch.tensor([[0.3], [0.9]]),
+        "alpha_k": torch.tensor([[0.5], [2.0]]),
         "g": 5 + fresh(2, 3, seed=4),
         "log_scale": torch.tensor([[0.0, 2.0, 6.0]]).expand(2, 3),  # the last is clamped: 1/τ = 403
         "s_qk": fresh(2, 3, 4, seed=5),

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from qkdemo.attention.inputs import causal_mask
 from qkdemo.attention.measures import attend
-from qkdemo.attention.variants import causal_mask
 from qkdemo.training.kernels import HIDDEN
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import joined, largest_by_head, largest_size, spectral_norm, spread_of

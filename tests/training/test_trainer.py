@@ -10,7 +10,7 @@ import torch
 
 from qkdemo.dials import SettingsError
 from qkdemo.floats.autocast import available_formats
-from qkdemo.training.parameters import Part, columns, initial, layout, shape_of, views
+from qkdemo.training.parameters import Part, columns, initial, layout, n_later, shape_of, views
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import RESTARTS, SHARED, RemedyWord, Settings, canonical, identity
 from qkdemo.training.telemetry import ARRAYS, CURVES
@@ -206,10 +206,11 @@ def test_a_fork_without_a_change_is_the_original_and_with_one_it_parts_at_the_fo
 
 @pytest.mark.parametrize("name", sorted(RESTARTS))
 def test_a_fork_cannot_change_what_the_run_began_with(name: str) -> None:
-    run = small("cosine") if name == "temperature" else small("rms")
+    run = small({"temperature": "cosine", "alpha": "dyt"}.get(name, "rms"))
     other: Any = {
-        "task": "text", "temperature": 0.2, "gamma": 2.0, "qk_start": 2.0, "n_layers": 1, "n_heads": 1, "d_head": 16,
-        "shared_keys": True, "n_keys": 16, "batch": 8, "forward_format": "bfloat16", "seed": 1, "device": "cuda",
+        "task": "text", "temperature": 0.2, "gamma": 2.0, "alpha": 2.0, "qk_start": 2.0, "n_layers": 1, "n_heads": 1,
+        "d_head": 16, "shared_keys": True, "n_keys": 16, "batch": 8, "forward_format": "bfloat16", "seed": 1,
+        "device": "cuda",
     }[name]  # fmt: skip
     try:
         changed = run.but(**{name: other})
@@ -281,3 +282,39 @@ def test_bfloat16_trains_and_differs_a_little() -> None:
     narrow = Trainer([SMALL.but(forward_format="bfloat16")]).advance(20).loss[:, 0]
     wide = Trainer([SMALL]).advance(20).loss[:, 0]
     assert 1e-4 < np.abs(narrow - wide).max() < 0.1
+
+
+# --- runs that were recorded before a dial or a parameter came ------------------------------------------------------
+
+
+def test_a_run_keeps_its_name_when_a_dial_comes_that_it_does_not_read() -> None:
+    """The name of the demonstration before dynamic tanh and its α came."""
+    assert identity(Settings()) == "fbf1b6275aaa9a9dd4858475"
+    assert identity(Settings(variant="dyt", alpha=0.8)) != identity(Settings(variant="dyt"))
+
+
+@pytest.mark.parametrize("word", ["rms", "dyt"])
+def test_a_state_kept_before_dynamic_tanh_came_goes_on(word: RemedyWord) -> None:
+    """Its rows end where α begins; whatever the runs are then, α stands at its start."""
+    runs = [small("none", seed=1), small("rms")]
+    first = Trainer(runs)
+    first.advance(3)
+    kept, later = first.state, n_later(shape_of(runs[0]))
+    old = State(kept.step, *(x[:, :-later] for x in kept.tensors()[:3]), kept.power_vectors)
+    then = [runs[0], runs[1].but(variant=word)]
+    whole, shortened = Trainer(then, kept), Trainer(then, old)
+    assert equal(whole.state, shortened.state)
+    assert np.array_equal(whole.advance(3).loss, shortened.advance(3).loss)
+    assert equal(whole.state, shortened.state)
+
+
+def test_alpha_is_learned_and_starts_at_its_dial() -> None:
+    run = small("dyt", alpha=0.8, n_layers=2)
+    trainer = Trainer([run])
+    alphas = [name for name in views(trainer.state.parameters, shape_of(run)) if "alpha_q" in name or "alpha_k" in name]
+    assert len(alphas) == 4
+    before = views(trainer.state.parameters, shape_of(run))
+    assert all(before[name].item() == pytest.approx(0.8) for name in alphas)
+    trainer.advance(5)
+    after = views(trainer.state.parameters, shape_of(run))
+    assert all(before[name].item() != after[name].item() for name in alphas)

@@ -1,13 +1,12 @@
 """Decoding with a KV cache, step by step, and the fresh pass that it has to agree with.
 
-* `fresh_pass(block, order, epsilon, store)`: queries, finished keys and weights, everything recomputed at each step;
+* `fresh_pass(block, order, norm, store)`: queries, finished keys and weights, everything recomputed at each step;
 * `decode(fresh, way, quantised)`: the same weights from keys that were cached in one of `WAYS`, and the differences;
 * `channels_in_use(keys)`: over how many channels a key is spread.
 
 Step t is the query at position t; it sees keys 0 to t. Values are cached alike in every way and left out.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -17,16 +16,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.attention.rotary import rotate
 from qkdemo.floats.formats import Rounding
 
 WayWord: TypeAlias = Literal["raw", "halfway", "finished", "normed_again", "other_heads_gain", "one_late"]
 QuantWord: TypeAlias = Literal["none", "int8_tensor", "int8_head", "fp8_tensor", "fp8_head"]
 TurnWord: TypeAlias = Literal["norm_rotary", "rotary_norm"]
+Stage: TypeAlias = Callable[[Tensor], Tensor]
 
 _FP8: Final = torch.float8_e4m3fn  # Micikevicius et al. 2022, "FP8 Formats for Deep Learning": largest number 448
-_Stage: TypeAlias = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +33,8 @@ class Fresh:
 
     block: Block
     order: TurnWord
-    epsilon: float
+    norm: Stage  # without gain
+    scale: float  # what q·k is divided by
     store: Rounding  # what is written to memory is rounded so
     q: Float[Tensor, "heads steps d_head"]  # finished
     k: Float[Tensor, "heads keys d_head"]  # as projected
@@ -60,23 +59,27 @@ class Decoded:
     key_error: Float[Tensor, " steps"]  # ‖difference‖ / ‖keys‖, of the keys that the step sees
 
 
-def fresh_pass(block: Block, order: TurnWord, epsilon: float, store: Rounding) -> Fresh:
-    """Every key finished anew, for all steps at once: nothing of one step enters another."""
+def fresh_pass(block: Block, order: TurnWord, norm: Stage, scale: float, store: Rounding) -> Fresh:
+    """Every key finished anew, for all steps at once: nothing of one step enters another.
+
+    `norm` is that of q and k without gain, and q·k is divided by `scale`.
+    """
     heads, d_head = block.gain_q.shape
     q, k = (store((block.x @ w.mT).reshape(-1, heads, d_head).movedim(0, 1)) for w in (block.w_q, block.w_k))
-    first, second = _stages(order, _norm(block.gain_q, epsilon), block.positions)
+    first, second = _stages(order, _with_gain(norm, block.gain_q), block.positions)
     q = store(second(first(q)))
-    first, second = _stages(order, _norm(block.gain_k, epsilon), block.positions)
+    first, second = _stages(order, _with_gain(norm, block.gain_k), block.positions)
     keys = store(second(first(k)))
     return Fresh(
         block=block,
         order=order,
-        epsilon=epsilon,
+        norm=norm,
+        scale=scale,
         store=store,
         q=q,
         k=k,
         keys=keys,
-        weights=torch.softmax(_logits(q, keys), -1),
+        weights=torch.softmax(_logits(q, keys, scale), -1),
     )
 
 
@@ -85,7 +88,7 @@ def decode(fresh: Fresh, way: WayWord, quantised: QuantWord) -> Decoded:
     keys = WAYS[way](fresh, lambda x: kept(x, quantised))
     visible = fresh.visible
     # Both in the same shape: a product of another shape may add up in another order.
-    truth, logits = (_logits(fresh.q, each) for each in (fresh.keys.expand_as(keys), keys))
+    truth, logits = (_logits(fresh.q, each, fresh.scale) for each in (fresh.keys.expand_as(keys), keys))
     true_weights, weights = (torch.softmax(each, -1) for each in (truth, logits))
     gap = (logits - truth).masked_fill(~visible, 0)
     size = truth.masked_fill(~visible, 0).norm(dim=(0, 2))
@@ -129,11 +132,11 @@ def kept(x: Float[Tensor, "heads keys d_head"], quantised: QuantWord) -> Float[T
     return (x / scale).to(_FP8).to(x.dtype) * scale
 
 
-def _norm(gain: Tensor, epsilon: float) -> _Stage:
-    return lambda x: normalise(x, NORMS["rms"], "inside", epsilon) * gain[:, None, :].to(x)
+def _with_gain(norm: Stage, gain: Tensor) -> Stage:
+    return lambda x: norm(x) * gain[:, None, :].to(x)
 
 
-def _stages(order: TurnWord, norm: _Stage, positions: Tensor) -> tuple[_Stage, _Stage]:
+def _stages(order: TurnWord, norm: Stage, positions: Tensor) -> tuple[Stage, Stage]:
     """Norm and rotation, in the order chosen."""
 
     def turn(x: Tensor) -> Tensor:
@@ -142,31 +145,31 @@ def _stages(order: TurnWord, norm: _Stage, positions: Tensor) -> tuple[_Stage, _
     return (norm, turn) if order == "norm_rotary" else (turn, norm)
 
 
-def _logits(q: Tensor, keys: Tensor) -> Tensor:
+def _logits(q: Tensor, keys: Tensor, scale: float) -> Tensor:
     """[heads, steps, keys]; `keys` may differ from step to step."""
     product = torch.einsum("hsd,shkd->hsk" if keys.ndim == 4 else "hsd,hkd->hsk", q, keys)
     hidden = torch.ones(product.shape[-2:], dtype=torch.bool).triu(1)
-    return (product / math.sqrt(q.shape[-1])).masked_fill(hidden, -torch.inf)
+    return (product / scale).masked_fill(hidden, -torch.inf)
 
 
-def _raw(fresh: Fresh, keep: _Stage) -> Tensor:
+def _raw(fresh: Fresh, keep: Stage) -> Tensor:
     first, second = _own_stages(fresh)
     return fresh.store(second(first(keep(fresh.k))))
 
 
-def _halfway(fresh: Fresh, keep: _Stage) -> Tensor:
+def _halfway(fresh: Fresh, keep: Stage) -> Tensor:
     first, second = _own_stages(fresh)
     return fresh.store(second(keep(fresh.store(first(fresh.k)))))
 
 
-def _finished(fresh: Fresh, keep: _Stage) -> Tensor:
+def _finished(fresh: Fresh, keep: Stage) -> Tensor:
     first, second = _own_stages(fresh)
     return keep(fresh.store(second(first(fresh.k))))
 
 
-def _normed_again(fresh: Fresh, keep: _Stage) -> Tensor:
+def _normed_again(fresh: Fresh, keep: Stage) -> Tensor:
     """At step t key s has been normalised t − s + 1 times: every read normalises the cache and writes it back."""
-    norm, positions = _norm(fresh.block.gain_k, fresh.epsilon), fresh.block.positions
+    norm, positions = _with_gain(fresh.norm, fresh.block.gain_k), fresh.block.positions
     norm_first, count = fresh.order == "norm_rotary", len(positions)
     x = keep(fresh.store(norm(fresh.k if norm_first else rotate(fresh.k, positions))))
     times = [x]
@@ -177,21 +180,21 @@ def _normed_again(fresh: Fresh, keep: _Stage) -> Tensor:
     return fresh.store(rotate(aged, positions)) if norm_first else aged
 
 
-def _other_heads_gain(fresh: Fresh, keep: _Stage) -> Tensor:
-    first, second = _stages(fresh.order, _norm(fresh.block.gain_k.roll(1, 0), fresh.epsilon), fresh.block.positions)
+def _other_heads_gain(fresh: Fresh, keep: Stage) -> Tensor:
+    first, second = _stages(fresh.order, _with_gain(fresh.norm, fresh.block.gain_k.roll(1, 0)), fresh.block.positions)
     return keep(fresh.store(second(first(fresh.k))))
 
 
-def _one_late(fresh: Fresh, keep: _Stage) -> Tensor:
-    first, second = _stages(fresh.order, _norm(fresh.block.gain_k, fresh.epsilon), fresh.block.positions + 1)
+def _one_late(fresh: Fresh, keep: Stage) -> Tensor:
+    first, second = _stages(fresh.order, _with_gain(fresh.norm, fresh.block.gain_k), fresh.block.positions + 1)
     return keep(fresh.store(second(first(fresh.k))))
 
 
-def _own_stages(fresh: Fresh) -> tuple[_Stage, _Stage]:
-    return _stages(fresh.order, _norm(fresh.block.gain_k, fresh.epsilon), fresh.block.positions)
+def _own_stages(fresh: Fresh) -> tuple[Stage, Stage]:
+    return _stages(fresh.order, _with_gain(fresh.norm, fresh.block.gain_k), fresh.block.positions)
 
 
-WAYS: Final[dict[WayWord, Callable[[Fresh, _Stage], Tensor]]] = {
+WAYS: Final[dict[WayWord, Callable[[Fresh, Stage], Tensor]]] = {
     "raw": _raw,
     "halfway": _halfway,
     "finished": _finished,

@@ -13,15 +13,19 @@ everything from scratch: exactly equal, equal to rounding, or wrong, by how much
 """
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from textwrap import indent
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.blocks import Block, GainsWord, Recipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, draw_block
+from qkdemo.attention.norms import ALPHA, NORMS, SIZED, NormaliserWord, normalise, norms_with, program_lines
+from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.dials import Choice, Dial, Dials, Value
 from qkdemo.floats.formats import FORMATS, FormatWord, exact, rounded
 from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, channels_in_use, decode, fresh_pass
@@ -51,7 +55,9 @@ class Settings(Dials):
     n_heads: Annotated[int, Dial(1, 4, log=True, stops=(1, 2, 4), more=True)] = 4
     d_head: Annotated[int, Dial(4, 64, log=True, stops=(4, 8, 16, 32, 64), more=True)] = 32
     offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 10, 100, 1000, 5000), more=True)] = 0
-    epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True)] = 1e-6
+    norm: Annotated[NormaliserWord, Choice(more=True)] = "rms"
+    epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True, only_for=("norm", SIZED))] = 1e-6
+    alpha: Annotated[float, Dial(0.01, 10, log=True, more=True, only_for=("norm", norms_with("alpha")))] = ALPHA
     head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
     key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
@@ -109,8 +115,8 @@ def run(settings: Settings) -> Result:
 
 @lru_cache(maxsize=64)
 def _run(settings: Settings) -> Result:
-    anew = _fresh(_recipe(settings), settings.order, settings.epsilon, settings.format)
-    truly = _fresh(_recipe(settings), settings.order, settings.epsilon, "float64")
+    norm = settings.norm, settings.epsilon, settings.alpha
+    anew, truly = (_fresh(_recipe(settings), settings.order, norm, word) for word in (settings.format, "float64"))
     seen = decode(anew, settings.way, settings.quantised)
     truth = seen if truly is anew else decode(truly, settings.way, settings.quantised)
     wrong = np.flatnonzero(truth.weight_error.numpy() > SAME_FUNCTION)
@@ -137,13 +143,23 @@ def _run(settings: Settings) -> Result:
 
 
 @lru_cache(maxsize=8)
-def _fresh(recipe: Recipe, order: TurnWord, epsilon: float, format: FormatWord) -> Fresh:
+def _fresh(
+    recipe: BlockRecipe, order: TurnWord, norm: tuple[NormaliserWord, float, float], format: FormatWord
+) -> Fresh:
     store = exact if format == "float64" else partial(rounded, format=FORMATS[format])
-    return fresh_pass(_block(recipe), order, epsilon, store)
+    word, epsilon, alpha = norm
+    normed = partial(normalise, norm=NORMS[word], epsilon=epsilon, alpha=alpha)
+    return fresh_pass(_block(recipe), order, normed, _divided_by(word, recipe.d_head), store)
+
+
+def _divided_by(word: NormaliserWord, d_head: int) -> float:
+    """√d_head; for unit vectors 1/g, with the usual g."""
+    factor = VARIANTS[word].factor(Parameters(), d_head)
+    return 1 / float(factor) if "gain" in NORMS[word].learns else math.sqrt(d_head)
 
 
 @lru_cache(maxsize=4)
-def _block(recipe: Recipe) -> Block:
+def _block(recipe: BlockRecipe) -> Block:
     return draw_block(recipe)
 
 
@@ -155,8 +171,8 @@ def _channels(keys: Tensor, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return array
 
 
-def _recipe(settings: Settings) -> Recipe:
-    return Recipe(
+def _recipe(settings: Settings) -> BlockRecipe:
+    return BlockRecipe(
         d_model=settings.n_heads * settings.d_head,
         n_heads=settings.n_heads,
         n_kv_heads=settings.n_heads,
@@ -219,7 +235,8 @@ def explain(result: Result) -> list[str]:
         before = say("cache.before" if settings.way == "raw" else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")
         sentences.append(say("cache.quantised", stored=stored, when=before, off=values["off"]))
-    if settings.way in ("normed_again", "other_heads_gain") and settings.gains == "unit":
+    repeatable = settings.way == "normed_again" and settings.norm in SIZED
+    if settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
         sentences.append(say("cache.unit_gains"))
     return [*sentences, say("cache.size", bytes=result.bytes_per_token)]
 
@@ -279,7 +296,12 @@ def snippet(settings: Settings) -> str:
         gain=gain,
         head_spread=plain(settings.head_spread),
         offset=settings.offset,
-        epsilon=plain(settings.epsilon),
+        norm=indent(
+            program_lines(NORMS[settings.norm], plain(settings.alpha), epsilon=plain(settings.epsilon)), "    "
+        ),
+        divided=plain(_divided_by(settings.norm, settings.d_head))
+        if "gain" in NORMS[settings.norm].learns
+        else "d**0.5",
         first="norm(x, gain)" if norm_first else "rotate(x, at)",
         second="rotate(x, at)" if norm_first else "norm(x, gain)",
         kept=_KEPT[settings.quantised.split("_")[0]].format(
@@ -337,7 +359,8 @@ q, k = store(q.to({working})), store(k.to({working}))
 
 
 def norm(x, gain):
-    return x * (x.square().mean(-1, keepdim=True) + {epsilon}).rsqrt() * gain[:, None].to(x)
+{norm}
+    return x * gain[:, None].to(x)
 
 
 def rotate(x, at):
@@ -367,7 +390,8 @@ q = store(second(first(q, gain_q, at), gain_q, at))
 fresh = store(second(first(k, gain_k, at), gain_k, at))
 errors = []
 for step in range(keys):
-    weights = [torch.softmax((q[:, step, None] * x[:, : step + 1]).sum(-1) / d**0.5, -1) for x in (fresh, cached(step))]
+    logits = [(q[:, step, None] * x[:, : step + 1]).sum(-1) / {divided} for x in (fresh, cached(step))]
+    weights = [torch.softmax(s, -1) for s in logits]
     errors.append((weights[1] - weights[0]).abs().max().item())
 print(json.dumps({{"weight_error": errors}}))
 '''

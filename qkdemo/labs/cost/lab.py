@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from qkdemo.attention.variants import rms_norm
+from qkdemo.attention.norms import rms_norm
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.floats.devices import DeviceWord, available_devices, device_for
 from qkdemo.floats.formats import FORMATS, FormatWord

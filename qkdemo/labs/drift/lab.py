@@ -11,9 +11,10 @@ one key, and the slope through which a head could still learn vanishes. The norm
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -23,7 +24,8 @@ from torch import Tensor
 
 from qkdemo.attention.inputs import Recipe
 from qkdemo.attention.measures import attend
-from qkdemo.attention.variants import VARIANTS, Number, Parameters, VariantWord
+from qkdemo.attention.norms import ALPHA, Number
+from qkdemo.attention.variants import SETS, VARIANTS, DialWord, Parameters, VariantWord, variants_with
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, declarations, preferred_numbers
 from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.floats.formats import FORMATS, FormatWord
@@ -35,7 +37,6 @@ from qkdemo.notation import written
 DECIDED: Final = 0.1  # entropy fraction below which a sentence says that attention has made up its mind
 OPEN: Final = 0.5  # and above which it still looks around
 UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it says that nothing was noticed
-_WITH_GAMMA: Final = ("rms", "layernorm", "rms_softcap", "full_width")
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 9))
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 9))
 
@@ -46,10 +47,11 @@ class Settings(Dials):
 
     scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 8.0
     variant: Annotated[VariantWord, Choice()] = "l2"
-    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", ("l2",)))] = 10.0
-    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", _WITH_GAMMA))] = 1.0
-    temperature: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", ("cosine",)))] = 0.1
-    softcap: Annotated[float, Dial(1, 1000, log=True, only_for=("variant", ("softcap", "rms_softcap")))] = 50.0
+    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", variants_with("gain")))] = 10.0
+    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", variants_with("gamma")))] = 1.0
+    alpha: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", variants_with("alpha")))] = ALPHA
+    temperature: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", variants_with("temperature")))] = 0.1
+    softcap: Annotated[float, Dial(1, 1000, log=True, only_for=("variant", variants_with("softcap")))] = 50.0
     d_head: Annotated[int, Dial(4, 256, log=True, stops=_WIDTHS)] = 64
     n_keys: Annotated[int, Dial(2, 256, log=True, stops=_COUNTS)] = 16
     format: Annotated[FormatWord, Choice()] = "float64"
@@ -74,6 +76,7 @@ PRESETS: Final[dict[str, Settings]] = {
     "half_precision": Settings(scale=400, format="float16"),
     "silent_zeros": Settings(scale=400, variant="rms", format="float16", norm_in_format=True),
     "shifted": Settings(variant="layernorm", mean=2),
+    "dynamic_tanh": Settings(variant="dyt", scale=16),
     "uneven_heads": Settings(variant="full_width", n_heads=4, head_spread=8),
 }
 
@@ -154,12 +157,12 @@ def sharpness(settings: Settings) -> Sharpness | None:
     like = torch.empty(0, dtype=FORMATS[state.format].working_dtype, device=state.runs_on)
     columns: dict[str, list[Tensor]] = {name: [] for name in _SHARPNESS_COLUMNS}
     for block in blocks(values, state.recipe):
-        swept = _parameters(settings, **{variant.dial: block.to(like)[:, None, None, None]})
+        swept = _parameters(settings, {variant.dial: block.to(like)[:, None, None, None]})
         measures = attend(scores_at(state, scale, swept).logits, visible)[1]
         for name, column in columns.items():
             column.append(getattr(measures, name).expand(len(block)))
     bounds = [
-        variant.bound(_parameters(settings, **{variant.dial: v}), settings.d_head, settings.n_heads) for v in values
+        variant.bound(_parameters(settings, {variant.dial: v}), settings.d_head, settings.n_heads) for v in values
     ]
     return Sharpness(
         dial=variant.dial,
@@ -192,19 +195,10 @@ def _shown(settings: Settings) -> tuple[int, int, int]:
     return min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)
 
 
-def _parameters(settings: Settings, **swept: Number) -> Parameters:
+def _parameters(settings: Settings, swept: Mapping[DialWord, Number] = MappingProxyType({})) -> Parameters:
     """What the variant reads, from its dials; `swept` gives one of them, by the dial's name, another value."""
-    acting = (dial for dial in declarations(Settings) if dial.name in _ENTERS_AS and dial.acts_for(settings))
-    given: dict[str, Number] = {dial.name: getattr(settings, dial.name) for dial in acting} | swept
-    return Parameters(**{entry: value for name, value in given.items() for entry in _ENTERS_AS[name]})
-
-
-_ENTERS_AS: Final = {
-    "gain": ("g",),
-    "gamma": ("gamma_q", "gamma_k"),
-    "temperature": ("temperature",),
-    "softcap": ("softcap",),
-}
+    given: dict[DialWord, Number] = {dial: getattr(settings, dial) for dial in VARIANTS[settings.variant].dials}
+    return Parameters(**{entry: value for name, value in {**given, **swept}.items() for entry in SETS[name]})
 
 
 def findings(result: Result) -> list[str]:

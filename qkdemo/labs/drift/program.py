@@ -6,25 +6,24 @@ Nothing of this project is imported by the program: it is an independent second 
 """
 
 from collections.abc import Mapping
+from textwrap import indent
 from typing import Final
 
-from qkdemo.attention.variants import VariantWord
+from qkdemo.attention.norms import program_lines
+from qkdemo.attention.variants import VARIANTS, DialWord, Variant, VariantWord
 from qkdemo.dials import Value
 from qkdemo.notation import plain
 
-_NORMALISE: Final[dict[VariantWord, str]] = {
-    "none": "    return x",
-    "l2": "    return x / r(r(r(x * x).sum(-1, keepdim=True)).sqrt()).clamp_min(1e-12)",
-    "rms": """    mean = r(r(r(x * x).sum(-1, keepdim=True)) / x.shape[-1])
-    return r(x * r(r(mean + 1e-6).rsqrt())) * gamma""",
-    "layernorm": """    x = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))
-    mean = r(r(r(x * x).sum(-1, keepdim=True)) / x.shape[-1])
-    return r(x * r(r(mean + 1e-6).rsqrt())) * gamma""",
-    "full_width": """    mean = r(r(r(x * x).sum((-3, -1), keepdim=True)) / (x.shape[-1] * x.shape[-3]))
-    return r(x * r(r(mean + 1e-6).rsqrt())) * gamma""",
+_OVER_ALL_HEADS: Final = """mean = r(r(r(x * x).sum((-3, -1), keepdim=True)) / (x.shape[-1] * x.shape[-3]))
+x = r(x * r(r(mean + {epsilon}).rsqrt()))"""
+_FACTOR: Final = {"gain": "g", "temperature": "min(1 / tau, 100.0)"}
+_NAMES: Final[dict[DialWord, str]] = {
+    "gamma": "gamma",
+    "gain": "g",
+    "temperature": "tau",
+    "softcap": "c",
+    "alpha": "alpha",
 }
-_LIKE: Final[dict[VariantWord, VariantWord]] = {"cosine": "l2", "softcap": "none", "rms_softcap": "rms"}
-_FACTOR: Final[dict[VariantWord, str]] = {"l2": "g", "cosine": "min(1 / tau, 100.0)"}
 
 
 def attention_program(settings: Mapping[str, Value], variant: VariantWord) -> str:
@@ -34,22 +33,20 @@ def attention_program(settings: Mapping[str, Value], variant: VariantWord) -> st
     """
     s = {name: plain(value) if isinstance(value, float) else value for name, value in settings.items()}
     wide = s["format"] in ("float64", "float32")
-    normaliser = _NORMALISE[_LIKE.get(variant, variant)]
-    capped = variant in ("softcap", "rms_softcap")
-    used = {"gamma": "gamma" in normaliser, "g": variant == "l2", "tau": variant == "cosine", "c": capped}
-    values = {"gamma": s["gamma"], "g": s["gain"], "tau": s["temperature"], "c": s["softcap"]}
+    formed = VARIANTS[variant]
+    factor = next((_FACTOR[dial] for dial in formed.dials if dial in _FACTOR), "q.shape[-1] ** -0.5")
     draw = [
         f"rng = np.random.default_rng({s['seed']})",
         f"q = rng.standard_normal(({s['n_heads']}, {s['n_keys']}, {s['d_head']}))  # heads, positions, head width",
         "k = rng.standard_normal(q.shape)",
         *_preparation(s),
-        *(f"{name} = {values[name]}" for name, needed in used.items() if needed),
+        *(f"{name} = {s[dial]}" for dial, name in _NAMES.items() if dial in formed.dials),
     ]
     form = [
         f"q, k = (store(normalise(store(torch.tensor(x) * {s['scale']}))) for x in (q, k))",
         "raw = store(q @ k.mT)",
-        f"logits = store(raw * {_FACTOR.get(variant, 'q.shape[-1] ** -0.5')})",
-        *(["logits = store(c * torch.tanh(logits / c))"] if capped else []),
+        f"logits = store(raw * {factor})",
+        *(["logits = store(c * torch.tanh(logits / c))"] if formed.capped else []),
         f"visible = torch.ones(logits.shape, dtype=torch.bool){'.tril()' if s['causal'] else ''}",
     ]
     return _PROGRAM.format(
@@ -59,9 +56,18 @@ def attention_program(settings: Mapping[str, Value], variant: VariantWord) -> st
         draw="\n".join(draw),
         stored=f"x.to(torch.{s['format']})" if wide else f"x.to(torch.{s['format']}).to(torch.float32)",
         inside="store" if s["norm_in_format"] else "lambda x: x",
-        normaliser=normaliser,
+        normaliser=indent(_normaliser(formed), " " * 4),
         form="\n".join(form),
     )
+
+
+def _normaliser(formed: Variant) -> str:
+    norm = formed.norm
+    if formed.over_all_heads:
+        lines = _OVER_ALL_HEADS.format(epsilon=f"{norm.epsilon:g}")
+    else:
+        lines = program_lines(norm, "alpha", rounded=True)
+    return "\n".join([*([lines] if lines else []), "return x * gamma" if "gamma" in formed.dials else "return x"])
 
 
 def _preparation(s: Mapping[str, object]) -> list[str]:

@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.inputs import Recipe, draw
+from qkdemo.attention.inputs import Recipe, causal_mask, draw
 from qkdemo.attention.measures import attend
-from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, causal_mask, scores
+from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, scores
 from qkdemo.floats.devices import DeviceWord, device_for
 from qkdemo.floats.formats import FORMATS, FormatWord, exact, first_failure, rounded
 
@@ -80,7 +80,7 @@ class Side:
     cosine: NDArray[np.float64]  # between shown query and key
     logit: NDArray[np.float64]  # of that pair
     arms: NDArray[np.float32]  # [scales, ≤16] ‖k‖ of the first keys
-    angles: NDArray[np.float64]  # [≤16] between the shown query and those keys, radians, before rounding
+    angles: NDArray[np.float64]  # [scales, ≤16] between the shown query and those keys, radians, before rounding
     first_raw_loss: float  # weight scale from which a raw product overflows; ∞ if it never does
     first_logit_loss: float
 
@@ -99,7 +99,7 @@ def sweep(state: State, scales: tuple[float, ...]) -> Side:
         bound=state.formed_by.bound(state.parameters, state.recipe.d_head, state.recipe.n_heads),
         factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
         most_entropy=_most_entropy(visible, state.recipe.n_keys),
-        angles=_angles(state),
+        angles=_angles(state, scales),
         first_raw_loss=_first_loss("raw", state, visible, scales, arrays["raw_lost"]),
         first_logit_loss=_first_loss("logits", state, visible, scales, arrays["logit_lost"]),
         **arrays,
@@ -184,13 +184,15 @@ def _most_entropy(visible: Tensor | None, n_keys: int) -> float:
     return math.log(n_keys) if visible is None else float(visible.sum(-1).double().log().mean())
 
 
-def _angles(state: State) -> NDArray[np.float64]:
+def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
+    """[scales, ≤16]; a norm that divides by a size leaves directions as they are at scale 1."""
     head, query, _ = state.shown
-    made = scores(*draw(state.recipe), state.formed_by, state.parameters)
-    q, k = made.q[head, query], made.k[head, :SHOWN_ARMS]
-    cosines = (k @ q) / (_norm(k) * _norm(q))
-    angles: NDArray[np.float64] = cosines.clamp(-1, 1).arccos().numpy()
-    return angles
+    at = torch.tensor(scales if state.formed_by.norm.turns else (1.0,), dtype=torch.float64)[:, None, None, None]
+    q, k = (at * x for x in draw(state.recipe))
+    made = scores(q, k, state.formed_by, state.parameters)
+    q, k = made.q[:, head, query, :, None], made.k[:, head, :SHOWN_ARMS]
+    cosines = (k @ q).squeeze(-1) / (_norm(k) * _norm(q.mT))
+    return np.broadcast_to(cosines.clamp(-1, 1).arccos().numpy(), (len(scales), cosines.shape[1]))
 
 
 def _norm(x: Tensor) -> Tensor:

@@ -15,14 +15,14 @@ ends at 1/√ε, at 1/ε, or nowhere; and at the zero vector itself, which gives
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.norms import NORMS, RuleWord, divisor, normalise
+from qkdemo.attention.norms import NORMS, RuleWord, SizedWord, divisor, normalise
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.floats.formats import FORMATS, FormatWord
 from qkdemo.messages import say
@@ -40,7 +40,7 @@ class Settings(Dials):
     size: Annotated[float, Dial(1e-12, 10, log=True)] = 1e-4
     epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS)] = 1e-6
     rule: Annotated[RuleWord, Choice()] = "inside"
-    norm: Annotated[Literal["rms", "l2", "layernorm"], Choice()] = "rms"
+    norm: Annotated[SizedWord, Choice()] = "rms"
     format: Annotated[FormatWord, Choice()] = "float32"
     norm_in_format: Annotated[bool, Switch()] = False
     d_head: Annotated[int, Dial(4, 256, log=True, stops=(4, 8, 16, 32, 64, 128, 256), more=True)] = 64
@@ -91,7 +91,7 @@ class Result:
     def threshold(self) -> float:
         """The size of a vector that epsilon equals: below it, epsilon decides the length. 0 without epsilon."""
         settings = self.settings
-        return 1 / (self.steepest * math.sqrt(settings.d_head)) if settings.norm == "l2" else 1 / self.steepest
+        return 1 / self.steepest if NORMS[settings.norm].of_mean else 1 / (self.steepest * math.sqrt(settings.d_head))
 
     @property
     def steepest(self) -> float:
@@ -111,7 +111,7 @@ def run(settings: Settings) -> Result:
     dtype = _norm_dtype(settings)
     stored = FORMATS[settings.format].dtype
     x = (torch.tensor(sizes, dtype=torch.float64)[:, None] * direction).to(stored).to(dtype)
-    whole = 1.0 if settings.norm == "l2" else math.sqrt(settings.d_head)
+    whole = math.sqrt(settings.d_head) if NORMS[settings.norm].of_mean else 1.0
     divisors, share, slope, zero_output, zero_slope = [], [], [], [], []
     for rule in RULE_WORDS:
         divisors.append(divisor(x, NORMS[settings.norm], rule, settings.epsilon)[:, 0].double())
@@ -269,10 +269,10 @@ def snippet(settings: Settings) -> str:
         stored=settings.format,
         dtype=dtype,
         epsilon=plain(settings.epsilon),
-        centre="x = x - x.mean()\n    " if settings.norm == "layernorm" else "",
-        n="1" if settings.norm == "l2" else "d",
+        centre="x = x - x.mean()\n    " if NORMS[settings.norm].centred else "",
+        n="d" if NORMS[settings.norm].of_mean else "1",
         divisor=_DIVISOR[settings.rule],
-        whole="1" if settings.norm == "l2" else "d**0.5",
+        whole="d**0.5" if NORMS[settings.norm].of_mean else "1",
     )
 
 

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from qkdemo.attention.norms import NORMS
 from qkdemo.labs.formats.exact_stages import exact_part
 from qkdemo.labs.formats.stages import (
     OVER_KEYS,
@@ -42,7 +43,7 @@ _CACHED: Final = 1 << 17  # numbers beyond which formats are counted one after t
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts per [format, stage, scale]; no entries where plain attention has no such stage."""
+    """Counts per [format, stage, scale]; no entries where the norm has no such stage."""
 
     n: NDArray[np.int64]  # entries; of visible keys only
     n_inf: NDArray[np.int64]
@@ -130,7 +131,8 @@ def _followed(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Ch
         known = _followed(inputs, scales, *_before(inputs, part, choices))
     held = held_part(part, known.held, inputs, at.expand(len(STORED), -1), choices)
     exact = exact_part(part, known.exact, inputs, at, choices)
-    return _Followed(known.held | held, known.exact | exact, known.order | _order(part, inputs, exact, known.order))
+    order = _order(part, inputs, exact, known.order, turns=NORMS[choices.variant].turns)
+    return _Followed(known.held | held, known.exact | exact, known.order | order)
 
 
 def _before(inputs: Inputs, part: Part, choices: Choices) -> tuple[Part, Choices]:
@@ -140,12 +142,14 @@ def _before(inputs: Inputs, part: Part, choices: Choices) -> tuple[Part, Choices
 
 
 def _order(
-    part: Part, inputs: Inputs, exact: dict[StageWord, Tensor], known: dict[StageWord, _Order]
+    part: Part, inputs: Inputs, exact: dict[StageWord, Tensor], known: dict[StageWord, _Order], *, turns: bool
 ) -> dict[StageWord, _Order]:
     """The order in every stage of the part that has one."""
     match PARTS.index(part):
         case 0:
             return {"q_stored": _Order.of(inputs.q[None]), "k_stored": _Order.of(inputs.k[None])}
+        case 1 if turns:  # large entries become equal, also in float64
+            return {"q_entering": _Order.of(exact["q_entering"]), "k_entering": _Order.of(exact["k_entering"])}
         case 1:  # no norm changes the order within a vector
             return {"q_entering": known["q_stored"], "k_entering": known["k_stored"]}
         case 2:  # all stages over keys are in the order of their logits

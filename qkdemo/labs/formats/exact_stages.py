@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.attention.variants import L2_FLOOR, RMS_EPSILON, VARIANTS
+from qkdemo.attention.norms import NORMS, numerator, reciprocal_root
 from qkdemo.floats.formats import exact
 from qkdemo.labs.formats.stages import PARTS, STAGE_OF, Choices, Inputs, Part, StageWord, factors, power_on
 
@@ -43,9 +43,8 @@ def exact_part(
             stages: dict[StageWord, Tensor] = {}
             for name in ("q", "k"):
                 x = before[STAGE_OF[name, "stored"]]
-                if choices.variant != "none":
-                    stages |= {STAGE_OF[name, part]: value for part, value in _exact_norm(x, choices).items()}
-                    x = VARIANTS[choices.variant].normalise(x, choices.gamma, exact)
+                stages |= {STAGE_OF[name, part]: value for part, value in _exact_norm(x, choices).items()}
+                x = NORMS[choices.variant].apply(x, choices.gamma, choices.alpha, exact)
                 power = power_on(name, choices)
                 stages[STAGE_OF[name, "entering"]] = x * factor**power if power else x
             return stages
@@ -65,9 +64,8 @@ def exact_part(
 
 
 def _exact_norm(x: Tensor, choices: Choices) -> dict[str, Tensor]:
-    centred = x - x.mean(-1, keepdim=True) if choices.variant == "layernorm" else x
-    squares = (centred * centred).sum(-1, keepdim=True)
-    length = squares.sqrt().clamp_min(L2_FLOOR)
-    if choices.variant != "l2":
-        length = (squares / x.shape[-1] + RMS_EPSILON).sqrt()
-    return {"sum_of_squares": squares, "reciprocal_root": 1 / length}
+    norm = NORMS[choices.variant]
+    if norm.entrywise is not None:
+        return {}
+    squares = numerator(x, norm).square().sum(-1, keepdim=True)
+    return {"sum_of_squares": squares, "reciprocal_root": reciprocal_root(squares, x.shape[-1], norm)}

@@ -15,13 +15,14 @@ let the kernel scale earlier, keep its product in float32, or store in bfloat16:
 import math
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.norms import ALPHA, NORMS, LearnedWord, NormaliserWord, NormWord, norms_with
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.floats.formats import ALL_FORMATS
@@ -34,6 +35,7 @@ from qkdemo.labs.formats.program import stage_program
 from qkdemo.labs.formats.stages import (
     IN_NORM,
     OVER_KEYS,
+    STAGE_OF,
     STAGES,
     STORED,
     CastWord,
@@ -41,10 +43,8 @@ from qkdemo.labs.formats.stages import (
     Fp8ScaleWord,
     Inputs,
     MaskWord,
-    NormaliserWord,
     PlacementWord,
     RoleWord,
-    SideWord,
     StageWord,
     StoredWord,
     drawn,
@@ -70,8 +70,9 @@ class Settings(Dials):
     stage: Annotated[StageWord, Choice()] = "raw_product"
     side: Annotated[ShownWord, Choice()] = "plain"
     variant: Annotated[NormaliserWord, Choice()] = "l2"
-    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", ("l2",)))] = 10.0
-    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", ("rms", "layernorm")))] = 1.0
+    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", norms_with("gain")))] = 10.0
+    gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", norms_with("gamma")))] = 1.0
+    alpha: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", norms_with("alpha")))] = ALPHA
     norm_in_format: Annotated[bool, Switch()] = False
     accumulator: Annotated[RoleWord, Choice(more=True)] = "float32"
     product_format: Annotated[RoleWord, Choice(more=True)] = "stored"
@@ -109,7 +110,7 @@ PRESETS: Final[dict[str, Settings]] = {
 class Side:
     """Plain attention or its twin. Arrays are [formats, stages], in the order of `STORED` and `STAGES`."""
 
-    variant: SideWord
+    variant: NormWord
     tally: Tally  # at the current weight scale, one entry long on its last axis
     first_loss: NDArray[np.float64]  # weight scale; ∞: never, NaN: no such stage
     first_exceeding: NDArray[np.float64]  # the same for the exact values alone, whatever came before
@@ -120,7 +121,7 @@ class Shown:
     """The entries of the stage that is looked at closely."""
 
     stage: StageWord
-    variant: SideWord  # that of the twin for a stage inside the norm, whatever the dial says
+    variant: NormWord  # that of the twin for a stage inside the norm, whatever the dial says
     storage: StoredWord
     values: NDArray[np.float64]  # [≤32, ≤32], as held
     exact: NDArray[np.float64]
@@ -186,17 +187,16 @@ def recipe_of(settings: Settings) -> Recipe:
     return Recipe(n_keys=settings.n_keys, d_head=settings.d_head, seed=settings.seed)
 
 
-def choices_of(settings: Settings, variant: SideWord) -> Choices:
+def choices_of(settings: Settings, variant: NormWord) -> Choices:
     """What one side depends on; dials that it does not read leave no trace in it."""
     given = {field.name: getattr(settings, field.name) for field in fields(Choices) if field.name != "variant"}
     unused = ["mask"] if not settings.causal else []
-    unused += ["gain"] if variant != "l2" else []
-    unused += ["gamma"] if variant not in ("rms", "layernorm") else []
+    unused += [dial for dial in get_args(LearnedWord) if dial not in NORMS[variant].learns]
     unused += ["norm_in_format"] if variant == "none" else []
     return Choices(variant=variant, **{name: value for name, value in given.items() if name not in unused})
 
 
-def _variants(settings: Settings) -> tuple[SideWord, SideWord]:
+def _variants(settings: Settings) -> tuple[NormWord, NormWord]:
     return "none", settings.variant
 
 
@@ -254,14 +254,21 @@ def _inputs(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
     return drawn(recipe, causal=causal)
 
 
-def _shown_variant(settings: Settings) -> SideWord:
+def _shown_stage(settings: Settings) -> StageWord:
+    """The stage that is looked at; where the norm measures no size, the vectors that it hands on."""
+    if settings.stage in IN_NORM and NORMS[settings.variant].entrywise is not None:
+        return STAGE_OF[settings.stage[0], "entering"]
+    return settings.stage
+
+
+def _shown_variant(settings: Settings) -> NormWord:
     """That of the twin for a stage inside the norm, whatever the dial says."""
     return settings.variant if settings.side == "normalised" or settings.stage in IN_NORM else "none"
 
 
 def _shown_over(settings: Settings, scales: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     choices = choices_of(settings, _shown_variant(settings))
-    return _entries(recipe_of(settings), settings.causal, choices, settings.storage, settings.stage, scales)
+    return _entries(recipe_of(settings), settings.causal, choices, settings.storage, _shown_stage(settings), scales)
 
 
 def _shown(settings: Settings) -> Shown:
@@ -271,7 +278,7 @@ def _shown(settings: Settings) -> Shown:
     if inputs.visible is not None and settings.stage in OVER_KEYS:
         hidden = ~inputs.visible.numpy()
     return Shown(
-        stage=settings.stage,
+        stage=_shown_stage(settings),
         variant=_shown_variant(settings),
         storage=settings.storage,
         values=values[0],
@@ -384,7 +391,7 @@ def explain(result: Result) -> list[str]:
     return sentences + [sentence for f in others for sentence in fates(result.plain, f)]
 
 
-def snippet(settings: Settings, variant: SideWord | None = None) -> str:
+def snippet(settings: Settings, variant: NormWord | None = None) -> str:
     """A standalone PyTorch program for the chosen format, the shown side unless `variant` says otherwise."""
     side = variant or (settings.variant if settings.side == "normalised" else "none")
     choices, recipe = choices_of(settings, side), recipe_of(settings)

@@ -17,10 +17,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from qkdemo.attention.norms import NORMS
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats.error_counts import Tally
 from qkdemo.labs.formats.exact_stages import exactly
 from qkdemo.labs.formats.stages import (
+    IN_NORM,
     OVER_KEYS,
     STAGE_OF,
     STAGES,
@@ -53,8 +55,8 @@ def first_losses(
     """The weight scale from which on a stage loses entries at every larger one, per [format, stage].
 
     Sought from `LOWEST` (returned if it fails there already) to `HIGHEST` (∞ if it does not fail there), then in
-    ever smaller steps to a relative precision of 1e-6, all stages and formats at once. NaN where plain attention
-    has no such stage. What was `counted` at ascending `scales` from `LOWEST` on need not be looked up again.
+    ever smaller steps to a relative precision of 1e-6, all stages and formats at once. NaN where the norm has
+    no such stage. What was `counted` at ascending `scales` from `LOWEST` on need not be looked up again.
     """
     exceeding = first_exceeding(inputs, choices)
     edges = [_first_edges(exceeding[f], ALL_FORMATS[word].mantissa_bits) for f, word in enumerate(STORED)]
@@ -185,7 +187,7 @@ def _largest(inputs: Inputs, choices: Choices) -> Inputs:
     rows, columns = (best // len(inputs.k)).tolist(), (best % len(inputs.k)).tolist()
     for places, name in ((rows, "q"), (columns, "k")):
         places.append(int(truth[STAGE_OF[name, "stored"]][0].abs().amax(-1).argmax()))
-        if choices.variant != "none":
+        if STAGE_OF[name, "sum_of_squares"] in truth:
             squares = truth[STAGE_OF[name, "sum_of_squares"]][0, :, 0]
             places += [int(squares.argmax()), int(squares.argmin())]
     columns += highest[rows].argmax(-1).tolist()  # else a row might have nothing but −∞
@@ -207,4 +209,5 @@ def _first_edges(exceeding: NDArray[np.float64], mantissa_bits: int) -> NDArray[
 
 def _exist(choices: Choices) -> NDArray[np.bool_]:
     """Which stages there are."""
-    return np.array([choices.variant != "none" or not stage.endswith(("squares", "root")) for stage in STAGES])
+    measures = NORMS[choices.variant].entrywise is None
+    return np.array([measures or stage not in IN_NORM for stage in STAGES])

@@ -5,9 +5,11 @@
 Nothing of this project is imported by the program: it is an independent second opinion, and tests run it.
 """
 
+from textwrap import indent
 from typing import Final
 
 from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.norms import NORMS, program_lines
 from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord
 from qkdemo.labs.formats.stages import Choices, RoleWord, StoredWord, factors
 from qkdemo.notation import plain
@@ -52,21 +54,25 @@ def stage_program(choices: Choices, recipe: Recipe, storage: StoredWord, scale: 
 def _normalise(choices: Choices) -> str:
     if choices.variant == "none":
         return ""
-    centre = (
-        "\n        x = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))" if choices.variant == "layernorm" else ""
-    )
-    if choices.variant == "l2":
-        length, gain = "torch.maximum(r(squares.sqrt()), r(tensor(1e-12)))", ""
+    norm = NORMS[choices.variant]
+    epsilon = f"r(tensor({norm.epsilon:g}))"
+    lines = [_CENTRE] if norm.centred else []
+    if norm.entrywise is None:
+        size = f"r(r(squares / x.shape[-1]) + {epsilon}).sqrt()"
+        lines += [
+            _SIZED.format(length=size if norm.rule == "inside" else f"torch.maximum(r(squares.sqrt()), {epsilon})")
+        ]
     else:
-        length = "r(r(squares / x.shape[-1]) + r(tensor(1e-6))).sqrt()"
-        gain = f"\n        x = r(x * r(tensor({plain(choices.gamma)})))" if choices.gamma != 1 else ""
-    return _NORMALISE.format(centre=centre, length=length, gain=gain)
+        lines += [program_lines(norm, f"r(tensor({plain(choices.alpha)}))", rounded=True)]
+    if "gamma" in norm.learns and choices.gamma != 1:
+        lines += [f"x = r(x * r(tensor({plain(choices.gamma)})))"]
+    return _NORMALISE.format(lines=indent("\n".join(lines), " " * 8))
 
 
 def _factor(choices: Choices, d_head: int, power: float, store: str) -> str:
     """The operation that scales, its constant stored like what it is applied to."""
     multiplier, divisor = factors(choices, d_head)
-    sign, constant = ("*", multiplier) if choices.variant == "l2" else ("/", divisor)
+    sign, constant = ("*", multiplier) if divisor == 1 else ("/", divisor)
     return f"{sign} {store}(tensor({plain(constant**power)}))"
 
 
@@ -115,15 +121,15 @@ _OWN_SCALE: Final = """
         s = torch.where(s > 0, s, 1.0)
         return cast(x / s, dtype) * s"""
 _NORMALISE: Final = """
-    def normalise(x, name):{centre}
-        squares = stages[name + "_sum_of_squares"] = r(r(x * x).sum(-1, keepdim=True))
-        root = stages[name + "_reciprocal_root"] = r(1 / {length})
-        x = r(x * root){gain}
+    def normalise(x, name):
+{lines}
         return store(x, wide)
 
     q, k = normalise(q, "q"), normalise(k, "k")"""
-_CENTRE: Final = """
-        x = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))"""
+_CENTRE: Final = "x = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))"
+_SIZED: Final = """squares = stages[name + "_sum_of_squares"] = r(r(x * x).sum(-1, keepdim=True))
+root = stages[name + "_reciprocal_root"] = r(1 / {length})
+x = r(x * root)"""
 _MASK: Final = """
     logits = torch.where(visible, logits, o(logits + (o(tensor({constant})) if casting else -torch.inf)))"""
 _MAXIMUM: Final = """

@@ -6,7 +6,7 @@
 * `PARTS`, `held_part`, `read_by`: the same in five parts, each of which reads some choices alone.
 
 **Layout.** A stage is a tensor [formats, scales, a, b], the formats in the order of `STORED`; a × b is queries ×
-channels, queries × 1 or queries × keys. Plain attention, variant none, has no stages inside a norm.
+channels, queries × 1 or queries × keys. A norm that measures no size (none, dyt) has no stages inside it.
 
 **Arithmetic.** Each operation is done in float64 and rounded once to the format that holds its result; q, k
 and v arrive in float32. For 16 bits and fewer this is what a kernel does that computes in float32 and stores.
@@ -24,13 +24,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from qkdemo.attention.inputs import Recipe, draw
-from qkdemo.attention.variants import L2_FLOOR, RMS_EPSILON, causal_mask
+from qkdemo.attention.inputs import Recipe, causal_mask, draw
+from qkdemo.attention.norms import ALPHA, NORMS, NormWord, reciprocal_root
 from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, dot_products
 
 StoredWord: TypeAlias = Literal["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"]
-NormaliserWord: TypeAlias = Literal["l2", "rms", "layernorm"]
-SideWord: TypeAlias = Literal["none", "l2", "rms", "layernorm"]
 RoleWord: TypeAlias = Literal["stored", "float32", "bfloat16", "float16"]  # stored: the format of q and k
 PlacementWord: TypeAlias = Literal["after", "in_accumulator", "on_q", "split"]
 MaskWord: TypeAlias = Literal["-inf", "finfo.min", "-1e4", "-1e9"]
@@ -68,9 +66,10 @@ STAGE_OF: Final = {(stage[0], stage[2:]): stage for stage in STAGES[:8]}
 class Choices:
     """What a kernel decides. `stored` as a role means the format in which q and k are stored."""
 
-    variant: SideWord = "none"
+    variant: NormWord = "none"
     gain: float = 10.0  # g, l2
-    gamma: float = 1.0  # rms and layernorm, on q and on k
+    gamma: float = 1.0  # rms, layernorm and dyt, on q and on k
+    alpha: float = ALPHA  # dyt
     accumulator: RoleWord = "float32"
     product_format: RoleWord = "stored"
     softmax_format: RoleWord = "stored"
@@ -178,7 +177,7 @@ def read_by(part: Part, choices: Choices, *, causal: bool) -> Choices:
     early = choices.placement in ("on_q", "split")  # the scale stands on q and k themselves
     last = PARTS.index(part)
     if last >= 1:
-        names += ["variant", "gamma", "norm_in_format", *(("placement", "gain") if early else ())]
+        names += ["variant", "gamma", "alpha", "norm_in_format", *(("placement", "gain") if early else ())]
     if last >= 2:
         names += ["gain", "accumulator", "product_format", "placement", *(("mask",) if causal else ())]
     if last >= 3:
@@ -188,7 +187,7 @@ def read_by(part: Part, choices: Choices, *, causal: bool) -> Choices:
 
 def factors(choices: Choices, d_head: int) -> tuple[float, float]:
     """What q·k is multiplied by, and what it is divided by: l2 multiplies by g, all others divide by √d_head."""
-    return (choices.gain, 1.0) if choices.variant == "l2" else (1.0, math.sqrt(d_head))
+    return (choices.gain, 1.0) if "gain" in NORMS[choices.variant].learns else (1.0, math.sqrt(d_head))
 
 
 def power_on(name: str, choices: Choices) -> float:
@@ -239,28 +238,23 @@ def _stack(words: tuple[AnyFormatWord, ...], saturate: bool) -> Stack:  # noqa: 
 
 
 def _normalise(stored: Held, formats: _Formats, choices: Choices) -> tuple[dict[str, Held], Held]:
-    """Sum of squares and reciprocal root, then the normalised vectors as stored again."""
-    r, x = formats.norm, stored.values
-    width = x.shape[-1]
-    if choices.variant == "layernorm":
-        mean = r(r(x.sum(-1, keepdim=True))[0] / width)[0]
-        x = r(x - mean)[0]
-    squares, too_large = r(x * x)
-    total, sum_too_large = r(squares.sum(-1, keepdim=True))
-    if choices.variant == "l2":
-        length = torch.maximum(r(total.sqrt())[0], r.constant(L2_FLOOR))
+    """Sum of squares and reciprocal root, if the norm has them, then the normalised vectors as stored again."""
+    r, x, norm, inside = formats.norm, stored.values, NORMS[choices.variant], dict[str, Held]()
+    if norm.entrywise is not None:
+        unit, beyond = r(norm.entrywise(r(x * r.constant(choices.alpha))[0], 1.0))
     else:
-        length = r(r(total / width)[0] + r.constant(RMS_EPSILON))[0].sqrt()
-    root, root_beyond = r(1 / length)
-    unit, unit_beyond = r(x * root)
-    if choices.variant != "l2":
-        unit, unit_beyond = r(unit * r.constant(choices.gamma))
+        if norm.centred:
+            x = r(x - r(r(x.sum(-1, keepdim=True))[0] / x.shape[-1])[0])[0]
+        squares, too_large = r(x * x)
+        total, sum_too_large = r(squares.sum(-1, keepdim=True))
+        root, root_beyond = r(reciprocal_root(total, x.shape[-1], norm, lambda y: r(y)[0], r.constant))
+        unit, beyond = r(x * root)
+        inside["sum_of_squares"] = Held(total, sum_too_large | too_large.any(-1, keepdim=True), r)
+        inside["reciprocal_root"] = Held(root, root_beyond, r)
+    if "gamma" in norm.learns:
+        unit, beyond = r(unit * r.constant(choices.gamma))
     again = _to_8_bits(unit, formats.wide, choices)
-    inside = {
-        "sum_of_squares": Held(total, sum_too_large | too_large.any(-1, keepdim=True), r),
-        "reciprocal_root": Held(root, root_beyond, r),
-    }
-    return inside, Held(again.values, again.beyond | unit_beyond, formats.wide)
+    return inside, Held(again.values, again.beyond | beyond, formats.wide)
 
 
 def _placed(x: Held, name: str, formats: _Formats, choices: Choices) -> Held:
@@ -342,7 +336,7 @@ def _to_8_bits(x: Tensor, stack: Stack, choices: Choices) -> Held:
 def _rescaled(x: Tensor, power: float, r: Stack, choices: Choices, d_head: int) -> Tensor:
     """`x` times the variant's factor to that power, the constant as `r` stores it; the result is not rounded."""
     multiplier, divisor = factors(choices, d_head)
-    return x * r.constant(multiplier**power) if choices.variant == "l2" else x / r.constant(divisor**power)
+    return x * r.constant(multiplier**power) if divisor == 1 else x / r.constant(divisor**power)
 
 
 def _float32(x: Tensor) -> Tensor:

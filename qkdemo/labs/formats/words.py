@@ -15,9 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.attention.norms import NormWord
 from qkdemo.dials import Value
 from qkdemo.labs.formats.error_counts import Tally
-from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, SideWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -65,7 +66,7 @@ def early(first_loss: NDArray[np.float64], counted: Tally, scales: tuple[float, 
     return np.asarray((below & (counted.n_lost > 0)).any(-1))
 
 
-def fates_said(variant: SideWord, counted: Tally, f: int, scale: float, mask: MaskWord) -> list[str]:
+def fates_said(variant: NormWord, counted: Tally, f: int, scale: float, mask: MaskWord) -> list[str]:
     """What happens to one side in one format at the one scale counted, and whether its mask leaks."""
     key, values = fate(counted, f, 0)
     key = "undefined" if key == "lost" and values["undefined"] else key
@@ -76,7 +77,7 @@ def fates_said(variant: SideWord, counted: Tally, f: int, scale: float, mask: Ma
 
 
 def beginnings_said(
-    variant: SideWord, format: StoredWord, first_loss: NDArray[np.float64], before: NDArray[np.bool_]
+    variant: NormWord, format: StoredWord, first_loss: NDArray[np.float64], before: NDArray[np.bool_]
 ) -> str:
     """From which weight scales on stages lose entries, each with the first that it fells; and the first lost before."""
     found: dict[str, str] = {}

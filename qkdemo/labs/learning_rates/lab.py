@@ -23,13 +23,11 @@ from qkdemo.runs.plan import Leg, Plan, outcomes
 from qkdemo.training import settings as training
 from qkdemo.training.outcome import FAILURES, LAST_STEPS, Outcome, ends_of, solved_below, summary
 from qkdemo.training.schedule import ScheduleWord
-from qkdemo.training.settings import RemedyWord, canonical
+from qkdemo.training.settings import RemedyWord, TreatmentWord, canonical
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
-OtherWord: TypeAlias = Literal[
-    "nothing", "l2", "rms", "layernorm", "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
-]
+OtherWord: TypeAlias = Literal["nothing", TreatmentWord]
 _ALIKE: Final = 1.25  # walls that lie nearer to each other are called alike: the grid resolves no less
 _MAJORITY: Final = 0.5
 

@@ -21,8 +21,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.blocks import Block, Recipe, spread_to
-from qkdemo.attention.pipeline import CHOICES, Pipeline, Scores, Trace, trace
+from qkdemo.attention.blocks import Block, BlockRecipe, spread_to
+from qkdemo.attention.pipeline import CHOICES, Pipeline, PipelineScores, Trace, trace
 from qkdemo.floats.formats import Rounding, exact
 
 _LAST: Final = (-3, -2, -1)  # heads, queries and keys
@@ -49,12 +49,12 @@ class Sweep:
     logits: tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def difference(left: Scores, right: Scores) -> Difference:
+def difference(left: PipelineScores, right: PipelineScores) -> Difference:
     """The errors of the right pass, as the left one sees them."""
     return differences(left, right)[0]
 
 
-def differences(left: Scores, right: Scores) -> tuple[Difference, ...]:
+def differences(left: PipelineScores, right: PipelineScores) -> tuple[Difference, ...]:
     """The errors of the right passes, one for each state of the block."""
     columns = (
         relative(left.raw, right.raw, _LAST),
@@ -84,14 +84,18 @@ def _length(x: Tensor, axes: tuple[int, ...], power: float = 2) -> Tensor:
     return length
 
 
-def most_moved(left: Scores, right: Scores) -> Tensor:
+def most_moved(left: PipelineScores, right: PipelineScores) -> Tensor:
     """The most that one attention weight moves, in each state."""
     return _length(right.weights - left.weights, _LAST, math.inf)
 
 
 @lru_cache(maxsize=8)
 def sweep(
-    pipelines: tuple[Pipeline, Pipeline], recipe: Recipe, spreads: Sequence[float], head: int, store: Rounding = exact
+    pipelines: tuple[Pipeline, Pipeline],
+    recipe: BlockRecipe,
+    spreads: Sequence[float],
+    head: int,
+    store: Rounding = exact,
 ) -> Sweep:
     """Both pipelines on the block of `recipe`, its gains spread by each of `spreads`."""
     sides = [_swept(pipeline, recipe, spreads, store) for pipeline in pipelines]
@@ -111,28 +115,28 @@ def sweep(
 
 @lru_cache(maxsize=16)
 def _apart(
-    left: Pipeline, right: Pipeline, recipe: Recipe, spreads: Sequence[float], store: Rounding
+    left: Pipeline, right: Pipeline, recipe: BlockRecipe, spreads: Sequence[float], store: Rounding
 ) -> tuple[Difference, ...]:
     return differences(*(_swept(side, recipe, spreads, store) for side in (left, right)))
 
 
 @lru_cache(maxsize=8)
-def _swept(pipeline: Pipeline, recipe: Recipe, spreads: Sequence[float], store: Rounding) -> Scores:
+def _swept(pipeline: Pipeline, recipe: BlockRecipe, spreads: Sequence[float], store: Rounding) -> PipelineScores:
     """One side at every spread; it stays while the other side is changed."""
     if store is exact:
         return over_spreads(pipeline, recipe, spreads)
     return _scores(trace(pipeline, spread_to(recipe, spreads), store=store))
 
 
-def _scores(made: Trace) -> Scores:
+def _scores(made: Trace) -> PipelineScores:
     """Without q and k, which are large."""
-    return Scores(pipeline=made.pipeline, block=made.block, store=made.store, raw=made.raw)
+    return PipelineScores(pipeline=made.pipeline, block=made.block, store=made.store, raw=made.raw)
 
 
 _THREE: Final = (0.0, 0.5, 1.0)
 
 
-def over_spreads(pipeline: Pipeline, recipe: Recipe, spreads: Sequence[float]) -> Scores:
+def over_spreads(pipeline: Pipeline, recipe: BlockRecipe, spreads: Sequence[float]) -> PipelineScores:
     """The scores of a pipeline in float64 at every spread of the gains, from three passes.
 
     Gain and bias are linear in the spread s, and so are q and k: every raw score is a polynomial of degree two in s,
@@ -145,10 +149,10 @@ def over_spreads(pipeline: Pipeline, recipe: Recipe, spreads: Sequence[float]) -
 
 
 @lru_cache(maxsize=32)
-def _three(pipeline: Pipeline, recipe: Recipe) -> Scores:
+def _three(pipeline: Pipeline, recipe: BlockRecipe) -> PipelineScores:
     return _scores(trace(pipeline, _of_three(recipe)))
 
 
 @lru_cache(maxsize=4)
-def _of_three(recipe: Recipe) -> Block:
+def _of_three(recipe: BlockRecipe) -> Block:
     return spread_to(recipe, _THREE)

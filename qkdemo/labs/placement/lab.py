@@ -22,8 +22,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.attention.blocks import Block, GainsWord, Recipe, dividing, draw_block
-from qkdemo.attention.norms import NormWord
+from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, dividing, draw_block
+from qkdemo.attention.norms import ALPHA, NormWord, norms_with
 from qkdemo.attention.pipeline import (
     CHOICES,
     BiasWord,
@@ -68,7 +68,7 @@ _SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # t
 _NAMED: Final = 3  # differences that a headline names
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
-_OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(Recipe))
+_OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(BlockRecipe))
 _more: Final = Choice(more=True)
 
 _Place: TypeAlias = Annotated[PlaceWord, Choice()]
@@ -133,6 +133,7 @@ class Settings(Dials):
     n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
     gain: Annotated[float, Dial(0.1, 100, log=True, more=True)] = 10.0
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
+    alpha: Annotated[float, Dial(0.01, 10, log=True, more=True)] = ALPHA
     causal: Annotated[bool, Switch(more=True)] = False
     format: Annotated[FormatWord, _more] = "float64"
     query: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 20
@@ -236,26 +237,27 @@ def _spreads(settings: Settings) -> tuple[float, ...]:
     return tuple(sorted({*_SPREADS, settings.gain_spread}))
 
 
-def _plain_recipe(settings: Settings) -> Recipe:
+def _plain_recipe(settings: Settings) -> BlockRecipe:
     """The block, whatever the two pipelines are; no known mistake reads the learned scale or a cap."""
-    usual = {name: getattr(Recipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}
+    usual = {name: getattr(BlockRecipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}
     return dataclasses.replace(recipe_of(settings), **usual)
 
 
 def pipeline_of(settings: Settings, side: str) -> Pipeline:
-    """The pipeline of the left or the right side."""
-    return Pipeline(**{name: getattr(settings, f"{side}_{name}") for name in CHOICES})
+    """The pipeline of the left or the right side; a dial that its norm does not read leaves no trace in it."""
+    words = {name: getattr(settings, f"{side}_{name}") for name in CHOICES}
+    return Pipeline(**words, alpha=settings.alpha if words["norm"] in norms_with("alpha") else ALPHA)
 
 
 def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
     return pipeline_of(settings, "left"), pipeline_of(settings, "right")
 
 
-def recipe_of(settings: Settings) -> Recipe:
+def recipe_of(settings: Settings) -> BlockRecipe:
     """What the block depends on. The checkpoint stores what the left pipeline reads."""
     alike = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name in _OF_RECIPE}
     heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), settings.left_stored == "one_plus"
-    return Recipe(**alike | {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain})
+    return BlockRecipe(**alike | {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain})
 
 
 def block_of(settings: Settings) -> Block:

@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.attention.blocks import Recipe, draw_block
-from qkdemo.attention.pipeline import Pipeline, Scores, trace
+from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
 from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.messages import say
@@ -62,7 +62,7 @@ class Mistake:
 
 
 @lru_cache(maxsize=16)
-def mistakes(recipe: Recipe) -> tuple[Mistake, ...]:
+def mistakes(recipe: BlockRecipe) -> tuple[Mistake, ...]:
     """Every known mistake on blocks like this one, in float64. What the checkpoint stores is the mistake's own."""
     found = []
     for name in MISTAKES:
@@ -98,9 +98,9 @@ class Curves:
 
 
 @lru_cache(maxsize=32)
-def mistakes_over(recipe: Recipe, spreads: tuple[float, ...]) -> Curves:
+def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
-    sides: dict[tuple[Pipeline, Recipe], Scores] = {}  # most mistakes share their left side
+    sides: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # most mistakes share their left side
     curves = Curves(spreads, {}, {})
     for name in MISTAKES:
         pair = pair_of(name)
@@ -115,7 +115,7 @@ def mistakes_over(recipe: Recipe, spreads: tuple[float, ...]) -> Curves:
 
 
 @lru_cache(maxsize=32)
-def with_one_more(curves: Curves, recipe: Recipe, spread: float) -> Curves:
+def with_one_more(curves: Curves, recipe: BlockRecipe, spread: float) -> Curves:
     """`curves`, and one more spread among theirs."""
     at, more = bisect(curves.spreads, spread), mistakes_over(recipe, (spread,))
     logits, weight = (
@@ -175,6 +175,6 @@ def vanishing(curves: Curves) -> str:
     return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(curves.logits))
 
 
-def _apart(left: Pipeline, right: Pipeline, recipe: Recipe) -> Difference:
+def _apart(left: Pipeline, right: Pipeline, recipe: BlockRecipe) -> Difference:
     block = draw_block(recipe)
     return difference(trace(left, block), trace(right, block))

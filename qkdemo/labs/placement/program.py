@@ -6,19 +6,14 @@ Nothing of this project is imported by the program: it is an independent second 
 Each choice contributes its own lines, so the program shows what a choice costs to write.
 """
 
+from textwrap import indent
 from typing import Final
 
-from qkdemo.attention.blocks import Recipe
+from qkdemo.attention.blocks import BlockRecipe
+from qkdemo.attention.norms import NORMS, program_lines
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.notation import plain
 
-_NORM: Final = {
-    "none": "    return x",
-    "l2": "    return x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)",
-    "rms": "    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()",
-    "layernorm": """    x = x - x.mean(-1, keepdim=True)
-    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()""",
-}
 _GAIN: Final = {
     "none": "1.0",
     "scalar": "gain[:1, :1].unsqueeze(1)",
@@ -28,7 +23,7 @@ _GAIN: Final = {
 _SCALE: Final = {"inverse_root": "d_head**-0.5", "one": "1.0", "root": "d_head**0.5", "inverse": "1 / d_head"}
 
 
-def placement_program(recipe: Recipe, left: Pipeline, right: Pipeline, format: str) -> str:
+def placement_program(recipe: BlockRecipe, left: Pipeline, right: Pipeline, format: str) -> str:
     """A program that prints one line of JSON: `relative_score_error` and `largest_weight_difference`."""
     stored = "x.double()" if format == "float64" else f"x.to(torch.{format}).to(torch.float32)"
     return _PROGRAM.format(
@@ -39,7 +34,7 @@ def placement_program(recipe: Recipe, left: Pipeline, right: Pipeline, format: s
     )
 
 
-def _draw(r: Recipe) -> str:
+def _draw(r: BlockRecipe) -> str:
     lines = [
         f"rng = np.random.default_rng({r.seed})",
         f"d_model, n_heads, n_kv, d_head, n_keys = {r.d_model}, {r.n_heads}, {r.n_kv_heads}, {r.d_head}, {r.n_keys}",
@@ -59,7 +54,7 @@ def _draw(r: Recipe) -> str:
     return "\n".join(lines)
 
 
-def _sized(r: Recipe, side: str, heads: int) -> list[str]:
+def _sized(r: BlockRecipe, side: str, heads: int) -> list[str]:
     steps = f"np.linspace(-0.5, 0.5, {heads})" if heads > 1 else "np.zeros(1)"
     return [
         f"size_{side} = np.repeat({plain(r.head_spread)} ** {steps}, d_head)",
@@ -67,7 +62,7 @@ def _sized(r: Recipe, side: str, heads: int) -> list[str]:
     ]
 
 
-def _spread(r: Recipe) -> str:
+def _spread(r: BlockRecipe) -> str:
     start = "0.0" if r.offset_stored else "1.0"
     if r.gains == "unit":
         return f"{start} + 0 * gain"
@@ -77,8 +72,9 @@ def _spread(r: Recipe) -> str:
     return f"{start} + {plain(r.gain_spread)} * {deviation}"
 
 
-def _function(name: str, p: Pipeline, recipe: Recipe) -> str:
-    lines = [f"def {name}_norm(x):", _NORM[p.norm], "", "", f"def {name}(x):"]
+def _function(name: str, p: Pipeline, recipe: BlockRecipe) -> str:
+    norm = f"{program_lines(NORMS[p.norm], plain(p.alpha))}\nreturn x".lstrip()
+    lines = [f"def {name}_norm(x):", indent(norm, " " * 4), "", "", f"def {name}(x):"]
     lines += _side(name, "q", p), _side(name, "k", p)
     times = "n_heads // n_kv"
     if p.grouping == "repeat":
@@ -86,7 +82,7 @@ def _function(name: str, p: Pipeline, recipe: Recipe) -> str:
     else:
         lines.append(f"    k = k.repeat({times}, 1, 1)")
     scale = _SCALE.get(p.scale, plain(recipe.learned_scale))
-    if p.place == "in_product" and p.norm != "none":
+    if p.place == "in_product" and NORMS[p.norm].entrywise is None:
         lines.append("    # dividing the product by both sizes is the same function: here q and k are divided")
     lines.append(f"    logits = store(store(q @ k.mT) * {scale})")
     if p.cap == "softcap":

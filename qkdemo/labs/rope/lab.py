@@ -15,6 +15,7 @@ the position, and watch which curve stays flat.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from textwrap import indent
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.norms import NORMS, normalise
+from qkdemo.attention.norms import NORMS, normalise, program_lines
 from qkdemo.attention.rotary import THETA, LayoutWord, partners, rotate
 from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
 from qkdemo.messages import say
@@ -312,7 +313,7 @@ def snippet(settings: Settings) -> str:
         draw=f"q, k = {drawn}" if settings.vectors == "random" else f"q = {q}\nk = {k}",
         gain_q=gain_q,
         gain_k=gain_k,
-        centre="x = x - x.mean()\n    " if settings.norm == "layernorm" else "",
+        norm=indent(program_lines(NORMS[settings.norm], ""), " " * 4),
         theta=plain(THETA),
         at_q=settings.position + settings.distance,
         at_k=settings.position,
@@ -337,7 +338,8 @@ gain_k = {gain_k}
 
 
 def norm(x):
-    {centre}return x * (x.square().mean() + 1e-6).rsqrt()
+{norm}
+    return x
 
 
 def rotate(x, position):

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from qkdemo.attention.blocks import Recipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.labs import epsilon, formats
 from qkdemo.labs.formats.claims import claims
@@ -57,7 +57,7 @@ def _no_nan(found: formats.Result) -> Evidence:
     n = _count(found.twin, "n", "float8_e4m3fn", "weight")
     zero = epsilon.run(epsilon.PRESETS["without_epsilon"])
     at_zero = float(zero.zero_output[zero.rule])
-    block, pipeline = draw_block(Recipe()), Pipeline()
+    block, pipeline = draw_block(BlockRecipe()), Pipeline()
     larger = dataclasses.replace(block, w_v=_VALUES_GROW * block.w_v)
     growth = float(trace(pipeline, larger).output.norm() / trace(pipeline, block).output.norm())
     return Evidence(

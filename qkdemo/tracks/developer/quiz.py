@@ -8,8 +8,7 @@ from typing import Final
 
 import torch
 
-from qkdemo.attention.blocks import Recipe as BlockRecipe
-from qkdemo.attention.blocks import draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.measures import attend
 from qkdemo.attention.pipeline import trace

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from qkdemo.attention.blocks import Recipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
@@ -68,7 +68,7 @@ def course(found: Trained) -> Evidence:
 def remedies(found: drift.Result) -> Evidence:
     """Inputs grow, weights stay: what each remedy makes of the largest logit."""
     k = found.settings.scale / FRESH.scale
-    block = draw_block(Recipe())
+    block = draw_block(BlockRecipe())
     d = block.d_head
     bounded = [w / torch.linalg.matrix_norm(w, 2) for w in (block.w_q[:d], block.w_k[:d])]
     sizes = [_largest(x, *bounded) for x in (block.x, k * block.x)]

@@ -13,9 +13,9 @@ export function rest(pen, box, { panel, theme }) {
 export function live(pen, box, scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const frame = frameOf(box);
-  const lengths = sweep.list(panel.lengths, row);
-  const arm = (key) => reach(panel.angles[key] * (key % 2 ? 1 : -1), lengths[key], frame, panel);
-  panel.angles.forEach((_, key) => {
+  const [lengths, angles] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row));
+  const arm = (key) => reach(angles[key] * (key % 2 ? 1 : -1), lengths[key], frame, panel);
+  angles.forEach((_, key) => {
     if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.soft[panel.role], width: 1 });
   });
   drawArrow(pen, frame, reach(0, sweep.numbers(panel.query)[row], frame, panel), { stroke: theme.text, width: 2.5 });

@@ -35,7 +35,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
-      arrows  role, angles, lengths (vector column), query (scalar column), selected, reach, ring, label
+      arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
               (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
               others): the rows are not in the

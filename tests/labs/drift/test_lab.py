@@ -144,12 +144,13 @@ def test_plain_attention_is_the_same_beside_every_twin() -> None:
 @pytest.mark.parametrize(
     ("variant", "idle"),
     [
-        ("l2", {"gamma": 3.0, "temperature": 1.0, "softcap": 7.0}),
-        ("rms", {"gain": 3.0, "temperature": 1.0, "softcap": 7.0}),
-        ("cosine", {"gain": 3.0, "gamma": 3.0, "softcap": 7.0}),
-        ("softcap", {"gain": 3.0, "gamma": 3.0, "temperature": 1.0}),
-        ("rms_softcap", {"gain": 3.0, "temperature": 1.0}),
-        ("none", {"gain": 3.0, "gamma": 3.0, "temperature": 1.0, "softcap": 7.0}),
+        ("l2", {"gamma": 3.0, "alpha": 3.0, "temperature": 1.0, "softcap": 7.0}),
+        ("dyt", {"gain": 3.0, "temperature": 1.0, "softcap": 7.0}),
+        ("rms", {"gain": 3.0, "alpha": 3.0, "temperature": 1.0, "softcap": 7.0}),
+        ("cosine", {"gain": 3.0, "alpha": 3.0, "gamma": 3.0, "softcap": 7.0}),
+        ("softcap", {"gain": 3.0, "alpha": 3.0, "gamma": 3.0, "temperature": 1.0}),
+        ("rms_softcap", {"gain": 3.0, "alpha": 3.0, "temperature": 1.0}),
+        ("none", {"gain": 3.0, "alpha": 3.0, "gamma": 3.0, "temperature": 1.0, "softcap": 7.0}),
     ],
 )
 def test_dials_that_a_variant_does_not_read_leave_no_trace(variant: VariantWord, idle: dict[str, float]) -> None:
@@ -380,6 +381,8 @@ def test_every_preset_shows_what_its_name_says(name: str) -> None:
         "half_precision": plain["undefined_rows"] == 16 and twin["undefined_rows"] == 0,
         "silent_zeros": twin["zeroed_rows"] == 32 and twin["entropy_fraction"] > 0.999,
         "shifted": twin["entropy_fraction"] > 0.5,
+        # bounded at √64, and attention still looks around where plain attention has long chosen
+        "dynamic_tanh": twin["bound"] == 8 and twin["entropy_fraction"] > 0.5 and plain["entropy_fraction"] < 0.1,
         "uneven_heads": twin["max_abs_logit"] > math.sqrt(64) / 4,
     }
     assert shows[name]

@@ -44,7 +44,7 @@ def state(**changes: object) -> State:
 def per_scale(side: Side) -> list[str]:
     """The names of what a side holds for each scale."""
     held = {field.name: getattr(side, field.name) for field in dataclasses.fields(side)}
-    return [name for name, value in held.items() if isinstance(value, np.ndarray) and name != "angles"]
+    return [name for name, value in held.items() if isinstance(value, np.ndarray)]
 
 
 def base(recipe: Recipe = SMALL) -> list[np.ndarray]:
@@ -178,7 +178,7 @@ def test_what_is_shown_closely_is_that_head_query_and_key() -> None:
     assert side.logit[0] == pytest.approx(q[1, 2] @ k[1, 3] / math.sqrt(8), rel=1e-12)
     assert side.arms[0] == pytest.approx(np.linalg.norm(k[1], axis=-1), rel=1e-6)
     cosines = k[1] @ q[1, 2] / (np.linalg.norm(k[1], axis=-1) * np.linalg.norm(q[1, 2]))
-    assert side.angles == pytest.approx(np.arccos(cosines), rel=1e-12)
+    assert side.angles == pytest.approx(np.arccos(cosines)[None], rel=1e-12)
     weights = np.exp(q[1] @ k[1].T / math.sqrt(8))
     weights /= weights.sum(-1, keepdims=True)
     assert side.weights[0] == pytest.approx(weights, rel=1e-6)  # float32: it is drawn
@@ -198,7 +198,7 @@ def test_large_matrices_are_pooled_so_that_no_large_weight_is_lost() -> None:
     side = sweep(state(recipe=recipe, shown=(0, 199, 0)), (3.0,))
     assert max(side.weights[0].shape) <= SHOWN_CELLS
     assert len(side.row[0]) <= SHOWN_BARS
-    assert len(side.arms[0]) == len(side.angles) == SHOWN_ARMS
+    assert len(side.arms[0]) == len(side.angles[0]) == SHOWN_ARMS
     q, k = (3 * x[0] for x in base(recipe))
     logits = q @ k.T / 2
     weights = np.exp(logits - logits.max(-1, keepdims=True))
@@ -340,3 +340,16 @@ def test_a_device_without_float64_leaves_that_format_to_the_processor() -> None:
     assert state(device="mps").runs_on == "cpu"
     assert state(device="mps", format="float32").runs_on == "mps"
     assert state(device="cuda").runs_on == "cuda"
+
+
+def test_dynamic_tanh_turns_q_and_k_and_the_angles_are_those_of_each_scale() -> None:
+    parameters = Parameters(alpha_q=0.7, alpha_k=0.7)
+    side = sweep(state(variant="dyt", parameters=parameters, recipe=SMALL, shown=(0, 0, 1)), (0.01, 1.0, 100.0))
+    for at, scale in enumerate((0.01, 1.0, 100.0)):
+        q, k = (np.tanh(0.7 * scale * x[0]) for x in base())
+        cosines = k @ q[0] / (np.linalg.norm(k, axis=-1) * np.linalg.norm(q[0]))
+        assert side.angles[at] == pytest.approx(np.arccos(cosines), rel=1e-9)
+    assert np.ptp(side.angles, axis=0).max() > 0.05
+    assert (
+        np.ptp(sweep(state(variant="rms", recipe=SMALL, shown=(0, 0, 1)), (0.01, 1.0, 100.0)).angles, axis=0).max() == 0
+    )

@@ -5,17 +5,18 @@ from typing import Final, Literal
 
 from hypothesis import given, settings
 
+from qkdemo.attention.norms import NormWord
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats import PRESETS, Settings, choices_of, recipe_of, rows, run
 from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, SideWord, drawn, follow
+from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, drawn, follow
 from tests.following import SMALL, at, held_by, row
 from tests.strategies import settings_of
 
 FLOATS: Final[list[Literal["float32", "bfloat16", "float16"]]] = ["float32", "bfloat16", "float16"]
 
 
-def counted_by_hand(state: Settings, variant: SideWord) -> dict[str, dict[str, int]]:
+def counted_by_hand(state: Settings, variant: NormWord) -> dict[str, dict[str, int]]:
     """n_inf, n_nan, n_zero, n_merged and n_leaked of the chosen format's stages, entry by entry."""
     inputs = drawn(recipe_of(state), causal=state.causal)
     choices = choices_of(state, variant)

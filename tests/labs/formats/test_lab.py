@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 
 from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.attention.variants import Parameters
 from qkdemo.floats.formats import FormatWord
 from qkdemo.labs.drift.scale_sweep import State, sweep
@@ -38,9 +39,7 @@ from qkdemo.labs.formats.stages import (
     STAGES,
     STORED,
     Choices,
-    NormaliserWord,
     PlacementWord,
-    SideWord,
     StageWord,
     StoredWord,
     drawn,
@@ -53,7 +52,7 @@ from tests.strategies import settings_of
 FLOATS: list[Literal["float32", "bfloat16", "float16"]] = ["float32", "bfloat16", "float16"]
 
 
-def beginning(state: Settings, format: StoredWord, variant: SideWord, stage: StageWord) -> dict[str, Any]:
+def beginning(state: Settings, format: StoredWord, variant: NormWord, stage: StageWord) -> dict[str, Any]:
     (found,) = [
         each
         for each in first_failures(run(state))
@@ -228,7 +227,7 @@ def assert_program_agrees(state: Settings) -> None:
 
 
 @pytest.mark.parametrize("variant", ["none", *NORMALISERS])
-def test_what_is_shown_is_what_is_counted(variant: SideWord) -> None:
+def test_what_is_shown_is_what_is_counted(variant: NormWord) -> None:
     for stage in STAGES:
         state = Settings(
             stage=stage,

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.attention.variants import VARIANTS
-from qkdemo.floats.formats import FORMATS, FormatWord, exact, rounded
+from qkdemo.floats.formats import FORMATS, FormatWord, rounded
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
 from qkdemo.labs.formats.exact_stages import exact_part, exactly
 from qkdemo.labs.formats.stages import (
@@ -21,9 +22,7 @@ from qkdemo.labs.formats.stages import (
     Held,
     Inputs,
     MaskWord,
-    NormaliserWord,
     PlacementWord,
-    SideWord,
     StageWord,
     StoredWord,
     drawn,
@@ -48,7 +47,7 @@ def test_normalised_vectors_are_those_of_the_attention_module(variant: Normalise
 
     choices = Choices(variant=variant, gamma=1.7, norm_in_format=True)
     got = follow(inputs, at(3), choices)["q_entering"].values[STORED.index(format), 0]  # type: ignore[arg-type]
-    expected = VARIANTS[variant].normalise(r(inputs.q * 3), r(torch.tensor(1.7)).item(), r).double()
+    expected = VARIANTS[variant].normalise(r(inputs.q * 3), r(torch.tensor(1.7)).item(), r=r).double()
     steps = {"l2": 2, "rms": 2, "layernorm": 3}[variant]  # l2 multiplies by the reciprocal here
     tolerance = steps * 2.0**-known.mantissa_bits
     np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
@@ -58,11 +57,11 @@ def test_normalised_vectors_are_those_of_the_attention_module(variant: Normalise
 @pytest.mark.parametrize("placement", ["after", "in_accumulator", "on_q", "split"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_exact_stages_are_scaled_dot_product_attention_in_every_placement(
-    variant: SideWord, placement: PlacementWord, causal: bool
+    variant: NormWord, placement: PlacementWord, causal: bool
 ) -> None:
     inputs = drawn(Recipe(n_keys=5, d_head=8), causal=causal)
     stages = exactly(inputs, torch.tensor([2.0], dtype=torch.float64), Choices(variant=variant, placement=placement))
-    q, k = (VARIANTS[variant].normalise(2 * x, 1.0, exact) for x in (inputs.q, inputs.k))
+    q, k = (VARIANTS[variant].normalise(2 * x, 1.0) for x in (inputs.q, inputs.k))
     factor = 10.0 if variant == "l2" else 8**-0.5
     attended = torch.nn.functional.scaled_dot_product_attention(
         q[None], k[None], inputs.v[None], is_causal=causal, scale=factor

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.attention.blocks import Recipe, draw_block, spread_to
+from qkdemo.attention.blocks import BlockRecipe, draw_block, spread_to
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.labs.placement.comparisons import difference, differing, over_spreads, sweep
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, known_as, mistakes_over, pair_of, with_one_more
 
-SMALL = Recipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=6, token_spread=2, mean=0.3)
+SMALL = BlockRecipe(d_model=32, n_heads=2, n_kv_heads=2, d_head=8, n_keys=6, token_spread=2, mean=0.3)
 GROUPED = dataclasses.replace(SMALL, n_heads=4, causal=True)
 GAIN_ALONE = {"rotary_first", "q_gain_on_k", "gain_not_permuted"}
 

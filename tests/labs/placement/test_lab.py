@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.attention.blocks import Recipe, draw_block
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.labs import placement
@@ -80,12 +80,12 @@ def test_the_pattern_of_every_known_mistake_gives_it_away(name: str, seed: int) 
 )
 def test_other_causes_are_told_apart_too(changes: dict[str, Any], cause: str) -> None:
     reference = Pipeline(gain="channel")
-    block = draw_block(Recipe(d_model=32, d_head=8, n_keys=12, n_kv_heads=2, token_spread=2, offset=100))
+    block = draw_block(BlockRecipe(d_model=32, d_head=8, n_keys=12, n_kv_heads=2, token_spread=2, offset=100))
     assert diagnose(reference, block, trace(reference.but(**changes), block).logits).cause == cause
 
 
 def test_the_diagnosis_knows_when_tokens_are_too_few() -> None:
-    block = draw_block(Recipe(d_head=8, n_keys=3))
+    block = draw_block(BlockRecipe(d_head=8, n_keys=3))
     assert diagnose(Pipeline(), block, trace(Pipeline(norm="layernorm"), block).logits).cause == "too_few"
 
 
@@ -109,7 +109,7 @@ def test_what_is_no_qk_norm_leaves_the_logits_and_changes_the_output(name: str) 
 
 def test_full_width_and_per_head_norms_differ_by_the_size_of_the_heads() -> None:
     """Two heads, [1, 1 | 10, 10]: full width keeps their ratio of ten, a hundred in the logit."""
-    block = draw_block(Recipe(d_model=4, n_heads=2, n_kv_heads=2, d_head=2, n_keys=1, gains="unit"))
+    block = draw_block(BlockRecipe(d_model=4, n_heads=2, n_kv_heads=2, d_head=2, n_keys=1, gains="unit"))
     given_q = torch.tensor([[1.0, 1.0, 10.0, 10.0]], dtype=torch.float64)
     block = type(block)(
         **(vars(block) | {"x": given_q, "w_q": torch.eye(4).double(), "w_k": torch.eye(4).double(), "w_v": block.w_v})
@@ -122,7 +122,7 @@ def test_full_width_and_per_head_norms_differ_by_the_size_of_the_heads() -> None
 
 
 def test_grouped_heads_repeat_and_do_not_tile() -> None:
-    block = draw_block(Recipe(d_head=8, n_heads=4, n_kv_heads=2, n_keys=3))
+    block = draw_block(BlockRecipe(d_head=8, n_heads=4, n_kv_heads=2, n_keys=3))
     keys = trace(Pipeline(), block).k
     assert torch.equal(keys[0], keys[1])
     assert not torch.equal(keys[1], keys[2])
