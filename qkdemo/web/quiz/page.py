@@ -9,25 +9,30 @@ from functools import partial
 from typing import Final
 
 import streamlit as st
+from streamlit.runtime import Runtime
 
 from qkdemo.dials import declarations
 from qkdemo.messages import say
-from qkdemo.tracks.quiz import Marked, Question, Settings, marked, rows, text
+from qkdemo.tracks.quiz import Marked, Question, Settings, marked, quiz, rows, text
+from qkdemo.web.components import Component
+from qkdemo.web.connection import ANSWERS
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.takeaway import csv_of
 from qkdemo.web.quiz.arrival import arrive_at
 from qkdemo.web.quiz.class_results import Kept, keep, kept, what_was_kept
 
 _KEY: Final = "quiz"
-_SENT: Final = "quiz.sent"
+_SENT: Final = f"{ANSWERS}{_KEY}"
 _RESULT: Final = f"{_KEY}:result"
+_QUESTIONS: Final = f"{_KEY}:questions"
+_DRAFT: Final = Component("draft", html="<span class='draft'></span>")
 _RIGHT, _WRONG, _OTHER = "✓", "✗", "○"
 _NEW_LINE: Final = "  \n"  # of Markdown, within a paragraph
 
 
 def sheet(settings: Settings, questions: Sequence[Question], code: str) -> None:
     """Draw the questions, open or locked."""
-    result: Marked | None = st.session_state.get(_sent(settings))
+    result = _result(settings)
     if result is None:
         _open(settings, questions, code)
     else:
@@ -37,7 +42,7 @@ def sheet(settings: Settings, questions: Sequence[Question], code: str) -> None:
 
 def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
     st.markdown(say("quiz.page.open"))
-    with st.form(f"{_key(settings)}:sheet", border=False):
+    with st.container(key=_QUESTIONS), st.form(f"{_key(settings)}:sheet", border=False):
         for at, question in enumerate(questions, 1):
             with st.container(border=True):
                 st.radio(
@@ -50,6 +55,8 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
         st.form_submit_button(
             say("quiz.page.send"), on_click=_send, args=(settings, questions, code, kept()), icon=":material/lock:"
         )
+    if Runtime.exists():
+        _DRAFT.mount({"key": _key(settings), "within": "st-key-" + _QUESTIONS.replace(":", "-")}, key="draft")
 
 
 def _send(settings: Settings, questions: Sequence[Question], code: str, into: Kept) -> None:
@@ -58,9 +65,15 @@ def _send(settings: Settings, questions: Sequence[Question], code: str, into: Ke
         st.toast(say("quiz.page.empty"), icon=":material/edit_off:")
         return
     result = marked(settings, answers)
-    st.session_state[_sent(settings)] = result
+    st.session_state[_sent(settings)] = ",".join(word or "" for word in result.answers)
     if code:
         keep(code, result, into)
+
+
+def _result(settings: Settings) -> Marked | None:
+    """What was sent in this session, or in one before it in this window."""
+    words = st.session_state.get(_sent(settings), "").split(",")
+    return marked(settings, words) if len(words) == len(quiz(settings)) else None
 
 
 def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -> None:
