@@ -50,6 +50,7 @@ table = pa.table(
         "tones": ["03"] * ROWS,
         "heat": lists(codes, "uint8"),
         "arms": lists(np.outer(scale, np.ones(KEYS)), "float32"),
+        "angles": lists(np.tile(0.3 * np.arange(KEYS), (ROWS, 1)), "float32"),
     }
 )
 lines = [{"role": "plain", "column": "plain", "label": "plain"}, {"role": "norm", "column": "norm", "label": "L2·g"}]
@@ -117,7 +118,7 @@ panels: list[dict[str, object]] = [
         "title": "Arrows",
         "wide": 6,
         "role": "plain",
-        "angles": [0.3 * number for number in range(KEYS)],
+        "angles": "angles",
         "lengths": "arms",
         "query": "scale",
         "selected": key,
