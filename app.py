@@ -8,6 +8,7 @@ server would run the page alone, without the shell.
 import streamlit as st
 from starlette.middleware import Middleware
 
+from qkdemo.web import connection
 from qkdemo.web.lab import ladder
 from qkdemo.web.server import base_path, prepare
 from qkdemo.web.serving.closing import lifespan
@@ -18,7 +19,7 @@ prepare()
 base = base_path()
 app = st.App(
     "qkdemo/web/shell.py",
-    routes=[*live.routes(base), *ladder.routes(base)],
+    routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
     middleware=[Middleware(Guard)],
     lifespan=lifespan,
 )

@@ -44,8 +44,10 @@ class Server:
 
 
 @contextmanager
-def served(script: Path, log: Path, *options: str, port: int | None = None, **variables: str) -> Iterator[Server]:
-    """A fresh server of `script`. Raises RuntimeError, with what it said, if it does not start."""
+def served(
+    script: Path, log: Path, *options: str, port: int | None = None, base: str = "", **variables: str
+) -> Iterator[Server]:
+    """A fresh server of `script`, below `base`. Raises RuntimeError, with what it said, if it does not start."""
     port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", "--server.address=127.0.0.1", *options]
@@ -54,7 +56,7 @@ def served(script: Path, log: Path, *options: str, port: int | None = None, **va
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     try:
-        address = f"http://127.0.0.1:{port}"
+        address = f"http://127.0.0.1:{port}{base}"
         _wait_for(f"{address}/_stcore/health", process, log)
         yield Server(address, process.pid, process, log)
     finally:

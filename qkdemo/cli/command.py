@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
+from qkdemo.cli import diagnose
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
@@ -56,9 +57,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one lab; returns the exit code."""
+    """Run one lab, or examine a file; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return diagnose.main(words[1:]) if words[:1] == ["diagnose"] else _lab(words)
+
+
+def _lab(words: Sequence[str]) -> int:
     parser = _parser()
-    given = vars(parser.parse_args(_joined(sys.argv[1:] if arguments is None else arguments)))
+    given = vars(parser.parse_args(_joined(words)))
     lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
     file, measured = given.pop("parquet", None), given.pop("measure", False)
     try:
@@ -133,6 +139,7 @@ def _parser() -> _Parser:
             flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
+    subparsers.add_parser("diagnose", help=say("command.diagnose"), add_help=False)  # it reads its own words
     return parser
 
 

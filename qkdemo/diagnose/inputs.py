@@ -33,11 +33,11 @@ class InputError(ValueError):
     def __init__(self, key: str, /, **values: object) -> None:
         """`values` are what the sentence names."""
         super().__init__(key)
-        self._key, self._values = key, values
+        self.key, self._values = key, values
 
     def __str__(self) -> str:
         """The sentence."""
-        return say(f"input.{self._key}", **self._values)
+        return say(f"input.{self.key}", **self._values)
 
 
 def kind_of(head: bytes) -> str:

@@ -34,7 +34,7 @@ _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]*?)\s*[:=]\s*({_NUMBER})(?![\w.]
 _BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s+({_NUMBER})(?![\w.])")
 _LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s*[:=]?\s*(\d+)", re.IGNORECASE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_ROLES: Final[Mapping[str, re.Pattern[str]]] = {
+ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
     "entropy": re.compile(r"entropy", re.IGNORECASE),
     "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
@@ -83,9 +83,9 @@ def read_logs(data: bytes, name: str) -> list[Log]:
 
 
 def roles(log: Log) -> dict[str, str]:
-    """Role → the column that most likely has it; a role is one of `_ROLES`, and none that no column fits is named."""
+    """Role → the column that most likely has it; a role is one of `ROLES`, and none that no column fits is named."""
     found: dict[str, str] = {}
-    for role, pattern in _ROLES.items():
+    for role, pattern in ROLES.items():
         fitting = [column for column in log.columns if pattern.search(column)]
         training = [column for column in fitting if not _EVALUATED.search(column)] or fitting
         if training:
@@ -178,8 +178,18 @@ def _of_parquet(data: bytes, name: str) -> list[Log]:
     rows = table.to_pylist()
     if {"layer", "head", "max_logit"} <= set(table.column_names):
         return [_log(name, "watch", _of_watch(rows))]
+    if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
+        return _of_own(rows)
     kind = "wandb_history" if "_step" in table.column_names else "parquet"
     return [_log(name, kind, rows, sampled=kind == "wandb_history")]
+
+
+def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        numbers = {name: value for name, value in row.items() if name not in ("run", "variant", "seed")}
+        runs.setdefault(f"{row['variant']}, seed {row['seed']}, run {row['run']}", []).append(numbers)
+    return [_log(run, "own", of_run) for run, of_run in runs.items()]
 
 
 def _of_csv(text: str, name: str) -> list[Log]:

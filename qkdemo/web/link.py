@@ -145,9 +145,10 @@ def address(
 
 
 def home() -> str:
-    """Where the app answers, without a page."""
+    """Where the app answers, without a page: a proxy may have put it below another path than the server knows."""
     here = urlsplit(st.context.url or "")
-    return urlunsplit((here.scheme, here.netloc, str(st.get_option("server.baseUrlPath") or ""), "", ""))
+    path = here.path.rstrip("/").removesuffix(f"/{st.session_state.get(_PAGE, '')}")
+    return urlunsplit((here.scheme, here.netloc, path, "", ""))
 
 
 def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], preset: str | None) -> tuple[D, list[str]]:

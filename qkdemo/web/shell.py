@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from qkdemo.messages import say
-from qkdemo.web import echo, lecture
+from qkdemo.web import connection, echo, lecture
 from qkdemo.web.link import enter, stand_on
 from qkdemo.web.menu import HOME, menus
 from qkdemo.web.pages import PAGES
@@ -32,6 +32,7 @@ going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:
     there, query = going
     st.switch_page(there.script, query_params=query)
+connection.keep_up(page.url_path)
 enter(page.url_path)
 stand_on(taught.base if taught else None)
 if complaint:
@@ -49,3 +50,4 @@ with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
             else:
                 page.run()
 echo.note()
+connection.hand_over()

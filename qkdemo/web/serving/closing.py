@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Final
 
 from qkdemo.messages import say
+from qkdemo.web.components import register
 from qkdemo.web.training import stream as live
 
 GRACE_S: Final = 2.0  # from the signal until what still goes on is left behind
@@ -28,6 +29,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 @asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
     """From the start of the server to its end."""
+    register()
     loop = asyncio.get_running_loop()
     with _heard(lambda: loop.call_soon_threadsafe(live.farewell)):
         yield

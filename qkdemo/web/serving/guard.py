@@ -12,10 +12,9 @@ request on and says so; where `server.allowedHosts` lists names, then those alon
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
@@ -24,13 +23,8 @@ from starlette.responses import PlainTextResponse, Response
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from qkdemo.messages import say
+from qkdemo.web.serving.rewriting import Asgi, Config, Message, Page, Receive, Scope, Send, asks_for_page, in_full
 from qkdemo.web.serving.visitors import COOKIE, issue, name_in
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 FRAMES: Final = "QKDEMO_FRAMES"  # the environment's: other sites that may show the pages in a frame
 METRICS: Final = "QKDEMO_METRICS"  # and whether the counters are shown
@@ -56,11 +50,21 @@ class Guard:
             return
         refusal = _refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, _completed(scope, send) if scope["type"] == "http" else send)
+            await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
             await refusal(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+        elif asks_for_page(scope):
+            await self._app(in_full(scope), receive, Page(_completed(scope, send)))
+        elif scope["path"].endswith(_HOST_CONFIG):
+            await self._app(scope, receive, Config(_completed(scope, send)))
+        else:
+            await self._app(scope, receive, _completed(scope, send))
 
 
 def _refusal(scope: Scope) -> Response | None:
@@ -126,8 +130,7 @@ def _give_name(headers: MutableHeaders, *, secure: bool) -> None:
 
 def _is_page(scope: Scope, answer: Headers) -> bool:
     """Whether a browser opens a page with it; one that is fresh in the browser's cache comes without a type."""
-    asks = scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
-    return asks or answer.get("content-type", "").startswith("text/html")
+    return asks_for_page(scope) or answer.get("content-type", "").startswith("text/html")
 
 
 def _beside(scope: Scope, location: str) -> str:

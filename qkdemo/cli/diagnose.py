@@ -1,0 +1,80 @@
+"""`python -m qkdemo diagnose FILE`: what is wrong with somebody's own tensors, checkpoint or log.
+
+* `main(arguments)`: 0 if the file is healthy, 1 if something was found, 2 if it cannot be read.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from qkdemo.cli.tables import table
+from qkdemo.diagnose.findings import Report, examine_path
+from qkdemo.diagnose.inputs import InputError
+from qkdemo.diagnose.logs import ROLES
+from qkdemo.diagnose.paper import as_json, html
+from qkdemo.messages import say
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Examine one file; returns the exit code."""
+    parser = _parser()
+    given = parser.parse_args(list(arguments))
+    try:
+        columns = dict(_column(text) for text in given.column)
+        options = {"scale": given.scale, "causal": given.causal, "swapped": given.swap, "columns": columns}
+        report = examine_path(Path(given.file), Path(given.config) if given.config else None, **options)
+        if given.html:
+            _write(Path(given.html), html(report))
+    except InputError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(as_json(report), indent=2, ensure_ascii=False) if given.json else _in_words(report))
+    return 0 if report.healthy else 1
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="qkdemo diagnose", description=say("diagnose.help.what"), epilog=say("diagnose.help.exit"))
+    parser.add_argument("file", metavar="FILE", help=say("diagnose.help.file"))
+    parser.add_argument("--json", action="store_true", help=say("diagnose.help.json"))
+    parser.add_argument("--html", metavar="FILE", help=say("diagnose.help.html"))
+    parser.add_argument("--config", metavar="FILE", help=say("diagnose.help.config"))
+    parser.add_argument("--scale", type=float, metavar="X", help=say("diagnose.help.scale"))
+    parser.add_argument("--causal", action="store_true", help=say("diagnose.help.causal"))
+    parser.add_argument("--swap", action="store_true", help=say("diagnose.help.swap"))
+    parser.add_argument("--column", action="append", default=[], metavar="ROLE=NAME", help=say("diagnose.help.column"))
+    return parser
+
+
+def _column(text: str) -> tuple[str, str]:
+    role, equals, name = text.partition("=")
+    if not equals or role not in ROLES:
+        raise InputError("bad_column", text=repr(text), known=", ".join(ROLES))
+    return role, name
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError("unwritten", name=path.name, reason=error.strerror or "") from None
+
+
+def _in_words(report: Report) -> str:
+    parts = []
+    for finding in report.findings:
+        parts.append(f"{say(f'report.level.{finding.level}')} {finding.sentence}")
+        if finding.advice:
+            parts.append(f"  {finding.advice}")
+    plainly = not sys.stdout.isatty()
+    for name, rows in report.tables.items():
+        parts += ["", say(f"report.table.{name}"), table(list(rows)[:20], [], plainly=plainly)]
+    return "\n".join(parts)
