@@ -87,6 +87,11 @@ class Result:
     causes: tuple[Cause, ...]
 
     @property
+    def worst(self) -> Event | None:
+        """The event that matters most; None without one."""
+        return _worst(self.events)
+
+    @property
     def healthy(self) -> bool:
         """Whether there is nothing to mend."""
         return not self.causes or self.causes[0].key == "healthy"

@@ -45,6 +45,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("formats", ":material/memory:", formats),
         Entry("training", ":material/model_training:", twins),
         Entry("sensitivity", ":material/show_chart:", rates),
+        Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
         Entry("placement", ":material/compare_arrows:", placement, "contract"),
         Entry("rope", ":material/rotate_right:", rope, "contract"),

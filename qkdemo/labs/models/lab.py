@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from qkdemo.attention.pipeline import Pipeline
 from qkdemo.dials import Choice, Dials, Value
-from qkdemo.facts.models import MODELS, Model, alike, differing, filtered, search
+from qkdemo.facts.models import MODELS, Model, differing, filtered, named, search
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -61,7 +60,9 @@ class Settings(Dials):
     place: Annotated[Literal["any", "none", "per_head", "full_width", "input", "latent", "configurable"], Choice()] = (
         "any"
     )
-    gain_kind: Annotated[Literal["any", "none", "scalar", "channel", "head_channel", "configurable"], Choice()] = "any"
+    gain_kind: Annotated[
+        Literal["any", "none", "scalar", "head", "channel", "head_channel", "input_channel", "configurable"], Choice()
+    ] = "any"
     stored: Annotated[Literal["any", "none", "gamma", "one_plus", "configurable"], Choice()] = "any"
     order: Annotated[
         Literal["any", "norm_rotary", "rotary_norm", "rotary_only", "no_rotary", "configurable", "not_read"], Choice()
@@ -72,6 +73,11 @@ class Settings(Dials):
     cached: Annotated[
         Literal["any", "finished", "normalised", "rotated", "latent", "none", "not_read"], Choice(more=True)
     ] = "any"
+    key_gain: Annotated[Literal["any", "none", "own", "of_q", "q_alone", "k_alone"], Choice(more=True)] = "any"
+    layout: Annotated[
+        Literal["any", "none", "half_split", "half_split_swapped", "interleaved", "not_read"], Choice(more=True)
+    ] = "any"
+    rotated: Annotated[Literal["any", "none", "all", "half", "quarter", "not_read"], Choice(more=True)] = "any"
     capped: Annotated[_YesNo, Choice()] = "any"
     output_capped: Annotated[_YesNo, Choice(more=True)] = "any"
     biased: Annotated[Literal["any", "none", "channel", "configurable"], Choice(more=True)] = "any"
@@ -84,7 +90,7 @@ class Settings(Dials):
     ] = "any"
     on_by_default: Annotated[_YesNo, Choice(more=True)] = "any"
     kind: Annotated[Literal["any", "model", "port", "library", "kernel"], Choice(more=True)] = "any"
-    verified: Annotated[Literal["any", "conformance", "source_and_run", "source"], Choice(more=True)] = "any"
+    verified: Annotated[Literal["any", "conformance", "source"], Choice(more=True)] = "any"
 
 
 PRESETS: Final[dict[str, Settings]] = {
@@ -105,7 +111,10 @@ _COLUMNS: Final = {
     "place": "place",
     "gain_kind": "gain",
     "stored": "stored",
+    "key_gain": "key_gain",
     "order": "order",
+    "layout": "layout",
+    "rotated": "rotated",
     "scaled": "scale",
     "cached": "cache",
     "biased": "bias",
@@ -171,14 +180,21 @@ def finding(result: Result) -> str:
         return say("models.none", **values)
     if len(result.models) == 1:
         return say("models.one", name=result.models[0].model, **values)
-    pipelines = [model.pipeline for model in result.models if model.pipeline is not None]
-    kinds: list[Pipeline] = []
-    for pipeline in pipelines:
-        if all(differing(pipeline, other) for other in kinds):
-            kinds.append(pipeline)
+    known = [model for model in result.models if model.pipeline is not None]
+    kinds: list[Model] = []
+    for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
+        if all(_differing(model, other) for other in kinds):
+            kinds.append(model)
     several = "ways_all" if len(result.models) == len(MODELS) else "ways"
-    word = several if len(kinds) > 1 else "alike_all" if len(pipelines) == len(result.models) else "found"
+    word = several if len(kinds) > 1 else "alike_all" if len(known) == len(result.models) else "found"
     return say(f"models.{word}", ways=len(kinds), **values)
+
+
+def _differing(left: Model, right: Model) -> list[str]:
+    """In which choices two models with a pipeline differ, as far as both were read."""
+    assert left.pipeline is not None
+    assert right.pipeline is not None
+    return differing(left.pipeline, right.pipeline, left.unread | right.unread)
 
 
 def explain(result: Result) -> list[str]:
@@ -198,15 +214,13 @@ def _word(column: str, word: str) -> str:
 
 def beside(left: Model, right: Model) -> list[str]:
     """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
-    assert left.pipeline is not None
-    assert right.pipeline is not None
-    apart = [say(f"choice_name.{name}") for name in differing(left.pipeline, right.pipeline)]
+    apart = [say(f"choice_name.{name}") for name in _differing(left, right)]
     names = {"left": left.model, "right": right.model}
     sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
     for model in (left, right):
-        others = [other.model for other in alike(model.pipeline) if other.id != model.id] if model.pipeline else []
+        others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
         key = "models.others" if others else "models.alone"
-        sentences.append(say(key, name=model.model, names="; ".join(others)))
+        sentences.append(say(key, name=model.model, names=named(others, "; ") if others else ""))
     return sentences
 
 
@@ -235,11 +249,14 @@ SHOWN: Final = (
         "place",
         "gain",
         "stored",
+        "key_gain",
         "bias",
         "epsilon",
         "rule",
         "cast",
         "order",
+        "layout",
+        "rotated",
         "scale",
     ),
     *("softcap", "output_softcap", "cache", "default_on", "verified", "note"),
