@@ -1,7 +1,7 @@
 """Statements found in tutorials, issues and interviews, put to the test: those of all topics, in turn.
 
 Each topic has a module of its own: `on_models`, `on_bounds`, `on_formats`, `on_contracts`.
-Topics alternate, so that the next verdict cannot be told from the last.
+Topics and verdicts are mixed, so that the next one cannot be told from the last.
 """
 
 from typing import Final
@@ -13,11 +13,12 @@ from qkdemo.tracks.claims import on_models as claims_on_models
 from qkdemo.tracks.stop import Stop, in_slots
 
 _ORDER: Final = (
-    *("root_width", "scale_free", "collapsed", "gemma_2", "uniform", "commute", "half_precision", "entropy"),
-    *("bfloat16_exp", "gained_bound", "full_width", "row_maximum", "fused", "qwen_2", "free", "confidence"),
-    *("before_projection", "epsilon", "fresh_test", "raw_cache", "softcap_place", "twice", "always_bounded"),
-    *("scaled_float16", "layernorm", "command_r", "rounding", "longer_text", "no_nan", "every_model"),
-    *("latent", "always_helps"),
+    *("root_width", "raw_cache", "commute", "fused", "entropy", "layernorm"),
+    *("always_bounded", "fresh_test", "uniform", "bfloat16_exp", "latent", "row_maximum"),
+    *("every_model", "free", "collapsed", "command_r", "longer_text", "twice"),
+    *("gained_bound", "scaled_float16", "softcap_place", "before_projection", "half_precision", "confidence"),
+    *("gemma_2", "no_nan", "rounding", "qwen_2", "scale_free", "epsilon"),
+    *("full_width", "always_helps"),
 )
 _BY_NAME: Final = {
     stop.name: stop
