@@ -37,8 +37,8 @@ def test_every_row_has_a_source_and_speaks_in_known_words(model) -> None:  # typ
     assert model.symbol
     assert model.verified in VERIFIED
     for dial in declarations(Settings):
-        if dial.name in models._COLUMNS:
-            assert getattr(model, models._COLUMNS[dial.name]) in dial.words, dial.name
+        if dial.name in models.COLUMNS:
+            assert getattr(model, models.COLUMNS[dial.name]) in dial.words, dial.name
     for column in ("norm", "place", "gain", "stored", "order", "scale", "kind", "verified", "family"):
         assert has(f"choice.{column}.{getattr(model, column)}"), column
 

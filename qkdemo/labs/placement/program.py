@@ -12,6 +12,7 @@ from typing import Final
 from qkdemo.attention.blocks import BlockRecipe
 from qkdemo.attention.norms import NORMS, program_lines
 from qkdemo.attention.pipeline import Pipeline
+from qkdemo.labs.placement.lab import Settings, pair_of, recipe_of
 from qkdemo.notation import plain
 
 _GAIN: Final = {
@@ -192,3 +193,8 @@ print(json.dumps({{
     "largest_weight_difference": (r_weights - l_weights).abs().max().item(),
 }}))
 '''
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that prints the errors of this state."""
+    return placement_program(recipe_of(settings), *pair_of(settings), settings.format)

@@ -45,7 +45,7 @@ class Server:
     """Decodes token by token: writes each key once, reads the whole cache at every step."""
 
     def __init__(self, settings: Settings) -> None:
-        block = draw_block(cache._recipe(settings))
+        block = draw_block(cache.recipe_of(settings))
         shape = (settings.n_keys, settings.n_heads, settings.d_head)
         self.q, self.k = ((block.x @ w.mT).reshape(shape).numpy() for w in (block.w_q, block.w_k))
         self.gain_q, self.gain_k = block.gain_q.numpy(), block.gain_k.numpy()

@@ -342,6 +342,6 @@ def test_without_a_gpu_there_is_no_row_of_one_and_with_one_there_is(monkeypatch:
     assert not any("this GPU" in said for said in explain(run(state)))
     on_cpu = native_rows(state, "cpu")
     monkeypatch.setattr("qkdemo.labs.formats.lab.available_devices", lambda: ("cpu", "cuda"))
-    monkeypatch.setattr("qkdemo.labs.formats.lab.native_rows", lambda settings, device: on_cpu)
+    monkeypatch.setattr("qkdemo.labs.formats.tables.native_rows", lambda settings, device: on_cpu)
     assert rows(run(state)) == without + on_cpu
     assert any("the device’s own matmul loses" in said for said in explain(run(state)))
