@@ -13,7 +13,7 @@ from qkdemo.attention.pipeline import CHOICES, Pipeline
 from qkdemo.cli.command import main
 from qkdemo.dials import declarations
 from qkdemo.facts.models import COMPARED, MODELS, VERIFIED, alike, closest, differing, filtered, same_function, search
-from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
+from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run, snippet
 from qkdemo.labs.models import lab as models
 from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
@@ -122,7 +122,7 @@ def test_every_preset_finds_rows_and_describes_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", models.snippet(PRESETS[name])]
+    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", snippet(PRESETS[name])]
     said = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     found = [model.model for model in run(PRESETS[name]).models]
     assert json.loads(said) == {"found": len(found), "models": found}
@@ -130,7 +130,7 @@ def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: s
 
 def test_the_snippet_knows_every_filter(capsys: pytest.CaptureFixture[str]) -> None:
     for name, settings in ends(Settings):
-        exec(models.snippet(settings), {})
+        exec(snippet(settings), {})
         found = json.loads(capsys.readouterr().out)["models"]
         assert found == [model.model for model in run(settings).models], name
 
