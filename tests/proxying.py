@@ -51,11 +51,17 @@ UPGRADE: Final = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Conne
 
 @contextmanager
 def proxied(
-    servers: Sequence[str], folder: Path, path: str = "", *, strips: bool = False, upgrades: bool = True
+    servers: Sequence[str],
+    folder: Path,
+    path: str = "",
+    *,
+    strips: bool = False,
+    upgrades: bool = True,
+    port: int | None = None,
 ) -> Iterator[str]:
     """A proxy before `servers`, one after the other; it may take `path` away, and may pass no web sockets on."""
     assert NGINX is not None
-    port = free_port()
+    port = port or free_port()
     lines = " ".join(f"server {urlsplit(address).netloc};" for address in servers)
     target = "/" if strips else ""
     config = folder / "nginx.conf"

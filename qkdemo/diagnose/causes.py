@@ -28,6 +28,11 @@ _FLOAT16: Final = 65504.0
 _TIMES_NOISE: Final = 4.0
 _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
 _OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
+_NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
+_STILL: Final = 0.03  # of that loss: a fall of less is none
+_LEAST_STUCK: Final = 50  # rows, before that is said
+_EARLY: Final = 0.2  # of a run, within which logits that are large were large from the start
+_SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
 _BEFORE: Final = 10  # values that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
@@ -80,6 +85,11 @@ class Result:
     events: tuple[Event, ...]
     growth: Growth | None
     causes: tuple[Cause, ...]
+
+    @property
+    def worst(self) -> Event | None:
+        """The event that matters most; None without one."""
+        return _worst(self.events)
 
     @property
     def healthy(self) -> bool:
@@ -143,13 +153,17 @@ def _jumps(values: Numbers) -> list[Event]:
     return events
 
 
+def _smoothed(values: Numbers) -> Numbers:
+    """The median of a few values around each."""
+    half = _BEFORE // 2
+    return np.array([np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))])
+
+
 def _slow(values: Numbers) -> list[Event]:
     """A rise without a jump: the end lies well above the best that was."""
     if len(values) < 2 * _BEFORE:
         return []
-    smooth = np.array(
-        [np.median(values[max(0, at - _BEFORE // 2) : at + _BEFORE // 2 + 1]) for at in range(len(values))]
-    )
+    smooth = _smoothed(values)
     best = int(smooth.argmin())
     least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]), _OF_FIRST * abs(values[0]))
     return [Event("divergence", best, len(values) - 1)] if smooth[-1] > smooth[best] + least else []
@@ -228,11 +242,17 @@ def _grown_by(step: Numbers, logit: Numbers, q_norm: Numbers | None, k_norm: Num
 def _causes(
     columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
 ) -> list[Cause]:
+    stuck = _of_stuck(columns)
+    if stuck is not None:
+        return [*_of_gradient(columns, step), stuck]
     worst = _worst(events)
+    if worst is not None and worst.kind == "spike" and _passes(columns["loss"], events):
+        small = Cause("small_spikes", 0.3, {"count": len(events)})
+        return [*_of_gradient(columns, step), *_warnings(grown, step), small]
     if worst is None:
         return [
             *_of_gradient(columns, step),
-            *_warnings(grown),
+            *_warnings(grown, step),
             Cause("healthy" if "loss" in columns else "no_loss", 0.1, {}),
         ]
     found = [*_of_gradient(columns, step), *_of_updates(columns, worst, step)]
@@ -251,6 +271,34 @@ def _causes(
 def _worst(events: tuple[Event, ...]) -> Event | None:
     order = ("non_finite", "divergence", "spike")
     return min(events, key=lambda event: (order.index(event.kind), event.start), default=None)
+
+
+def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
+    """A loss that never fell: attention, if its logits were large from the start, else the rate or what is learnt."""
+    loss = columns.get("loss", np.empty(0))
+    loss = loss[np.isfinite(loss)]
+    if len(loss) < _LEAST_STUCK:
+        return None
+    tenth = len(loss) // 10
+    smooth = _smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
+    first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
+    if smooth.min() < _NEVER * first or last < first - max(_STILL * abs(first), noise_of(loss)):
+        return None
+    if "max_logit" not in columns:
+        return Cause("stuck", 0.6, {})
+    sizes = np.abs(columns["max_logit"])
+    early = sizes[: max(3, int(_EARLY * len(sizes)))]
+    early = early[~np.isnan(early)]
+    large = early.size and np.median(early) >= LARGE
+    numbers = {"logit": float(np.median(early))} if early.size else {}
+    return Cause("stuck_attention" if large else "stuck_rate", 0.9, numbers)
+
+
+def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
+    """Whether every spike, but in the first steps, stays well below the loss of the start: batches differ."""
+    most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
+    later = [event for event in events if event.start > len(loss) // 20]
+    return all(np.nanmax(loss[event.start : event.stop]) < most for event in later)
 
 
 def _of_attention(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
@@ -301,12 +349,13 @@ def _of_gradient(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
     return [Cause("gradient_overflow", 0.95, {"step": float(step[both[0]])})] if both.size else []
 
 
-def _warnings(grown: Growth | None) -> list[Cause]:
+def _warnings(grown: Growth | None, step: Numbers) -> list[Cause]:
     """No event yet, but logits on their way."""
     if grown is None:
         return []
     if grown.last >= LARGE:
         return [Cause("large_logits", 0.7, {"logit": grown.last})]
-    if grown.grows and grown.large_at is not None and grown.last > CALM / 5:
+    soon = step[-1] + 0.5 * (step[-1] - step[0])  # within half as many steps again
+    if grown.grows and grown.large_at is not None and grown.large_at <= soon and grown.last > CALM / 5:
         return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": grown.large_at})]
     return []

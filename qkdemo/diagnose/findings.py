@@ -30,6 +30,7 @@ LEVELS: Final[tuple[Level, ...]] = ("bad", "watch", "good")
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
+    "small_spikes": "good",
     "no_loss": "watch",
     "growing_logits": "watch",
     "large_logits": "watch",
@@ -275,24 +276,26 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         if at and cause.key == "healthy":
             continue
         values: dict[str, object] = {name: written(number) for name, number in cause.numbers.items()}
+        if result.worst is not None:
+            step = written(result.log.step[result.worst.start])
+            values["what"] = say(f"finding.event.{result.worst.kind}", step=step)
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
     if result.growth is not None and result.growth.grows:
         grown = result.growth
-        per = 1000.0
+        doubled = {"steps": grown.rate, "low": grown.high, "high": grown.low}
         values = {
+            **{name: written(math.log(2) / rate, 3) for name, rate in doubled.items()},
             "run": run,
-            "times": written(math.exp(grown.rate * per), 3),
-            "low": written(math.exp(grown.low * per), 3),
-            "high": written(math.exp(grown.high * per), 3),
-            "last": written(grown.last),
             "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
         }
-        yield Finding("watch" if grown.last > causes.CALM / 5 else "good", "growth", values)
+        growing = any(cause.key in _GROWING for cause in result.causes)
+        yield Finding("watch" if growing else "good", "growth", values)
     if result.log.sampled:
         yield Finding("good", "sampled", {"run": run})
 
 
+_GROWING: Final = ("growing_logits", "large_logits", "attention_max_logit")
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "attention_max_logit": ("training", {}),
     "attention_entropy": ("drift", {"scale": "16"}),

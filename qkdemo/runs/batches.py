@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from qkdemo.runs.budget import at_once
 from qkdemo.training.settings import SHARED, Settings
 from qkdemo.training.telemetry import CURVES, Telemetry, joined
 from qkdemo.training.trainer import Trainer
@@ -71,14 +72,15 @@ def _trained(runs: Sequence[Settings], progress: Progress) -> list[Telemetry]:
 
 
 def together(runs: Sequence[Settings]) -> list[list[int]]:
-    """Indices of `runs` in batches: equal shapes and equal lengths, at most 16 at once."""
+    """Indices of `runs` in batches: equal shapes and equal lengths, at most 16 at once, and as memory allows."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for at, run in enumerate(runs):
         alike.setdefault((run.steps, *(getattr(run, name) for name in sorted(SHARED))), []).append(at)
+    sizes = [min(LARGEST_BATCH, at_once(runs[batch[0]])) for batch in alike.values()]
     return [
-        batch[start : start + LARGEST_BATCH]
-        for batch in alike.values()
-        for start in range(0, len(batch), LARGEST_BATCH)
+        batch[start : start + size]
+        for batch, size in zip(alike.values(), sizes, strict=True)
+        for start in range(0, len(batch), size)
     ]
 
 

@@ -1,12 +1,15 @@
 """A database in which something is kept, whatever it is.
 
-* `Database(url)`: SQLite through SQLAlchemy; the URL of a PostgreSQL database can take its place;
+* `Database(url)`: SQLite through SQLAlchemy; the URL of a PostgreSQL database can take its place. With `later` it is
+  opened when it is first asked, and asked again where that failed: one that is away may come back;
 * `default_url()`: that of the environment variable QKDEMO_STORE, else a file in the user's cache folder;
 * `told(key)`: turns what a database says into a `StoreError`, a sentence.
 """
 
 import os
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -19,7 +22,8 @@ VARIABLE: Final = "QKDEMO_STORE"
 _LAYOUT: Final = 1  # of the tables; another layout gets another file
 _NO_FILES: Final = ("file:", ":memory:")
 _OWNER_ALONE: Final = 0o600
-_PATIENCE_S: Final = 5  # for another process that writes
+_PATIENCE_S: Final = 5.0  # for another process that writes
+_AWAY_S: Final = 3.0  # for so long a database that could not be opened is not tried again
 
 
 class StoreError(Exception):
@@ -31,51 +35,53 @@ class TakenError(StoreError):
 
 
 class Database:
-    """The tables of a subclass, made where they are missing. Raises StoreError if it cannot be opened."""
+    """The tables of a subclass, made where they are missing. Raises StoreError where it cannot be opened."""
 
     tables: ClassVar[sql.MetaData]
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        with told("store.error.open", url=_safe(url)):
-            address = sql.make_url(url)
+    def __init__(self, url: str, *, later: bool = False, patience_s: float = _PATIENCE_S) -> None:
+        self.url, self._patience_s = url, patience_s
+        self._opened: sql.Engine | None = None
+        self._away: tuple[float, StoreError] | None = None  # since when, and why
+        if not later:
+            self._opened = self._open()
+
+    @property
+    def engine(self) -> sql.Engine:
+        """The database; raises StoreError, at once if it could not be opened a moment ago."""
+        if self._opened is None:
+            if self._away is not None and time.monotonic() - self._away[0] < _AWAY_S:
+                raise StoreError(str(self._away[1]))
+            try:
+                self._opened = self._open()
+            except StoreError as error:
+                self._away = (time.monotonic(), error)
+                raise
+        return self._opened
+
+    def _open(self) -> sql.Engine:
+        with told("store.error.open", url=_safe(self.url)):
+            address = sql.make_url(self.url)
             file = address.database if address.get_backend_name() == "sqlite" else None
             if file and not file.startswith(_NO_FILES):
                 _make_private(Path(file), ours=not os.environ.get(VARIABLE))
-            self.engine = sql.create_engine(address)
+            engine = sql.create_engine(address)
             if address.get_backend_name() == "sqlite":
-                sql.event.listen(self.engine, "connect", _set_up)
-            self.tables.create_all(self.engine)
-            self._widen()
-
-    def _widen(self) -> None:
-        """Give tables of an earlier version the columns that they lack: all of these may be empty."""
-        there = sql.inspect(self.engine)
-        for table in self.tables.tables.values():
-            names = {column["name"] for column in there.get_columns(table.name)}
-            for column in table.columns:
-                if column.name not in names:
-                    self._add(table, column)
-
-    def _add(self, table: sql.Table, column: "sql.Column[Any]") -> None:
-        quoted = self.engine.dialect.identifier_preparer.quote
-        kind = column.type.compile(self.engine.dialect)
-        try:
-            with self.engine.begin() as db:
-                db.execute(sql.text(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {quoted(column.name)} {kind}"))
-        except DBAPIError:  # another server did so at the same time
-            if column.name not in {told["name"] for told in sql.inspect(self.engine).get_columns(table.name)}:
-                raise
+                sql.event.listen(engine, "connect", partial(_set_up, self._patience_s))
+            self.tables.create_all(engine)
+            _widen(engine, self.tables)
+            return engine
 
     def close(self) -> None:
         """Let go of the database."""
-        self.engine.dispose()
+        if self._opened is not None:
+            self._opened.dispose()
 
 
 def default_url() -> str:
     """Where things are kept."""
     named = os.environ.get(VARIABLE)
-    return named or f"sqlite:///{_cache_folder() / f'runs-{_LAYOUT}.sqlite'}"
+    return named or f"sqlite:///{cache_folder() / f'runs-{_LAYOUT}.sqlite'}"
 
 
 class told:  # noqa: N801  used like a function
@@ -103,9 +109,34 @@ def _make_private(path: Path, *, ours: bool) -> None:
             path.chmod(_OWNER_ALONE)
 
 
-def _set_up(connection: Any, _: Any) -> None:
-    for order in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={1000 * _PATIENCE_S}"):
+def _set_up(patience_s: float, connection: Any, _: Any) -> None:
+    patience = f"busy_timeout={round(1000 * patience_s)}"
+    for order in (patience, "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {order}")
+
+
+def _widen(engine: sql.Engine, tables: sql.MetaData) -> None:
+    """Give tables of an earlier version the columns that they lack: all of these may be empty."""
+    for table in tables.tables.values():
+        there = _columns(engine, table)
+        for column in table.columns:
+            if column.name not in there:
+                _add(engine, table, column)
+
+
+def _add(engine: sql.Engine, table: sql.Table, column: "sql.Column[Any]") -> None:
+    quoted = engine.dialect.identifier_preparer.quote
+    kind = column.type.compile(engine.dialect)
+    try:
+        with engine.begin() as db:
+            db.execute(sql.text(f"ALTER TABLE {quoted(table.name)} ADD COLUMN {quoted(column.name)} {kind}"))
+    except DBAPIError:  # another server did so at the same time
+        if column.name not in _columns(engine, table):
+            raise
+
+
+def _columns(engine: sql.Engine, table: sql.Table) -> set[str]:
+    return {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
 
 
 def _safe(url: str) -> str:
@@ -116,7 +147,8 @@ def _safe(url: str) -> str:
         return "…"
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Where this user's programs keep what can be made again."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")

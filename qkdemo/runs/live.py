@@ -5,8 +5,9 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import Chunk, joined_chunks
@@ -16,6 +17,7 @@ StateWord: TypeAlias = Literal["queued", "going", "paused", "stopped", "finished
 RESTING: Final = ("paused", "stopped", "finished", "lost")
 
 DEFAULT_PACE: Final = 15.0  # steps per second: 300 steps in 20 s
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Status:
     position: int = 0
     wait_s: float = 0.0
     hurried: bool = False  # it goes faster than asked for, since others wait
+    silent_s: float = 0.0  # for how long its worker has said nothing, where that is long
     notice: str = ""
     recorded: float | None = None  # when what is shown was recorded
     engine: str = ENGINE
@@ -46,6 +49,7 @@ class Live:
     chunks: list[Chunk] = field(default_factory=list)
     owner_seen: float = field(default_factory=time.monotonic)
     visitors: set[str] = field(default_factory=set)  # who asked for it
+    asked: tuple[str, str] = ("", "")  # who did so last, and from which address
     present: Counter[str] = field(default_factory=Counter)  # who watches it, in how many windows
     watchers: int = 0
     watched: float = field(default_factory=time.monotonic)  # when somebody last did
@@ -55,10 +59,16 @@ class Live:
     notice: str = ""
     recorded: float | None = None  # when, in seconds since 1970; None while it goes on
     kept: bool = True  # the store takes it
+    unread: bool = False  # the store could not be asked what it has of it
+    broken_off: bool = False  # as it was found, its server had died of it or it was damaged: still to be said
     step_s: float | None = None
     timed: bool = False  # its worker has begun, so that from one chunk to the next steps can be timed
-    broken_off: bool = False  # as it was found, its server had died of it or it was damaged: still to be said
+    queued_at: float = 0.0
+    turns: int = 0  # since it was asked for, how often it had a worker and gave way to others
+    computed_s: float = 0.0  # since it was asked for
+    keeps_place: bool = True  # when it gives way, it can go on from where it was
     version: int = 0  # grows with everything that a watcher should see
+    _said: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -69,3 +79,16 @@ class Live:
     def chunk(self) -> Chunk:
         """All of its steps."""
         return joined_chunks(self.plan, list(self.chunks))
+
+    @property
+    def size(self) -> int:
+        """Bytes of its steps."""
+        return sum(chunk.curves.nbytes + chunk.maps.nbytes for chunk in self.chunks)
+
+    def once(self, name: str, said: Callable[[], _Said]) -> _Said:
+        """What `said` says of it at its present step, formed once, and forgotten with it."""
+        steps = self.steps
+        if name not in self._said or self._said[name][0] != steps:
+            self._said[name] = (steps, said())
+        found: _Said = self._said[name][1]
+        return found

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from qkdemo.runs.live import Live
 from qkdemo.runs.store import VARIABLE
@@ -22,32 +22,40 @@ from qkdemo.runs.worker import read_frame
 _ROOT: Final = Path(__file__).parents[2]
 
 
+Heard: TypeAlias = Callable[["WorkerProcess", dict[str, Any] | None, Sequence[bytes]], None]
+
+
 class WorkerProcess:
     """One process, and the run it has. Whoever uses it holds the pool's lock."""
 
-    def __init__(self, url: str, heard: Callable[["WorkerProcess", dict[str, Any] | None, list[bytes]], None]) -> None:
-        self._url, self._heard = url, heard
+    def __init__(self, url: str, heard: Heard, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url, self._heard, self._clock = url, heard, clock
         self.process: subprocess.Popen[bytes] | None = None
         self.live: Live | None = None
-        self.busy = False  # it still comes to rest from a job that nobody wants any more
+        self.leaving: Live | None = None  # the run whose job still comes to rest
         self.number = 0
-        self.heard = time.monotonic()
+        self.heard = clock()  # when its work last moved
+        self.since = clock()  # when it got its run
+        self.ready = self.hung = False
+        self.beats: Any = None
         self._pace: float | None = None
 
     def start(self) -> None:
         """Start the process, unless it runs."""
-        if self.process is not None:
-            return
+        if self.process is None:
+            self.heard, self.ready, self.hung, self.beats = self._clock(), False, False, None
+            self.process = self._launched()
+            threading.Thread(target=self._read, args=(self.process,), daemon=True, name="worker").start()
+
+    def _launched(self) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         quiet = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": path, VARIABLE: self._url}
-        self.process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "qkdemo.runs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | quiet,
         )
-        self.heard = time.monotonic()
-        threading.Thread(target=self._read, args=(self.process,), daemon=True, name="worker").start()
 
     def _read(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -58,23 +66,27 @@ class WorkerProcess:
         if self.process is process:
             self._heard(self, None, [])
 
-    def train(self, live: Live, pace: float) -> None:
-        """Give it a run."""
-        self.live, self.busy, self.heard = live, False, time.monotonic()
+    def train(self, live: Live, pace: float, seconds: float) -> None:
+        """Give it a run, for so many seconds of computing at most."""
+        self.start()
+        now = self._clock()
+        self.live, self.leaving, self.heard, self.since = live, None, now, now
         self.number += 1
-        live.touched, live.timed = time.monotonic(), False
+        live.touched, live.timed = now, False
         self._pace = pace
-        self._send(do="train", plan=live.plan.to_json(), until=live.until, after=live.steps, pace=_finite(pace))
+        order = {"plan": live.plan.to_json(), "until": live.until, "after": live.steps, "seconds": seconds}
+        self._send(do="train", pace=_finite(pace), **order)
+
+    def release(self) -> None:
+        """Take its run away: it stops after the step it is in, and puts down where the run is."""
+        self._send(do="stop")
+        self.leaving, self.live = self.live, None
 
     def set_pace(self, pace: float) -> None:
         """Steps per second from now on."""
         if pace != self._pace:
             self._pace = pace
             self._send(do="pace", pace=_finite(pace))
-
-    def order(self, do: str) -> None:
-        """A word about its run."""
-        self._send(do=do)
 
     def _send(self, **order: Any) -> None:
         if self.process is None or self.process.stdin is None:
@@ -87,7 +99,7 @@ class WorkerProcess:
 
     def forget(self) -> None:
         """The process is gone."""
-        self.process, self.live, self.busy = None, None, False
+        self.process = self.live = self.leaving = None
 
     def kill(self) -> None:
         """End a process that does not answer."""

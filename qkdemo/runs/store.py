@@ -86,6 +86,13 @@ class Record:
         silent = time.time() - self.touched > _LIVELY_S
         return self.ending == "going" and silent and self.plan.legs[-1].after < self.chunk.last < self.plan.steps
 
+    def as_far_as(self, fork: Plan) -> "Record | None":
+        """What a fork of this plan has in common with it; None if it is recorded by another stride."""
+        if fork.map_stride != self.plan.map_stride:
+            return None
+        chunk = cut(self.plan, self.chunk, min(self.chunk.last, fork.legs[-1].after))
+        return Record(fork, widened(fork, chunk), "stopped", self.engine, self.touched)
+
 
 class Store(Database):
     """Safe to use from several threads, and on one database from several processes. Every method raises StoreError."""

@@ -26,7 +26,8 @@ class Hyperparameters:
     """One row per run."""
 
     largest_norm: Float[Tensor, "runs 1"]  # ∞: gradients are not clipped
-    decay: Float[Tensor, "runs parameters"]  # weight decay where it acts, else 0
+    decay: Float[Tensor, "runs 1"]  # weight decay
+    decaying: Float[Tensor, "parameters"]  # 1 where it acts, else 0
     z_loss: Float[Tensor, "runs"]
     complements: tuple[Float[Tensor, "runs 1"], Float[Tensor, "runs 1"]]  # 1 − β₁ and 1 − β₂
     exact_betas: tuple[tuple[float, float], ...]
@@ -36,7 +37,7 @@ class Hyperparameters:
     def of(cls, runs: Sequence[Settings], device: torch.device) -> "Hyperparameters":
         """Those of `runs`; a clip of 0 is none."""
         leaves = layout(shape_of(runs[0]))
-        decays = torch.cat(
+        decaying = torch.cat(
             [torch.full((leaf.stop - leaf.start,), float(leaf.decays), device=device) for leaf in leaves]
         )
 
@@ -45,7 +46,8 @@ class Hyperparameters:
 
         return cls(
             largest_norm=column([run.grad_clip or torch.inf for run in runs]),
-            decay=column([run.weight_decay for run in runs]) * decays,
+            decay=column([run.weight_decay for run in runs]),
+            decaying=decaying,
             z_loss=column([run.z_loss for run in runs])[:, 0],
             complements=(column([1 - run.beta1 for run in runs]), column([1 - run.beta2 for run in runs])),
             exact_betas=tuple((run.beta1, run.beta2) for run in runs),
@@ -80,7 +82,7 @@ def adamw(
     """
     first, second = moments
     if hyper.decays:
-        parameters.mul_(1 - rates * hyper.decay)
+        parameters.mul_(1 - rates * hyper.decay * hyper.decaying)
     first.lerp_(gradients, hyper.complements[0])
     second.lerp_(gradients.square_(), hyper.complements[1])
     # m̂ / (√v̂ + ε) with both corrections taken out: fewer passes over the rows

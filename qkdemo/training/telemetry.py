@@ -1,6 +1,7 @@
 """What is read off every step of every run.
 
-* `Telemetry`: arrays, one row per step and one column per run; `joined`: several of them, end to end;
+* `Telemetry`: arrays, one row per step and one column per run; `joined`: several of them, end to end; `beside`: the
+  same steps of other runs;
 * `read_attention(...)`: the attention's numbers; `spectral_norm(matrices)`.
 """
 
@@ -59,6 +60,12 @@ CURVES = ARRAYS[:-1]  # all but the maps: one number per step and run
 def joined(parts: Sequence[Telemetry]) -> Telemetry:
     """Parts that follow one another, as one."""
     return Telemetry(parts[0].first_step, *(np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS))
+
+
+def beside(parts: Sequence[Telemetry]) -> Telemetry:
+    """The same steps of several groups of runs, as of one."""
+    arrays = ([getattr(part, name) for part in parts] for name in ARRAYS)
+    return Telemetry(parts[0].first_step, *(np.concatenate(each, axis=1) for each in arrays))
 
 
 def read_attention(

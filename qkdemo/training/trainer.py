@@ -105,7 +105,8 @@ class Trainer:
         self._named = views(self._parameters, self._shape)
         if state is None:
             self._onto_sphere()
-        self._zeros = [torch.zeros_like(view).flatten(1) for view in self._named.values()]
+        zero = torch.zeros((), device=self._device)
+        self._zeros = [zero.expand(len(view), view[0].numel()) for view in self._named.values()]
         self._setup = Setup(
             shape=self._shape,
             groups=self._groups,
@@ -120,8 +121,15 @@ class Trainer:
     @property
     def state(self) -> State:
         """A copy of where the runs stand, in their order."""
-        tensors = (self._parameters, self._first, self._second, self._vectors)
-        return State(self.step, *(tensor[self._place].cpu() for tensor in tensors))
+        return self.rows(range(len(self._place)))
+
+    def rows(self, indices: Sequence[int]) -> State:
+        """A copy of where some of them stand."""
+        tensors, places = (
+            (self._parameters, self._first, self._second, self._vectors),
+            [self._place[i] for i in indices],
+        )
+        return State(self.step, *(tensor[places].cpu() for tensor in tensors))
 
     def advance(self, steps: int, goes_on: Callable[[], bool] = lambda: True) -> Telemetry:
         """Takes `steps` steps, or fewer if `goes_on`, asked after each, says no; returns what was read off them."""
@@ -146,12 +154,12 @@ class Trainer:
         self.step += 1
         rates = torch.tensor([learning_rate(self.step, run) for run in self._runs], device=self._device)[:, None]
         self._advance_power_vectors()
-        loss, layers = self._loss_and_gradients()
+        loss, layers, gradients = self._loss_and_gradients()
         read = telemetry.read_attention(layers, self._setup.hidden, self._shape)
-        norm = clip_gradients(self._gradients, self._hyper.largest_norm, n_later(self._shape))
+        norm = clip_gradients(gradients, self._hyper.largest_norm, n_later(self._shape))
         adamw(
             self._parameters,
-            self._gradients,
+            gradients,
             (self._first, self._second),
             self._scaled(rates),
             self._hyper,
@@ -162,7 +170,7 @@ class Trainer:
         maps = torch.stack([layer.weights[:, 0] for layer in layers], dim=1)[:, : None if self._maps else 0]
         return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps.half()}
 
-    def _loss_and_gradients(self) -> tuple[Tensor, list[Attention]]:
+    def _loss_and_gradients(self) -> tuple[Tensor, list[Attention], Tensor]:
         batch = *self._batch(), self._hyper.z_loss
         if self._setup.plain:
             loss, layers, found = by_hand(self._named, *batch, self._setup)
@@ -172,8 +180,7 @@ class Trainer:
             found[name].flatten(1) if name in found else zeros
             for name, zeros in zip(self._named, self._zeros, strict=True)
         ]
-        self._gradients = torch.cat(flat, dim=1)
-        return loss, layers
+        return loss, layers, torch.cat(flat, dim=1)
 
     def _by_autograd(
         self, tokens: Tensor, targets: Tensor, counted: Tensor, z_loss: Tensor

@@ -1,8 +1,10 @@
 """What is between a page and its server: whether they are connected, and what outlives it when they are not.
 
-* `keep_up(page)`: called by the shell in every run: what this session holds goes to the browser, and comes back from
-  there when the session is a new one (the server was started again, or the browser was away for long);
+* `keep_up(page)`, `hand_over()`: called by the shell first and last in every run: what this session holds goes to the
+  browser, and comes back from there when the session is a new one (the server was started again, or the browser was
+  away for long);
 * `HELD`: how the names begin of what is held in the session's state: texts alone, which whoever reads them checks;
+  `ANSWERS`: of what a page that is loaded anew gets back too;
 * `routes(base)`: the script that watches the connection, and the name of this server; `in_page()`: what a page's head
   says of them.
 
@@ -26,36 +28,44 @@ from qkdemo.messages import say
 from qkdemo.web.components import Component
 
 HELD: Final = "held:"
+ANSWERS: Final = f"{HELD}answers:"
 _MOST: Final = 50
 _LONGEST: Final = 4000  # characters of one
-_BACK: Final = "connection.back"
 _PATH: Final = "_qkdemo"
 _SCRIPT: Final = Path(__file__).parent / "connection" / "connection.js"
 _WORDS: Final = ("lost", "never", "several", "unknown")
 _SERVER: Final = secrets.token_hex(8)
-_COMPONENT: Final = Component("again", html="<span class='again'></span>")
+_AGAIN: Final = Component("again", html="<span class='again'></span>")
+_KEPT: Final = Component("kept", html="<span class='kept'></span>")
 
 
 def keep_up(page: str) -> None:
-    """Let the browser have what this session holds, and take from it what a session before held."""
-    if not Runtime.exists():
-        return
-    held = {name: text for name, text in st.session_state.items() if str(name).startswith(HELD)}
-    kept = json.dumps(held, ensure_ascii=False) if held else ""
-    told = _COMPONENT.mount({"kept": kept, "server": _SERVER, "page": page}, key="again", on_again_change=lambda: None)
-    back: Any = told.get("again")
-    if not held and isinstance(back, dict):
-        take_back(back.get("kept"))
+    """Take from the browser what a session before this one held; before anything asks for it."""
+    if Runtime.exists():
+        data = {"server": _SERVER, "page": page, "answers": ANSWERS}
+        back: Any = _AGAIN.mount(data, key="again", on_again_change=lambda: None).get("again")
+        if isinstance(back, dict):
+            take_back(back.get("kept"), same_page=back.get("why") == "back")
 
 
-def take_back(kept: object) -> None:
-    """Hold again what a browser says that a session before held; whatever else it says is dropped."""
+def hand_over() -> None:
+    """Let the browser have what this session holds; after everything that a run changes of it."""
+    if Runtime.exists():
+        held = {name: text for name, text in st.session_state.items() if str(name).startswith(HELD)}
+        _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False) if held else ""}, key="kept")
+
+
+def take_back(kept: object, *, same_page: bool = True) -> None:
+    """Hold again what a browser says that a session before held; whatever else it says is dropped.
+
+    A page that was loaded anew shows what its link says, and nothing of what was on screen before.
+    """
     try:
         found = json.loads(kept) if isinstance(kept, str) else {}
     except ValueError:
         return
     for name, text in list(found.items())[:_MOST] if isinstance(found, dict) else ():
-        if name.startswith(HELD) and isinstance(text, str) and len(text) <= _LONGEST:
+        if name.startswith(HELD if same_page else ANSWERS) and isinstance(text, str) and len(text) <= _LONGEST:
             st.session_state.setdefault(name, text)
 
 

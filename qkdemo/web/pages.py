@@ -43,6 +43,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("home", ":material/home:"),
         Entry("tracks", ":material/school:"),
         *_of_labs(in_menu=False),
+        Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
         *_of_labs(in_menu=True),
         Entry("quiz", ":material/quiz:", names_track=True),

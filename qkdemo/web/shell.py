@@ -50,3 +50,4 @@ with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
             else:
                 page.run()
 echo.note()
+connection.hand_over()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from qkdemo.diagnose.causes import growth, loss_events, run, slope
 from qkdemo.diagnose.logs import Log
+from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf
 STEPS = np.arange(200.0)
@@ -120,7 +121,7 @@ def test_updates_that_jumped_first_are_named() -> None:
 
 def test_a_healthy_run_is_healthy_and_one_on_its_way_is_warned() -> None:
     assert run(log(loss=FALLING, max_logit=8 + 0.1 * RNG.standard_normal(200))).healthy
-    on_its_way = run(log(loss=FALLING, max_logit=5 * np.exp(STEPS / 100)))
+    on_its_way = run(log(loss=FALLING, max_logit=5 * np.exp(STEPS / 80)))
     assert on_its_way.causes[0].key == "growing_logits"
     assert run(log(loss=FALLING, max_logit=GROWN)).causes[0].key == "large_logits"
 
@@ -128,3 +129,26 @@ def test_a_healthy_run_is_healthy_and_one_on_its_way_is_warned() -> None:
 def test_a_wrong_guess_of_a_column_can_be_corrected() -> None:
     found = run(log(loss=FALLING, mine=GROWN), {"max_logit": "mine"})
     assert found.causes[0].key == "large_logits"
+
+
+def test_a_loss_that_never_falls_is_attentions_fault_only_if_logits_were_large_from_the_start() -> None:
+    flat = 2.8 + 0.02 * RNG.standard_normal(200)
+    assert run(log(loss=flat, max_logit=np.full(200, 900.0))).causes[0].key == "stuck_attention"
+    assert run(log(loss=flat, max_logit=np.exp(STEPS / 30))).causes[0].key == "stuck_rate"
+    assert run(log(loss=flat)).causes[0].key == "stuck"
+    assert run(log(loss=FALLING)).causes[0].key == "healthy"
+
+
+def test_small_spikes_that_pass_are_no_alarm() -> None:
+    spiky = np.where(np.isin(STEPS, (100, 140)), FALLING + 0.6, FALLING)
+    found = run(log(loss=spiky, max_logit=np.full(200, 8.0)))
+    assert found.causes[0].key == "small_spikes"
+    tall = np.where(STEPS == 140, 2.5, FALLING)
+    assert run(log(loss=tall, max_logit=np.full(200, 8.0))).causes[0].key == "one_batch"
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("plain, ramp", 1), ("RMSNorm, ramp", 1)])
+def test_runs_of_the_training_lab_are_told_apart(name: str, seeds: int) -> None:
+    """Two of the forty; `python -m tests.diagnose.forty_runs` does them all."""
+    settings, right = ILL[name] if name in ILL else (HEALTHY[name], ("healthy", "small_spikes"))
+    assert all(result.causes[0].key in right for result in diagnosed(settings, seeds))

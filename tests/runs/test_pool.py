@@ -9,20 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
-from threading import RLock
 from typing import Any
 from zlib import crc32
 
 import pytest
 
 from qkdemo.messages import say
+from qkdemo.runs.job import Hand, Job, train
 from qkdemo.runs.live import Live
 from qkdemo.runs.plan import Plan, twins
 from qkdemo.runs.pool import Pool, PoolError
-from qkdemo.runs.process import WorkerProcess
 from qkdemo.runs.record import Chunk, chunk_to_bytes
 from qkdemo.runs.store import Store
-from qkdemo.runs.worker import Hand, Job, read_frame, train
+from qkdemo.runs.worker import read_frame
 from qkdemo.training.trainer import Trainer
 from tests.runs.test_store import FORK, PLAN, SMALL, same, whole
 
@@ -60,12 +59,24 @@ def rests(live: Live, state: str) -> None:
     until(lambda: live.state == state)
 
 
-def without_workers(url: str) -> Pool:
+@pytest.fixture
+def without_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Pool]]:
     """Another server's pool, which starts nothing."""
-    idle = Pool.__new__(Pool)
-    idle.store, idle._lives, idle._queue, idle._generation, idle._lock = Store(url), {}, [], 0, RLock()
-    idle._workers = []
-    return idle
+    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    pools: list[Pool] = []
+
+    def opened(url: str) -> Pool:
+        pools.append(Pool(Store(url)))
+        return pools[-1]
+
+    yield opened
+    for pool in pools:
+        pool.close()
+
+
+def let_go(pool: Pool) -> None:
+    """Until no worker is busy."""
+    until(lambda: not any(worker.live or worker.leaving for worker in pool._shop.workers))
 
 
 def test_a_run_is_made_in_a_process_of_its_own_and_recorded(pool: Pool, url: str) -> None:
@@ -98,7 +109,7 @@ def test_stop_leaves_nothing_running_and_the_curve_stands(pool: Pool, fresh: Any
     until(lambda: live.steps > 0)
     pool.stop(live, "a")
     stood = live.steps
-    until(lambda: not any(worker.live or worker.busy for worker in pool._workers))
+    let_go(pool)
     assert live.state == "stopped"
     assert live.steps == stood
 
@@ -121,6 +132,35 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on_exactly(pool: Pool, fre
     pool.set_pace(live, "a", math.inf)
     rests(live, "finished")
     assert pool.processes != [process]
+    assert same(live.chunk, whole(plan))
+
+
+def test_a_worker_that_is_stopped_is_replaced_and_the_run_goes_on_exactly(
+    pool: Pool, fresh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qkdemo.runs.workshop.SILENT_S", 5.0)
+    plan = fresh()
+    live = pool.start(plan, "a", pace=50)
+    until(lambda: live.steps >= 8)
+    (process,) = pool.processes
+    os.kill(process, signal.SIGSTOP)
+    until(lambda: live.notice)
+    assert "stopped answering after step" in live.notice
+    pool.set_pace(live, "a", math.inf)
+    rests(live, "finished")
+    assert pool.processes != [process]
+    assert same(live.chunk, whole(plan))
+
+
+def test_a_run_that_gave_way_goes_on_exactly_where_it_was(pool: Pool, fresh: Any) -> None:
+    plan = fresh(steps=1000)
+    live = pool.start(plan, "a", pace=math.inf)
+    until(lambda: live.steps >= 8)
+    with pool._lock:
+        pool._shop._give_way(pool._shop.workers[0])
+    assert live.state == "queued"
+    rests(live, "finished")
+    assert live.turns == 1
     assert same(live.chunk, whole(plan))
 
 
@@ -178,12 +218,12 @@ def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -
 
 
 def test_a_line_that_is_too_long_is_refused_in_a_sentence(pool: Pool, fresh: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("qkdemo.runs.pool.LONGEST_QUEUE", 0)
+    monkeypatch.setattr("qkdemo.runs.line.LONGEST", 0)
     with pytest.raises(PoolError, match="already wait"):
         pool.start(fresh(), "z")
 
 
-def test_a_record_is_found_again_by_its_name_by_another_pool(pool: Pool, url: str) -> None:
+def test_a_record_is_found_again_by_its_name_by_another_pool(pool: Pool, url: str, without_workers: Any) -> None:
     live = pool.start(PLAN, "a", pace=math.inf)
     rests(live, "finished")
     idle = without_workers(url)
@@ -196,8 +236,9 @@ def test_a_record_is_found_again_by_its_name_by_another_pool(pool: Pool, url: st
 
 
 def test_a_run_whose_server_died_says_so_and_one_that_was_stopped_does_not(
-    url: str, tmp_path: Path, fresh: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fresh: Any, monkeypatch: pytest.MonkeyPatch, without_workers: Any
 ) -> None:
+    monkeypatch.undo()  # this pool has a worker
     url = f"sqlite:///{tmp_path}/runs.sqlite"
     pool = Pool(Store(url))
     stopped = pool.start(fresh(steps=3000), "a", pace=50)
@@ -205,34 +246,37 @@ def test_a_run_whose_server_died_says_so_and_one_that_was_stopped_does_not(
     pool.stop(stopped, "a")
     broken = pool.start(fresh(steps=2980), "a", pace=50)
     until(lambda: broken.steps > 2)
-    (process,) = (worker.process for worker in pool._workers)
+    (process,) = (worker.process for worker in pool._shop.workers)
     pool.close()  # the worker's input ends, as if its server had been killed
     assert process is not None
     process.wait(PATIENCE_S)
+    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.store._LIVELY_S", 1e9)
     idle = without_workers(url)
     still = idle.live(broken.plan.name)
     assert still is not None
     assert still.notice == ""  # another server may be training it
     monkeypatch.setattr("qkdemo.runs.store._LIVELY_S", 0.0)
-    idle._lives.clear()
+    idle._recall.lives.clear()
     found, other = idle.live(broken.plan.name), idle.live(stopped.plan.name)
     assert found is not None
     assert other is not None
     assert found.steps >= broken.steps  # all that was shown
     assert found.notice == say("live.broken_off", step=found.steps)
     assert other.notice == ""
-    monkeypatch.setattr(idle, "_hand_out", lambda: None)
+    monkeypatch.setattr(idle._shop, "hand_out", lambda: None)
     for notice in (found.notice, ""):  # said as long as it goes on, and not again after a rest
-        idle._enqueue(found, 3000)
+        idle._shop.enqueue(found, 3000)
         assert found.notice == notice
 
 
-def test_the_time_left_does_not_count_what_a_worker_takes_to_begin(url: str) -> None:
-    idle, chunk, worker = without_workers(url), whole(PLAN), WorkerProcess(url, lambda *frame: None)
-    live = Live(PLAN, owner="a", generation=1, pace=math.inf, touched=time.monotonic() - 1000)
+def test_the_time_left_does_not_count_what_a_worker_takes_to_begin(url: str, without_workers: Any) -> None:
+    idle, chunk = without_workers(url), whole(PLAN)
+    (worker,) = idle._shop.workers
+    live = worker.live = Live(PLAN, owner="a", generation=1, pace=math.inf, touched=time.monotonic() - 1000)
     for first in (1, 3):
         rows = Chunk(first, chunk.curves[first - 1 : first + 1], chunk.maps[first - 1 : first + 1])
-        idle._on_rows(worker, live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
+        idle._shop._on_rows(live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
     assert live.steps == 4
     assert live.step_s is not None
     assert live.step_s < 100
@@ -284,7 +328,7 @@ def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
 
 
 def test_a_stop_is_heeded_after_the_step_that_is_under_way(monkeypatch: pytest.MonkeyPatch, fresh: Any) -> None:
-    monkeypatch.setattr("qkdemo.runs.worker.FRAME_S", 1e9)  # a frame in which everything fits
+    monkeypatch.setattr("qkdemo.runs.job.FRAME_S", 1e9)  # a frame in which everything fits
     hand, taken = Hand(), list[int]()
     step = Trainer._one_step
 
@@ -331,7 +375,7 @@ def test_leaving_ends_a_series_at_once_and_so_does_another_run(pool: Pool, fresh
         until(lambda live=live: live.steps > 0)
         ends()
         assert live.state == "stopped"
-        until(lambda: not any(worker.live or worker.busy for worker in pool._workers))
+        let_go(pool)
         assert pool.look(plans[1]) is None
 
 
@@ -344,16 +388,3 @@ def test_two_who_want_the_same_series_share_its_runs_and_one_may_leave(pool: Poo
     pool.leave("s")
     assert live.state in ("queued", "going")
     until(lambda: (last := pool.look(plans[1])) is not None and last.state == "finished")
-
-
-def test_a_series_ends_where_nobody_has_been_for_a_minute(pool: Pool, fresh: Any, monkeypatch: Any) -> None:
-    plans = [fresh(learning_rate=rate) for rate in (0.1, 0.2)]
-    monkeypatch.setattr("qkdemo.runs.series._ABSENT_S", 0.2)
-    pool.start_all(plans, "s")
-    live = pool.look(plans[0])
-    assert live is not None
-    time.sleep(0.3)
-    rests(live, "finished")
-    if (last := pool.look(plans[1])) is not None:  # the first took less than that
-        rests(last, "finished")
-    assert "s" not in pool._series

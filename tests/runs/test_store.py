@@ -17,8 +17,9 @@ import sqlalchemy as sql
 
 from qkdemo.dials import SettingsError
 from qkdemo.messages import say
+from qkdemo.runs.job import Hand, Job, train
 from qkdemo.runs.plan import Leg, Plan, forked_at, twins
-from qkdemo.runs.pool import Pool
+from qkdemo.runs.recall import Recall
 from qkdemo.runs.record import (
     Chunk,
     chunk_from_bytes,
@@ -30,7 +31,6 @@ from qkdemo.runs.record import (
     state_to_bytes,
 )
 from qkdemo.runs.store import Store, StoreError, default_url
-from qkdemo.runs.worker import Hand, Job, train
 from qkdemo.training.settings import Settings
 from qkdemo.training.trainer import Trainer
 
@@ -279,9 +279,7 @@ def test_altered_bytes_end_the_record_as_a_missing_chunk_does_and_going_on_mends
     assert record is not None
     assert record.damaged
     assert same(record.chunk, cut(PLAN, whole(PLAN), 20))
-    live = Pool.__new__(Pool)
-    live.store, live._generation = store, 0
-    found = live._recalled(PLAN)
+    found = Recall(store).read(PLAN)
     assert found.notice == say("live.damaged", step=20)
     assert (found.state, found.steps) == ("stopped", 20)
     told(PLAN, store, PLAN.steps, after=20)
@@ -348,7 +346,7 @@ KILLED = """
 import sys
 from tests.runs.test_store import PLAN
 from qkdemo.runs.store import Store
-from qkdemo.runs.worker import Hand, Job, train
+from qkdemo.runs.job import Hand, Job, train
 
 def emit(kind, head, data):
     if kind == "rows":

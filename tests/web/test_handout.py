@@ -11,8 +11,8 @@ import pytest
 from qkdemo.charts.look import cell, row_of
 from qkdemo.labs import training as twins
 from qkdemo.messages import LANGUAGES
+from qkdemo.runs.job import Hand, Job, train
 from qkdemo.runs.store import Store
-from qkdemo.runs.worker import Hand, Job, train
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets

@@ -66,7 +66,7 @@ class Result:
     share: NDArray[np.float64]  # [rules, sizes] length of the result over the length it should have
     slope: NDArray[np.float64]  # [rules, sizes] |∂ output / ∂ input| across the vector: 1 / divisor
     zero_output: NDArray[np.float64]  # [rules] an entry of the normalised zero vector
-    zero_slope: NDArray[np.float64]  # [rules] gradient of the sum of outputs there, the largest entry
+    zero_slope: NDArray[np.float64]  # [rules] the same slope there: the norm of the Jacobian
     epsilon_stored: dict[FormatWord, float]  # what each format makes of epsilon
 
     @property
@@ -115,9 +115,9 @@ def run(settings: Settings) -> Result:
         output, gradient = _with_gradient(settings, rule, x, across.to(dtype))
         share.append(torch.linalg.vector_norm(output.double(), dim=-1) / whole)
         slope.append(torch.linalg.vector_norm(gradient.double(), dim=-1))
-        at_zero, there = _with_gradient(settings, rule, torch.zeros_like(x[:1]), torch.ones_like(across).to(dtype))
+        at_zero, there = _with_gradient(settings, rule, torch.zeros_like(x[:1]), across.to(dtype))
         zero_output.append(at_zero[0, 0].item())
-        zero_slope.append(_largest(there))
+        zero_slope.append(torch.linalg.vector_norm(there.double()).item())
     return Result(
         settings=settings,
         sizes=np.array(sizes),
@@ -159,10 +159,6 @@ def _with_gradient(settings: Settings, rule: RuleWord, x: Tensor, weights: Tenso
     output = normalise(x, NORMS[settings.norm], rule, settings.epsilon)
     (gradient,) = torch.autograd.grad((output * weights).sum(), x)
     return output.detach(), gradient
-
-
-def _largest(gradient: Tensor) -> float:
-    return math.nan if gradient.isnan().any() else gradient.abs().max().item()
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:

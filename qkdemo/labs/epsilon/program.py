@@ -60,11 +60,11 @@ def with_gradient(x, weights):
 
 
 y, gradient = with_gradient({size} * along * d**0.5, across)
-zero, steep = with_gradient(torch.zeros(d), torch.ones(d))
+zero, steep = with_gradient(torch.zeros(d), across)
 print(json.dumps({{
     "share": (y.norm() / {whole}).item(),
     "slope": gradient.norm().item(),
     "zero_output": zero[0].item(),
-    "zero_slope": steep.abs().max().item(),
+    "zero_slope": steep.norm().item(),
 }}))
 '''

@@ -55,7 +55,9 @@ class Settings(Dials):
     place: Annotated[Literal["any", "none", "per_head", "full_width", "input", "latent", "configurable"], Choice()] = (
         "any"
     )
-    gain_kind: Annotated[Literal["any", "none", "scalar", "channel", "head_channel", "configurable"], Choice()] = "any"
+    gain_kind: Annotated[
+        Literal["any", "none", "scalar", "head", "channel", "head_channel", "input_channel", "configurable"], Choice()
+    ] = "any"
     stored: Annotated[Literal["any", "none", "gamma", "one_plus", "configurable"], Choice()] = "any"
     order: Annotated[
         Literal["any", "norm_rotary", "rotary_norm", "rotary_only", "no_rotary", "configurable", "not_read"], Choice()
@@ -66,6 +68,11 @@ class Settings(Dials):
     cached: Annotated[
         Literal["any", "finished", "normalised", "rotated", "latent", "none", "not_read"], Choice(more=True)
     ] = "any"
+    key_gain: Annotated[Literal["any", "none", "own", "of_q", "q_alone", "k_alone"], Choice(more=True)] = "any"
+    layout: Annotated[
+        Literal["any", "none", "half_split", "half_split_swapped", "interleaved", "not_read"], Choice(more=True)
+    ] = "any"
+    rotated: Annotated[Literal["any", "none", "all", "half", "quarter", "not_read"], Choice(more=True)] = "any"
     capped: Annotated[_YesNo, Choice()] = "any"
     output_capped: Annotated[_YesNo, Choice(more=True)] = "any"
     biased: Annotated[Literal["any", "none", "channel", "configurable"], Choice(more=True)] = "any"
@@ -78,7 +85,7 @@ class Settings(Dials):
     ] = "any"
     on_by_default: Annotated[_YesNo, Choice(more=True)] = "any"
     kind: Annotated[Literal["any", "model", "library", "kernel"], Choice(more=True)] = "any"
-    verified: Annotated[Literal["any", "conformance", "source_and_run", "source"], Choice(more=True)] = "any"
+    verified: Annotated[Literal["any", "conformance", "source"], Choice(more=True)] = "any"
 
 
 PRESETS: Final[dict[str, Settings]] = {
@@ -98,7 +105,10 @@ COLUMNS: Final = {
     "place": "place",
     "gain_kind": "gain",
     "stored": "stored",
+    "key_gain": "key_gain",
     "order": "order",
+    "layout": "layout",
+    "rotated": "rotated",
     "scaled": "scale",
     "cached": "cache",
     "biased": "bias",
@@ -171,11 +181,14 @@ SHOWN: Final = (
         "place",
         "gain",
         "stored",
+        "key_gain",
         "bias",
         "epsilon",
         "rule",
         "cast",
         "order",
+        "layout",
+        "rotated",
         "scale",
     ),
     *("softcap", "output_softcap", "cache", "default_on", "verified", "note"),

@@ -3,8 +3,7 @@
 * `finding(result)`, `explain(result)`: how many rows pass, and how they are spread;
 * `beside(left, right)`: what sets two models apart; `corrections()`: what is often told wrongly."""
 
-from qkdemo.attention.pipeline import Pipeline
-from qkdemo.facts.models import MODELS, Model, alike, differing
+from qkdemo.facts.models import MODELS, Model, differing, named
 from qkdemo.labs.models.lab import Result, counts
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -17,14 +16,21 @@ def finding(result: Result) -> str:
         return say("models.none", **values)
     if len(result.models) == 1:
         return say("models.one", name=result.models[0].model, **values)
-    pipelines = [model.pipeline for model in result.models if model.pipeline is not None]
-    kinds: list[Pipeline] = []
-    for pipeline in pipelines:
-        if all(differing(pipeline, other) for other in kinds):
-            kinds.append(pipeline)
+    known = [model for model in result.models if model.pipeline is not None]
+    kinds: list[Model] = []
+    for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
+        if all(_differing(model, other) for other in kinds):
+            kinds.append(model)
     several = "ways_all" if len(result.models) == len(MODELS) else "ways"
-    word = several if len(kinds) > 1 else "alike_all" if len(pipelines) == len(result.models) else "found"
+    word = several if len(kinds) > 1 else "alike_all" if len(known) == len(result.models) else "found"
     return say(f"models.{word}", ways=len(kinds), **values)
+
+
+def _differing(left: Model, right: Model) -> list[str]:
+    """In which choices two models with a pipeline differ, as far as both were read."""
+    assert left.pipeline is not None
+    assert right.pipeline is not None
+    return differing(left.pipeline, right.pipeline, left.unread | right.unread)
 
 
 def explain(result: Result) -> list[str]:
@@ -44,15 +50,13 @@ def _word(column: str, word: str) -> str:
 
 def beside(left: Model, right: Model) -> list[str]:
     """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
-    assert left.pipeline is not None
-    assert right.pipeline is not None
-    apart = [say(f"choice_name.{name}") for name in differing(left.pipeline, right.pipeline)]
+    apart = [say(f"choice_name.{name}") for name in _differing(left, right)]
     names = {"left": left.model, "right": right.model}
     sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
     for model in (left, right):
-        others = [other.model for other in alike(model.pipeline) if other.id != model.id] if model.pipeline else []
+        others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
         key = "models.others" if others else "models.alone"
-        sentences.append(say(key, name=model.model, names="; ".join(others)))
+        sentences.append(say(key, name=model.model, names=named(others, "; ") if others else ""))
     return sentences
 
 

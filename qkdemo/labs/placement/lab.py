@@ -42,7 +42,7 @@ from qkdemo.attention.pipeline import (
     Trace,
     trace,
 )
-from qkdemo.attention.rotary import LayoutWord
+from qkdemo.attention.rotary import LayoutWord, RotatedWord
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value
 from qkdemo.facts.models import closest
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
@@ -73,6 +73,7 @@ _Cast: TypeAlias = Annotated[CastWord, _more]
 _Bias: TypeAlias = Annotated[BiasWord, _more]
 _Order: TypeAlias = Annotated[OrderWord, Choice()]
 _Layout: TypeAlias = Annotated[LayoutWord, _more]
+_Rotated: TypeAlias = Annotated[RotatedWord, _more]
 _Conversion: TypeAlias = Annotated[ConversionWord, _more]
 _Scale: TypeAlias = Annotated[ScaleWord, Choice()]
 _Cap: TypeAlias = Annotated[CapWord, _more]
@@ -81,7 +82,7 @@ _Grouping: TypeAlias = Annotated[GroupingWord, _more]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Dials):
-    """The dials: the block, then fourteen choices for each of the two pipelines."""
+    """The dials: the block, then fifteen choices for each of the two pipelines."""
 
     compare: Annotated[Literal["two", "all_mistakes"], Choice()] = "two"
     gains: Annotated[GainsWord, Choice()] = "untied"
@@ -107,6 +108,7 @@ class Settings(Dials):
     left_cast: _Cast = "cast_first"
     left_bias: _Bias = "none"
     left_layout: _Layout = "half_split"
+    left_rotated: _Rotated = "all"
     left_conversion: _Conversion = "none"
     left_cap: _Cap = "none"
     left_grouping: _Grouping = "repeat"
@@ -115,6 +117,7 @@ class Settings(Dials):
     right_cast: _Cast = "cast_first"
     right_bias: _Bias = "none"
     right_layout: _Layout = "half_split"
+    right_rotated: _Rotated = "all"
     right_conversion: _Conversion = "none"
     right_cap: _Cap = "none"
     right_grouping: _Grouping = "repeat"
@@ -161,7 +164,7 @@ PRESETS: Final[dict[str, Settings]] = {
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Both pipelines over one block. Errors are relative: ‖right − left‖ / ‖left‖, Frobenius."""
+    """Both pipelines over one block. Errors are relative: ‖right − left‖ / ‖left‖, Frobenius, over visible pairs."""
 
     settings: Settings
     left: Trace
@@ -183,7 +186,8 @@ def run(settings: Settings) -> Result:
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
     apart = difference(left, right)
     observed = right if settings.format == "float64" else trace(right_words, block)
-    gap = (right.logits - left.logits).double()
+    logits = left.seen(left.logits).double()
+    gap = right.seen(right.logits).double() - logits
     return Result(
         settings=settings,
         left=left,
@@ -192,7 +196,7 @@ def run(settings: Settings) -> Result:
         relative_score_error=apart.logits,
         largest_weight_difference=apart.weight,
         relative_output_error=apart.output,
-        by_query=(gap.norm(dim=(0, 2)) / left.logits.double().norm(dim=(0, 2))).numpy(),
+        by_query=(gap.norm(dim=(0, 2)) / logits.norm(dim=(0, 2))).numpy(),
         verdict=diagnose(left_words, block, observed.logits),
     )
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, normalise
-from qkdemo.attention.rotary import LayoutWord, partners, rotate
+from qkdemo.attention.rotary import LayoutWord, angles, partners, rotate
 from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
 
 GainKind: TypeAlias = Literal["none", "scalar", "tied", "untied", "crossed"]
@@ -34,6 +34,7 @@ _POSITIONS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _SWEPT: Final = frozenset({0, *(round(x) for x in preferred_numbers(1, 5000, 10))})  # the positions that are computed
 _DISTANCES: Final = range(65)
 _DRAWN: Final = ("tied", "untied")
+_NEAR: Final = 0.999  # of the bound: where the worst vectors count as having reached it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,10 @@ class Result:
     bound_simple: float  # √d · max|γq| · max|γk|
     max_abs_logit: float  # norm first, over the distances
     disagreement: float  # largest difference of the orders over positions and distances, relative to the largest logit
+    reach: (
+        int | None
+    )  # the first distance at which the worst vectors are at their bound, to a thousandth; None if drawn
+    reached: float | None  # |logit| there, norm first
 
     @property
     def agree(self) -> bool:
@@ -119,6 +124,7 @@ def run(settings: Settings) -> Result:
     gap = max(np.abs(first.logit - last.logit).max(), np.abs(first.by_distance - last.by_distance).max())
     largest = max(np.abs(logits).max() for side in (first, last) for logits in (side.logit, side.by_distance))
     root = math.sqrt(settings.d_head)
+    reach = None if settings.vectors == "random" else _reach(settings)
     return Result(
         settings=settings,
         positions=np.array(positions),
@@ -130,6 +136,8 @@ def run(settings: Settings) -> Result:
         bound_simple=root * gain_q.abs().max().item() * gain_k.abs().max().item(),
         max_abs_logit=float(np.abs(first.by_distance).max()),
         disagreement=float(gap / largest) if largest else 0.0,
+        reach=reach,
+        reached=None if reach is None else _scored(settings, reach),
     )
 
 
@@ -165,19 +173,43 @@ def gains(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, "
 
 
 def vectors(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, " d_head"]]:
-    """q and k before norm and rotation: drawn, or the pair that the right bound is made of."""
+    """q and k before norm and rotation: drawn, or on the two channels that the right bound is made of."""
     if settings.vectors == "random":
         drawn = torch.from_numpy(np.random.default_rng(settings.seed).standard_normal((2, settings.d_head)))
         return drawn[0], drawn[1]
+    q, k = torch.zeros(2, settings.d_head, dtype=torch.float64)
+    _, of_q, of_k = _worst(settings)
+    q[of_q] = k[of_k] = 1e6  # long, so that epsilon takes nothing away
+    return q, k
+
+
+def _worst(settings: Settings) -> tuple[int, int, int]:
+    """The rotary pair with the largest product of gains, and the channel of it in which q, and k, has its own."""
     gain_q, gain_k = (gain.abs() for gain in gains(settings))
     first, second = partners(settings.d_head, settings.layout)
     products = torch.maximum(gain_q[first], gain_q[second]) * torch.maximum(gain_k[first], gain_k[second])
     pair = int(products.argmax())
     channels = torch.stack([first[pair], second[pair]])
-    q, k = torch.zeros(2, settings.d_head, dtype=torch.float64)
-    # Long, so that epsilon takes nothing away.
-    q[channels[gain_q[channels].argmax()]] = k[channels[gain_k[channels].argmax()]] = 1e6
-    return q, k
+    of_q, of_k = (int(channels[gain[channels].argmax()]) for gain in (gain_q, gain_k))
+    return pair, of_q, of_k
+
+
+def _reach(settings: Settings) -> int:
+    """The first distance at which that pair of channels lies along each other: 0, or after a quarter turn."""
+    pair, of_q, of_k = _worst(settings)
+    if of_q == of_k:
+        return 0
+    frequency = angles(torch.ones(1), settings.d_head)[0, pair].item()
+    turned = np.abs(np.sin(frequency * np.arange(max(_DISTANCES.stop, math.ceil(math.pi / 2 / frequency) + 1))))
+    near = turned >= _NEAR * turned.max()
+    return int(np.argmax(near))
+
+
+def _scored(settings: Settings, distance: int) -> float:
+    """|logit| of norm first at a distance, wherever the text stands."""
+    sides = zip(vectors(settings), gains(settings), (float(distance), 0.0), strict=True)
+    q, k = (_norm_rotary(x[None], gain, torch.tensor([at], dtype=torch.float64), settings) for x, gain, at in sides)
+    return abs((q @ k.mT).item()) / math.sqrt(settings.d_head)
 
 
 def _over(settings: Settings, order: str, positions: list[int]) -> Order:
@@ -244,5 +276,5 @@ def distance_rows(result: Result) -> list[dict[str, Value | None]]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: bounds and the largest logit, then the table over positions."""
     result = run(settings)
-    numbers = ("bound_naive", "bound_pairwise", "bound_simple", "max_abs_logit", "disagreement")
+    numbers = ("bound_naive", "bound_pairwise", "bound_simple", "max_abs_logit", "disagreement", "reach", "reached")
     return {name: getattr(result, name) for name in numbers} | {"rows": rows(result)}

@@ -13,13 +13,14 @@ from qkdemo.notation import plain
 
 def snippet(settings: Settings) -> str:
     """A standalone PyTorch program that prints the logits of both orders at the current position and distance."""
-    half = settings.layout == "half_split"
+    halves = "slice(None, d // 2)", "slice(d // 2, None)"
+    pairs = {"half_split": halves, "half_split_swapped": halves[::-1]}
     q, k = (_tensor(x) for x in vectors(settings))
     drawn = f"torch.from_numpy(np.random.default_rng({settings.seed}).standard_normal((2, {settings.d_head})))"
     gain_q, gain_k = (_tensor(x) for x in gains(settings))
     return _PROGRAM.format(
         d=settings.d_head,
-        pairs="slice(None, d // 2), slice(d // 2, None)" if half else "slice(0, None, 2), slice(1, None, 2)",
+        pairs=", ".join(pairs.get(settings.layout, ("slice(0, None, 2)", "slice(1, None, 2)"))),
         draw=f"q, k = {drawn}" if settings.vectors == "random" else f"q = {q}\nk = {k}",
         gain_q=gain_q,
         gain_k=gain_k,

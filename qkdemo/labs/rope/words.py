@@ -4,7 +4,7 @@ import numpy as np
 
 from qkdemo.labs.rope.lab import AGREE, Result, Settings
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 
 
 def findings(result: Result) -> list[str]:
@@ -37,8 +37,15 @@ def explain(result: Result) -> list[str]:
         shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
         sentences.append(say("rope.not_relative", **numbers, **shift))
     wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
-    state = "bound_broken" if result.broken else "bound_wrong" if wrong else "bound_same"
-    return [*sentences, say(f"rope.{state}", **_bounds(result))]
+    unsafe = "bound_wrong" if result.reach is None else "bound_far"
+    state = "bound_broken" if result.broken else unsafe if wrong else "bound_same"
+    sentences.append(say(f"rope.{state}", **_bounds(result)))
+    if result.reach is not None:
+        assert result.reached is not None
+        far = "far" if result.reach > result.distances[-1] else "near"
+        values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
+        sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
+    return sentences
 
 
 def _bounds(result: Result) -> dict[str, str]:

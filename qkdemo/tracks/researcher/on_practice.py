@@ -166,7 +166,7 @@ def latent(found: mla.Result) -> Evidence:
 
 def table(found: models.Result) -> Evidence:
     """How many rows are held against the class itself: those that `found` holds."""
-    held, run = found.models, [model for model in MODELS if model.verified == "source_and_run"]
+    held = found.models
     share = len(held) / len(MODELS)
     models_only = [model for model in MODELS if model.kind == "model"]
     without = [model for model in models_only if model.norm == "none"]
@@ -175,9 +175,7 @@ def table(found: models.Result) -> Evidence:
         {
             "rows": str(len(MODELS)),
             "held": str(len(held)),
-            "run": str(len(run)),
-            "read": str(len(MODELS) - len(held) - len(run)),
-            "names": ", ".join(model.model for model in held),
+            "read": str(len(MODELS) - len(held)),
             "without": str(len(without)),
             "models": str(len(models_only)),
         },

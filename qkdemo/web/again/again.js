@@ -1,39 +1,25 @@
 // The page is run again when the server is back, and what the session held goes with that: it may be another session.
 //
-// `kept` is what this session holds, as a text. The window keeps it too, so that a page that is loaded anew has it.
+// A page that is loaded anew asks for what the window kept of the one before, if that is named like `answers`.
 
 const KEPT = "qkdemo:kept";
-let [send, kept, loaded] = [null, "", false];
+let [send, loaded] = [null, false];
 
 export default function ({ data, setTriggerValue }) {
   if (!data) return;
-  send = (why) => setTriggerValue("again", { why, kept });
+  send = (why, kept) => setTriggerValue("again", { why, kept });
   document.dispatchEvent(new CustomEvent("qkdemo:served", { detail: data }));
-  const before = loaded ? "" : stored();
+  if (loaded) return;
   loaded = true;
-  if (before && !data.kept) {
-    kept = before;
-    send("loaded");
-    return;
-  }
-  kept = data.kept;
-  store(kept);
+  if (before().includes(data.answers)) send("loaded", before());
 }
 
-document.addEventListener("qkdemo:back", () => send?.("back"));
+document.addEventListener("qkdemo:back", () => send?.("back", globalThis.qkdemoKept ?? ""));
 
-function stored() {
+function before() {
   try {
-    return sessionStorage.getItem(KEPT) ?? "";
+    return (globalThis.qkdemoBefore ??= sessionStorage.getItem(KEPT) ?? "");
   } catch {
     return ""; // where a browser keeps nothing
-  }
-}
-
-function store(text) {
-  try {
-    sessionStorage.setItem(KEPT, text);
-  } catch {
-    // what does not fit, or may not be kept, is lost with the window
   }
 }

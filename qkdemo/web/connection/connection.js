@@ -7,6 +7,7 @@ const NEVER_MS = 8000;
 const ASKED = 4; // times, of a server that may be several
 const LOOK_MS = 250;
 const { words } = JSON.parse(document.querySelector("meta[name=qkdemo]").content);
+let opened = location.pathname.slice(new URL("../", import.meta.url).pathname.length); // the page that was asked for
 const bar = document.createElement("p");
 let [was, since, ever, several, unknown] = [false, performance.now(), false, false, ""];
 
@@ -50,8 +51,8 @@ setInterval(look, LOOK_MS);
 const asked = ask().catch(() => new Set());
 asked.then((names) => (several ||= names.size > 1));
 document.addEventListener("qkdemo:served", async ({ detail: { server, page } }) => {
-  const path = location.pathname.slice(new URL("../", import.meta.url).pathname.length);
-  unknown = page ? "" : path;
+  unknown = page ? "" : opened;
+  opened = "";
   const names = await asked;
   several ||= names.size > 0 && !names.has(server);
 });

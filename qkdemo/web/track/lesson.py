@@ -25,6 +25,7 @@ from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
+from qkdemo.web.connection import HELD
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
@@ -306,4 +307,4 @@ def _carried() -> dict[str, str]:
 
 
 def _said_key(track: str) -> str:
-    return f"lesson.said.{track}"
+    return f"{HELD}said.{track}"

@@ -10,6 +10,7 @@ opened starts its run; one that is recorded is shown as it is.
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
@@ -22,11 +23,14 @@ from qkdemo.messages import say
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
 PREFIX: Final = "training"
+_HELD: Final = f"{HELD}run"
+_GOING: Final = "going"
 _SHOWN, _AT, _GO, _AGAIN, _VISITOR = (f"{PREFIX}:{word}" for word in ("shown", "at", "go", "again", "visitor"))
 
 
@@ -84,6 +88,8 @@ def attend(settings: Settings) -> Shown | str:
     if workers is None:
         return say("training.no_server")
     held: Settings | None = st.session_state.get(_SHOWN)
+    if held is None:
+        held = _before()
     go = st.session_state.pop(_GO, False) or held is None
     try:
         if go or _same_run(settings, held) or _at_hand(workers, settings, held):
@@ -98,12 +104,26 @@ def attend(settings: Settings) -> Shown | str:
     except PoolError as error:
         return str(error)
     st.session_state[_SHOWN] = held
+    _hold(held, live)
     workers.set_pace(live, visitor(), pace_of(held))
     other = not _same_run(settings, held)
     known = workers.look(plan_of(settings)) if other and live.state in RESTING else None
     begins = known.steps if known is not None else 0
     at: int | None = st.session_state.get(_AT)
     return Shown(held, plan, live, workers.owns(live, visitor()), other, at, settings, begins)
+
+
+def _hold(shown: Settings, live: Live) -> None:
+    st.session_state[_HELD] = urlencode({_GOING: int(live.state not in RESTING)} | shown.to_texts())
+
+
+def _before() -> Settings | None:
+    """What was on screen before the server, or the browser, was away; a run that went on then goes on."""
+    told = dict(parse_qsl(st.session_state.get(_HELD, "")))
+    if not told:
+        return None
+    st.session_state[_GO] = st.session_state.get(_GO, False) or told.pop(_GOING, "0") == "1"
+    return Settings.from_texts(told)[0]
 
 
 def visitor() -> str:

@@ -26,11 +26,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
+from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
 from qkdemo.runs.record import Chunk, cut, joined_chunks
-from qkdemo.runs.store import Store, StoreError, default_url
-from qkdemo.runs.worker import FRAME_S
+from qkdemo.runs.store import Store, default_url
 from qkdemo.web.serving.visitors import name_in
 
 WORKERS: Final = "QKDEMO_WORKERS"
@@ -43,6 +43,8 @@ _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
+_PATIENCE_S: Final = 0.5  # for a store that another process has locked: visitors wait
+
 _FAREWELL: Final = b'data: {"closing": true}\n\n'
 
 _pool: Pool | None = None
@@ -52,18 +54,14 @@ _streams: Final[dict[tuple[int, int, int], "_Stream"]] = {}
 
 
 def open_pool() -> Pool:
-    """The workers of this process. A store that cannot be opened is done without, and the page says so."""
+    """The workers of this process. A store that cannot be opened is asked again, and the page says so meanwhile."""
     global _pool  # noqa: PLW0603  one per process
     with _lock:
         if _pool is None:
             cores = os.cpu_count() or 1
             workers = int(os.environ.get(WORKERS) or max(1, min(2, cores // 2)))
             url = default_url()
-            try:
-                store: Store | None = Store(url)
-            except StoreError:
-                store = None
-            _pool = Pool(store, url, workers)
+            _pool = Pool(Store(url, later=True, patience_s=_PATIENCE_S), url, workers)
         return _pool
 
 
