@@ -41,7 +41,7 @@ class Settings(Dials):
 
     scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 8.0
     variant: Annotated[VariantWord, Choice()] = "l2"
-    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", variants_with("gain")))] = 10.0
+    gain: Annotated[float, Dial(0.01, 100, log=True, only_for=("variant", variants_with("gain")))] = 10.0
     gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", variants_with("gamma")))] = 1.0
     alpha: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", variants_with("alpha")))] = ALPHA
     temperature: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", variants_with("temperature")))] = 0.1

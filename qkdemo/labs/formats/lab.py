@@ -63,7 +63,7 @@ class Settings(Dials):
     stage: Annotated[StageWord, Choice()] = "raw_product"
     side: Annotated[ShownWord, Choice()] = "plain"
     variant: Annotated[NormaliserWord, Choice()] = "l2"
-    gain: Annotated[float, Dial(0.1, 100, log=True, only_for=("variant", norms_with("gain")))] = 10.0
+    gain: Annotated[float, Dial(0.01, 100, log=True, only_for=("variant", norms_with("gain")))] = 10.0
     gamma: Annotated[float, Dial(0.1, 10, log=True, also="gain", only_for=("variant", norms_with("gamma")))] = 1.0
     alpha: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", norms_with("alpha")))] = ALPHA
     norm_in_format: Annotated[bool, Switch()] = False

@@ -235,3 +235,19 @@ def test_the_command_prints_a_row_per_mistake(capsys: pytest.CaptureFixture[str]
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["mistake"] for row in rows] == list(MISTAKES)
     assert rows[-1]["relative_score_error"] == pytest.approx(7)
+
+
+def test_a_function_that_only_rounding_tells_apart_is_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.0053 in bfloat16 beside the word same; in float64 nothing is felt."""
+    for kind, word in (("bfloat16", "same but for rounding"), ("float64", "same")):
+        assert main(["placement", "--preset", "cast-order", "--format", kind, "--json"]) == 0
+        row = json.loads(capsys.readouterr().out)["rows"][0]
+        assert row["diagnosis"] == word
+        assert (row["relative_score_error"] > ROUNDING) == (kind == "bfloat16")
+
+
+def test_the_scale_of_gemma_2_is_a_gain_that_is_accepted() -> None:
+    """1/√224 beside 1/√64: every logit is 0.534 of the other, before a cap that hardly acts."""
+    result = run(PRESETS["scale_of_gemma_2"].but(left_cap="none", right_cap="none"))
+    assert Settings.from_text("gain", "0.0668") == pytest.approx(224**-0.5, rel=1e-3)
+    assert result.left.logits == pytest.approx(result.right.logits * 8 * 0.0668)
