@@ -50,6 +50,7 @@ from qkdemo.labs.placement.comparisons import Sweep, difference, sweep
 from qkdemo.labs.placement.diagnosis import Verdict, diagnose
 from qkdemo.labs.placement.mistakes import (
     MISTAKES,
+    ROUNDING,
     Curves,
     Mistake,
     mistakes,
