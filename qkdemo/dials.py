@@ -153,7 +153,8 @@ class Declaration:
                 return self.check(text)
             case Dial():
                 try:
-                    return self._checked_number(float(text))
+                    number = float(text)
+                    return self._checked_number(number, typed=text if math.isinf(number) else None)
                 except ValueError as error:
                     if isinstance(error, SettingsError):
                         raise
@@ -191,13 +192,15 @@ class Declaration:
         except SettingsError:
             return None
 
-    def _checked_number(self, value: Value) -> Value:
+    def _checked_number(self, value: Value, typed: str | None = None) -> Value:
+        """`value` in the field's own type; `typed`: what was written, where the number does not show it."""
         assert isinstance(self.kind, Dial)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise SettingsError(say("error.number", name=self.name, value=_echo(value)))
         low, high = plain(self.kind.low), plain(self.kind.high)
         if not self.kind.low <= value <= self.kind.high:  # also false for NaN
-            raise SettingsError(say("error.range", name=self.name, value=_echo(value), low=low, high=high))
+            shown = _echo(value) if typed is None else _shortened(typed)
+            raise SettingsError(say("error.range", name=self.name, value=shown, low=low, high=high))
         if self.whole and value != int(value):
             raise SettingsError(say("error.whole", name=self.name, value=_echo(value), low=low, high=high))
         return int(value) if self.whole else float(value)

@@ -11,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from qkdemo.dials import Choice, Dial, Dials, SettingsError, Switch, Value, declarations, preferred_numbers, schema
+from qkdemo.labs.placement import Settings as Placement
 from qkdemo.messages import LANGUAGES
 
 Norm = Literal["none", "l2", "rms"]
@@ -404,3 +405,11 @@ def test_every_decade_has_the_same_preferred_numbers(exponent: int, decades: int
 def digits_of(x: float) -> str:
     """The significant digits of `x`: the same for 0.315, 3.15 and 315."""
     return f"{x:.6e}".split("e")[0]
+
+
+@pytest.mark.parametrize("typed", ["1e400", "-1e400", "inf"])
+def test_a_number_beyond_float64_is_reported_as_it_was_typed(typed: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        Placement.from_text("gain", typed)
+    assert str(error.value) == f"gain must be between 0.01 and 100, but is {typed}."
+    assert typed in Placement.from_texts({"gain": typed})[1][0]

@@ -20,14 +20,14 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import ALPHA, NORMS, NormWord, RuleWord, divisor, normalise, numerator
-from qkdemo.attention.rotary import LayoutWord, reordering, rotate
+from qkdemo.attention.rotary import LayoutWord, RotatedWord, reordering, rotate
 from qkdemo.floats.formats import Rounding, exact
 
 PlaceWord: TypeAlias = Literal["per_head", "full_width", "input", "in_product", "weights"]
 OnWord: TypeAlias = Literal["qk", "q", "k", "qkv"]
-GainWord: TypeAlias = Literal["none", "scalar", "channel", "head_channel"]
+GainWord: TypeAlias = Literal["none", "scalar", "head", "channel", "head_channel"]
 StoredWord: TypeAlias = Literal["gamma", "one_plus"]
-KeyGainWord: TypeAlias = Literal["own", "of_q"]
+KeyGainWord: TypeAlias = Literal["own", "of_q", "q_alone", "k_alone"]
 CastWord: TypeAlias = Literal["gain_first", "cast_first"]
 BiasWord: TypeAlias = Literal["none", "channel"]
 OrderWord: TypeAlias = Literal["none", "norm_rotary", "rotary_norm"]
@@ -52,6 +52,7 @@ class Pipeline:
     bias: BiasWord = "none"
     order: OrderWord = "norm_rotary"
     layout: LayoutWord = "half_split"
+    rotated: RotatedWord = "all"
     conversion: ConversionWord = "none"
     scale: ScaleWord = "inverse_root"
     cap: CapWord = "none"
@@ -98,12 +99,14 @@ class PipelineScores:
             masked = masked.masked_fill(~self.block.visible, -torch.inf)
         return PLACES[self.pipeline.place].on_weights(torch.softmax(masked, -1), self.pipeline.normaliser)
 
+    def seen(self, scores: Float[Tensor, "*states n_heads positions positions"]) -> Tensor:
+        """`scores`, and 0 for pairs that no query sees."""
+        return scores if self.block.visible is None else scores.masked_fill(~self.block.visible, 0)
+
     @cached_property
     def output(self) -> Float[Tensor, "*states positions d_model"]:
         """Through w_o if the block has one."""
-        v = _heads(self.store(self.block.x @ self.block.w_v.mT + self.block.b_v), self.block.d_head)
-        if self.pipeline.on == "qkv":
-            v = self.store(self.pipeline.normaliser(v))
+        v = _values(self.pipeline, self.block, self.store)
         v = GROUPINGS[self.pipeline.grouping](v, self.block.n_heads // self.block.n_kv_heads)
         output = _merged(self.weights @ v)
         return output if self.block.w_o is None else output.to(self.block.w_o) @ self.block.w_o.mT
@@ -131,6 +134,17 @@ def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace
     return Trace(pipeline=pipeline, block=block, store=store, raw=raw, q_projected=q0, k_projected=k0, q=q, k=k)
 
 
+def _values(pipeline: Pipeline, block: Block, store: Rounding) -> Tensor:
+    """v, normalised where and if the pipeline does; a norm on v has no gain."""
+    place, normed = PLACES[pipeline.place], pipeline.on == "qkv"
+    x = place.on_input(block.x, pipeline.normaliser) if normed else block.x
+    v = _heads(store(x @ block.w_v.mT + block.b_v), block.d_head)
+    if not normed or pipeline.place == "input":
+        return v
+    norm = place.on_heads if pipeline.place == "full_width" else _apply
+    return store(norm(v, pipeline.normaliser))
+
+
 @lru_cache(maxsize=8)
 def _projected(before: Pipeline | None, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
     """q and k as the projections leave them; `before`: the pipeline, if it acts before them."""
@@ -149,9 +163,11 @@ def _side(
 ) -> tuple[Tensor, Tensor]:
     """q or k from projection to product, and what the product must still be divided by for it."""
     size = torch.ones_like(x[..., :1])
-    turn = partial(rotate, positions=block.positions, layout=pipeline.layout, theta=block.theta)
+    turn = partial(
+        rotate, positions=block.positions, layout=pipeline.layout, theta=block.theta, rotated=pipeline.rotated
+    )
     moved, moved_gain = CONVERSIONS[pipeline.conversion]
-    order = reordering(block.d_head, pipeline.layout)
+    order = reordering(block.d_head, pipeline.layout, pipeline.rotated)
     x = x[..., order] if moved else x
     if side not in pipeline.on:
         return (store(turn(x)) if pipeline.order != "none" else x), size
@@ -175,9 +191,9 @@ def _side(
 def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
     """Gain and bias of one side, [states, heads, 1, d_head] or what broadcasts to it."""
     n_heads = block.n_heads if side == "q" else block.n_kv_heads
-    own = side == "q" or pipeline.key_gain == "own"
-    stored = block.gain_k if side == "k" and own else block.gain_q[..., :n_heads, :]
-    gain = GAINS[pipeline.gain](READINGS[pipeline.stored](stored))[..., None, :]
+    stored = block.gain_q[..., :n_heads, :] if KEY_GAINS[pipeline.key_gain][side] == "q" else block.gain_k
+    word = pipeline.gain if KEY_GAINS[pipeline.key_gain][side] else "none"
+    gain = GAINS[word](READINGS[pipeline.stored](stored))[..., None, :]
     bias = block.bias_q if side == "q" else block.bias_k
     if pipeline.bias == "none" or bias is None:
         return gain, torch.zeros_like(stored[..., :1, None, :])
@@ -223,8 +239,16 @@ PLACES: Final[dict[PlaceWord, Place]] = {
 GAINS: Final[dict[GainWord, Callable[[Tensor], Tensor]]] = {
     "none": lambda gain: torch.ones_like(gain[..., :1, :1]),
     "scalar": lambda gain: gain[..., :1, :1],
+    "head": lambda gain: gain[..., :1],
     "channel": lambda gain: gain[..., :1, :],
     "head_channel": lambda gain: gain,
+}
+# Whose gain multiplies q and k; an empty word: none does.
+KEY_GAINS: Final[dict[KeyGainWord, dict[str, str]]] = {
+    "own": {"q": "q", "k": "k"},
+    "of_q": {"q": "q", "k": "q"},
+    "q_alone": {"q": "q", "k": ""},
+    "k_alone": {"q": "", "k": "k"},
 }
 READINGS: Final[dict[StoredWord, Callable[[Tensor], Tensor]]] = {
     "gamma": lambda stored: stored,

@@ -3,26 +3,28 @@
 * `MODELS`: every row of `models.json`, in the order of the file;
 * `search(text)`, `filtered(...)`: rows that mention a text, rows with given words;
 * `alike(pipeline)`, `closest(pipeline)`, `in_words(pipeline)`: which models do exactly this, or come nearest;
-* `Model.pipeline`, `Model.choices(side)`: a row as a pipeline, and as the words of one side of a comparison.
+* `Model.pipeline`, `Model.choices(side)`: a row as a pipeline, and as the words of one side of a comparison;
+* `named(models)`: their names, and of which of them the source was read alone.
 
-A row says how it was verified: read in the source, read and run, or held against the class itself by a test of
-this project. A released checkpoint may set flags differently from the default of its code. What a row does not
-say was not read, and says so.
+A row says how it was verified: held against the class itself by a test of this project, or read in the source and
+not run. A released checkpoint may set flags differently from the default of its code. What a row does not say was
+not read, and says so: two rows are not told apart by it.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, Final
 
 from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.attention.rotary import other_layout
 from qkdemo.messages import say
 
-VERIFIED: Final = ("conformance", "source_and_run", "source")  # the strongest first
-# The choices by which two pipelines are told apart; the others are not known of most models.
-COMPARED: Final = ("norm", "place", "on", "gain", "stored", "bias", "order", "scale", "cap")
+VERIFIED: Final = ("conformance", "source")  # the strongest first
+# The choices by which two pipelines are told apart in exact arithmetic.
+COMPARED: Final = tuple(name for name in CHOICES if name != "cast")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +38,16 @@ class Model:
     norm: str
     place: str  # also latent: on DeepSeek's latents
     values: bool  # v is normalised too
-    gain: str
+    gain: str  # also input_channel: of a norm before the projection
     stored: str
+    key_gain: str
     bias: str
     epsilon: float | None  # None: set by a configuration, or by the number format
     rule: str
     cast: str
     order: str  # also no_rotary, rotary_only
-    layout: str | None  # None: not read
+    layout: str
+    rotated: str
     scale: str  # also constant: a number that is neither learned nor a power of d_head
     softcap: float | None  # on attention logits
     output_softcap: float | None  # on the logits of the vocabulary
@@ -69,20 +73,26 @@ class Model:
             "norm": self.norm,
             "place": "per_head" if self.norm == "none" else self.place,
             "on": "qkv" if self.values else "qk",
-            "gain": self.gain,
+            "gain": "none" if self.gain == "input_channel" else self.gain,  # W takes it in
             "stored": "gamma" if self.stored == "none" else self.stored,
+            "key_gain": "own" if self.key_gain == "none" else self.key_gain,
             "bias": self.bias,
             "order": _ORDERS.get(self.order, self.order),
             "scale": "learned" if self.scale == "constant" else self.scale,
             "cap": "none" if self.softcap is None else "softcap",
         }
-        if self.layout is not None:
-            words["layout"] = self.layout
+        turns = {name: getattr(self, name) for name in ("layout", "rotated")}
+        words |= {name: word for name, word in turns.items() if word in CHOICES[name]}
         if self.cast in CHOICES["cast"]:
             words["cast"] = self.cast
         if any(word not in CHOICES[name] for name, word in words.items()):
             return None
         return Pipeline(**words)
+
+    @cached_property
+    def unread(self) -> frozenset[str]:
+        """The choices that the row does not tell; its pipeline has the usual ones in their place."""
+        return frozenset(name for name in ("layout", "rotated") if getattr(self, name) == "not_read")
 
     def choices(self, side: str) -> dict[str, str]:
         """The words of one side of the placement lab, by the names of its dials; empty without a pipeline."""
@@ -129,42 +139,80 @@ def filtered(models: Iterable[Model] = MODELS, **words: str | bool | float | Non
 def same_function(pipeline: Pipeline) -> Pipeline:
     """One pipeline for all that are the same function in exact arithmetic, as far as `COMPARED` tells.
 
-    Without a gain, or with a scalar one, RMSNorm and L2 do not mind whether rotary comes first, and without a
-    gain there is nothing to store. Dividing inside the product is dividing each side.
+    Without a gain, or with one that is the same for a whole head, RMSNorm and L2 do not mind whether rotary comes
+    first; without a gain there is nothing to store; without rotary there is no layout. Dividing inside the product is
+    dividing each side. What was carried over from another layout, its gain included, is that layout.
 
     >>> gainless = Pipeline(gain="none", order="rotary_norm")
     >>> same_function(gainless) == same_function(gainless.but(order="norm_rotary", stored="one_plus"))
     True
     """
     changes: dict[str, Any] = {}
+    even = pipeline.gain in ("none", "scalar", "head") and pipeline.bias == "none"
     if pipeline.gain == "none":
-        changes["stored"] = "gamma"
+        changes |= {"stored": "gamma", "key_gain": "own"}
     if pipeline.place == "in_product":
         changes["place"] = "per_head"
-    turns_alike = pipeline.norm in ("none", "rms", "l2") and pipeline.bias == "none"
-    if turns_alike and pipeline.gain in ("none", "scalar") and pipeline.order == "rotary_norm":
+    if pipeline.norm in ("none", "rms", "l2") and even and pipeline.order == "rotary_norm":
         changes["order"] = "norm_rotary"
     if pipeline.norm == "none":
-        changes["place"], changes["on"] = "per_head", "qk"
+        changes |= {"place": "per_head", "on": "qk"}
+    if pipeline.order == "none":
+        changes |= {"layout": "half_split", "rotated": "all"}
+    if pipeline.conversion == "weights_and_gain" or (even and pipeline.conversion == "weights"):
+        carried = {} if pipeline.order == "none" else {"layout": other_layout(pipeline.layout)}
+        changes |= {"conversion": "none"} | carried
     return pipeline.but(**changes)
 
 
-def differing(one: Pipeline, other: Pipeline) -> list[str]:
-    """The choices of `COMPARED` in which two pipelines are different functions."""
-    one, other = same_function(one), same_function(other)
-    return [name for name in COMPARED if getattr(one, name) != getattr(other, name)]
+def _forms(pipeline: Pipeline) -> list[Pipeline]:
+    """The same function in words that may differ: unit vectors times √d are what RMSNorm makes."""
+    one = same_function(pipeline)
+    over_heads = one.place == "per_head" and one.on == "qk" and one.bias == "none"
+    if one.norm == "l2" and over_heads and one.scale in _OF_UNIT:
+        return [one, one.but(norm="rms", scale=_OF_UNIT[one.scale])]
+    return [one]
 
 
+_OF_UNIT: Final[dict[str, Any]] = {"root": "inverse_root", "one": "inverse"}
+
+
+def differing(one: Pipeline, other: Pipeline, unread: Collection[str] = ()) -> list[str]:
+    """The choices of `COMPARED` in which two pipelines are different functions; in `unread` ones they are not.
+
+    >>> differing(Pipeline(norm="l2", scale="root"), Pipeline()), differing(Pipeline(norm="l2"), Pipeline())
+    ([], ['norm'])
+    """
+    names = [name for name in COMPARED if name not in unread]
+    found = [
+        [name for name in names if getattr(left, name) != getattr(right, name)]
+        for left in _forms(one)
+        for right in _forms(other)
+    ]
+    return min(found, key=len)
+
+
+@lru_cache(maxsize=512)
 def alike(pipeline: Pipeline) -> list[Model]:
-    """The models that do exactly this, in every choice of `COMPARED`."""
-    return [model for model in MODELS if model.pipeline is not None and not differing(pipeline, model.pipeline)]
+    """The models that do exactly this, as far as they were read."""
+    return [model for model in MODELS if model.pipeline and not differing(pipeline, model.pipeline, model.unread)]
 
 
 def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
     """The model that differs in the fewest choices, and those choices; among equals the best verified, then the
     first of the table."""
-    known = [(model, differing(pipeline, model.pipeline)) for model in MODELS if model.pipeline is not None]
+    known = [(model, differing(pipeline, model.pipeline, model.unread)) for model in MODELS if model.pipeline]
     return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified)))
+
+
+def named(models: Sequence[Model], between: str = ", ") -> str:
+    """Their names: first those that a test of this project holds against their class, then those only read."""
+    groups: dict[str, list[str]] = {"tested": [], "read": [], "read_in_part": []}
+    for one in models:
+        word = "tested" if one.verified == "conformance" else "read_in_part" if one.unread else "read"
+        groups[word].append(one.model)
+    said = [say(f"models.{word}", names=between.join(names)) for word, names in groups.items() if names]
+    return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
 
 
 @lru_cache(maxsize=512)
@@ -172,6 +220,9 @@ def in_words(pipeline: Pipeline) -> str:
     """Which models do exactly this; or the closest one, and in what it differs."""
     found = alike(pipeline)
     if found:
-        return say("models.alike", names=", ".join(model.model for model in found))
+        words = say("models.alike", names=named(found))
+        numbers = [name for name, word in (("scale", "learned"), ("cap", "softcap")) if getattr(pipeline, name) == word]
+        return " ".join([words, *(say(f"models.own_{name}") for name in numbers)])
     model, names = closest(pipeline)
-    return say("models.closest", name=model.model, differing=", ".join(say(f"choice_name.{name}") for name in names))
+    choices = ", ".join(say(f"choice_name.{name}") for name in names)
+    return say("models.closest", name=named([model]), differing=choices)

@@ -1,9 +1,11 @@
 """Choices of a pipeline by hand: small vectors, one choice at a time, numbers worked out on paper."""
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, get_args
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,8 +14,8 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.norms import NORMS, normalise
-from qkdemo.attention.pipeline import CAPS, CHOICES, GROUPINGS, Pipeline, trace
-from qkdemo.attention.rotary import partners, reordering, rotate
+from qkdemo.attention.pipeline import CAPS, CHOICES, GROUPINGS, KeyGainWord, Pipeline, trace
+from qkdemo.attention.rotary import other_layout, partners, reordering, rotate
 
 EXACT = Pipeline(epsilon=0.0, order="none", gain="none")
 
@@ -146,10 +148,69 @@ def test_norms_have_the_length_they_promise(recipe: BlockRecipe, place: Any) -> 
     torch.testing.assert_close(size, torch.ones_like(size))
 
 
-@given(st.integers(1, 9), st.sampled_from(["half_split", "interleaved"]))
-def test_reordering_carries_pairs_onto_pairs(half: int, to: Any) -> None:
-    other = "half_split" if to == "interleaved" else "interleaved"
+LAYOUTS = st.sampled_from(["half_split", "interleaved", "half_split_swapped"])
+SHARES = st.sampled_from(["all", "half", "quarter"])
+
+
+@given(st.integers(1, 9), LAYOUTS, SHARES)
+def test_reordering_carries_pairs_onto_pairs(half: int, to: Any, rotated: Any) -> None:
     x = torch.randn(3, 2 * half, dtype=torch.float64)
-    at, order = torch.tensor([0.0, 5, 70]).double(), reordering(2 * half, to)
-    torch.testing.assert_close(rotate(x[..., order], at, to), rotate(x, at, other)[..., order])
+    at, order = torch.tensor([0.0, 5, 70]).double(), reordering(2 * half, to, rotated)
+    ours = rotate(x[..., order], at, to, rotated=rotated)
+    torch.testing.assert_close(ours, rotate(x, at, other_layout(to), rotated=rotated)[..., order])
     assert sorted(torch.cat(partners(2 * half, to)).tolist()) == list(range(2 * half))
+
+
+@given(st.sampled_from([4, 6, 8, 16]), LAYOUTS, SHARES, st.integers(0, 5000))
+def test_a_rotation_turns_complex_numbers_and_leaves_the_rest(d: int, layout: Any, rotated: Any, position: int) -> None:
+    """Su et al. 2021 in complex numbers: a pair is z, and becomes z·exp(i·m·θ); swapped, its conjugate does."""
+    x = np.random.default_rng(d).standard_normal(d)
+    width = d // {"all": 1, "half": 2, "quarter": 4}[rotated]
+    pairs = width // 2
+    turn = np.exp(1j * position * 10000.0 ** (-np.arange(pairs) / max(pairs, 1)))
+    expected = x.copy()
+    if layout == "interleaved":
+        z = (x[0 : 2 * pairs : 2] + 1j * x[1 : 2 * pairs : 2]) * turn
+        expected[0 : 2 * pairs : 2], expected[1 : 2 * pairs : 2] = z.real, z.imag
+    else:
+        z = (x[:pairs] + 1j * x[pairs : 2 * pairs]) * (turn if layout == "half_split" else turn.conj())
+        expected[:pairs], expected[pairs : 2 * pairs] = z.real, z.imag
+    ours = rotate(torch.from_numpy(x)[None], torch.tensor([float(position)]), layout, rotated=rotated)[0]
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_gain_of_one_side_alone_and_one_gain_for_both_are_what_zaya_dory_and_ngpt_do() -> None:
+    """Unit vectors q̂ and k̂ times √d: Σ q̂ᵢ k̂ᵢ times γᵢ, times a number, or times γᵢ²."""
+    q, k = np.array([3.0, 4.0]), np.array([1.0, 2.0])
+    unit = q / 5 * k / 5**0.5
+    gain, other = np.array([2.0, 0.5]), np.array([7.0, 3.0])
+    stored = {"gain": torch.from_numpy(gain)[None], "gain_k": torch.from_numpy(other)[None]}
+    block = block_of(q.tolist(), k.tolist(), **stored)
+    root = EXACT.but(norm="l2", scale="root", gain="head_channel", rule="absent")
+    made = {word: logit(root.but(key_gain=word), block) for word in get_args(KeyGainWord)}
+    assert made == pytest.approx(
+        {
+            "own": 2**0.5 * (unit * gain * other).sum(),
+            "q_alone": 2**0.5 * (unit * gain).sum(),
+            "k_alone": 2**0.5 * (unit * other).sum(),
+            "of_q": 2**0.5 * (unit * gain**2).sum(),
+        }
+    )
+    assert logit(root.but(gain="head", key_gain="k_alone"), block) == pytest.approx(2**0.5 * 7 * unit.sum())
+
+
+def test_v_is_normalised_where_q_and_k_are() -> None:
+    block = draw_block(BlockRecipe(d_model=12, n_heads=2, n_kv_heads=2, d_head=4, n_keys=3))
+    v = (block.x @ block.w_v.mT).unflatten(-1, (2, 4)).movedim(1, 0)
+
+    def weighed(place: Any, values: Tensor) -> None:
+        made = trace(Pipeline(place=place, on="qkv", epsilon=0.0), dataclasses.replace(block, w_o=None))
+        expected = (made.weights @ values).movedim(0, 1).flatten(1)
+        torch.testing.assert_close(made.output, expected)
+
+    def sized(x: Tensor, *axes: int) -> Tensor:
+        return x / x.square().mean(axes, keepdim=True).sqrt()
+
+    weighed("per_head", sized(v, -1))
+    weighed("full_width", sized(v, 0, -1))
+    weighed("input", (sized(block.x, -1) @ block.w_v.mT).unflatten(-1, (2, 4)).movedim(1, 0))

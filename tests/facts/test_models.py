@@ -8,18 +8,31 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import torch
 
-from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
+from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.dials import declarations
-from qkdemo.facts.models import COMPARED, MODELS, VERIFIED, alike, closest, differing, filtered, same_function, search
-from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
+from qkdemo.facts.models import (
+    COMPARED,
+    MODELS,
+    VERIFIED,
+    alike,
+    closest,
+    differing,
+    filtered,
+    in_words,
+    same_function,
+    search,
+)
+from qkdemo.labs import placement
+from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run, snippet
 from qkdemo.labs.models import lab as models
 from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
+from tests.conformance.cases import CASES
 from tests.strategies import ends
-
-CONFORMANCE = Path(__file__).parents[1] / "conformance" / "test_conformance.py"
 
 
 def of(id: str):  # type: ignore[no-untyped-def]
@@ -37,15 +50,14 @@ def test_every_row_has_a_source_and_speaks_in_known_words(model) -> None:  # typ
     assert model.symbol
     assert model.verified in VERIFIED
     for dial in declarations(Settings):
-        if dial.name in models._COLUMNS:
-            assert getattr(model, models._COLUMNS[dial.name]) in dial.words, dial.name
+        if dial.name in models.COLUMNS:
+            assert getattr(model, models.COLUMNS[dial.name]) in dial.words, dial.name
     for column in ("norm", "place", "gain", "stored", "order", "scale", "kind", "verified", "family"):
         assert has(f"choice.{column}.{getattr(model, column)}"), column
 
 
 def test_only_rows_with_a_test_in_this_project_are_called_conformance_tested() -> None:
-    tested = set(re.findall(r'of\("([\w-]+)"\)', CONFORMANCE.read_text(encoding="utf-8")))
-    assert {model.id for model in filtered(verified="conformance")} == tested
+    assert {model.id for model in filtered(verified="conformance")} == set(CASES)
 
 
 def test_errors_that_are_often_told_are_not_repeated() -> None:
@@ -80,6 +92,71 @@ def test_qwen_3_is_not_alone_and_olmo_2_differs_from_it_in_width_and_gain() -> N
     assert qwen == Pipeline()
     assert {"Qwen3-MoE", "LFM2", "FLUX.1"} <= {model.model for model in alike(qwen)}
     assert differing(qwen, olmo) == ["place", "gain"]
+
+
+def test_the_logit_of_zaya_is_eight_times_the_cosine_at_width_64_and_not_an_eighth() -> None:
+    """Unit vectors times √d on both sides, and 1/√d; a port that keeps L2 with 1/√d alone gives 0.125 · cos."""
+    q = torch.randn(1, 64, generator=torch.Generator().manual_seed(0)).double()
+    block = Block(
+        x=q,
+        w_q=torch.eye(64).double(),
+        w_k=torch.eye(64).double(),
+        w_v=torch.eye(64).double(),
+        gain_q=torch.ones(1, 64),
+        gain_k=torch.ones(1, 64),
+        positions=torch.zeros(1).double(),
+    )
+    zaya = of("zaya-transformers")
+    assert trace(zaya.pipeline, block).logits.item() == pytest.approx(8.000)
+    assert trace(Pipeline(norm="l2"), block).logits.item() == pytest.approx(0.125)
+    kept = placement.PRESETS["l2_scale_kept"]
+    right = next(sentence for sentence in placement.explain(placement.run(kept)) if sentence.startswith("Right:"))
+    assert "ZAYA" not in right
+    assert zaya in alike(Pipeline(norm="l2", gain="head", key_gain="k_alone", scale="root", rotated="half"))
+
+
+def test_dory_is_ngpt_with_both_gains_in_one() -> None:
+    dory, ngpt = of("dory-ngpt-style-transformers"), of("ngpt-ngpt")
+    assert (dory.order, ngpt.order) == ("rotary_norm", "rotary_norm")
+    assert differing(dory.pipeline, ngpt.pipeline) == ["key_gain"]
+
+
+def test_unit_vectors_times_the_root_of_the_width_are_what_rms_makes() -> None:
+    unit = Pipeline(norm="l2", scale="root", order="rotary_norm", epsilon=0.0)
+    assert differing(unit, unit.but(norm="rms", scale="inverse_root")) == []
+    assert differing(unit, unit.but(scale="inverse_root")) == ["scale"]
+    assert differing(unit, unit.but(norm="rms")) == ["norm"]
+    block = draw_block(BlockRecipe(d_model=16, d_head=8, n_keys=5))
+    scores = [trace(one, block).logits for one in (unit, unit.but(norm="rms", scale="inverse_root", rule="absent"))]
+    torch.testing.assert_close(*scores)
+
+
+def test_what_was_carried_over_with_its_gain_is_the_other_layout() -> None:
+    moved = Pipeline(layout="interleaved", conversion="weights_and_gain", rotated="half")
+    assert differing(moved, Pipeline(rotated="half")) == []
+    assert differing(moved.but(conversion="weights"), Pipeline(rotated="half")) == ["layout", "conversion"]
+    assert differing(moved.but(conversion="weights", gain="none"), Pipeline(rotated="half", gain="none")) == []
+
+
+def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so() -> None:
+    flux, qwen = of("flux-1-flux"), of("qwen3-dense-transformers")
+    assert (flux.unread, qwen.unread) == ({"layout", "rotated"}, frozenset())
+    turned_otherwise = Pipeline(layout="interleaved")
+    assert flux in alike(turned_otherwise)
+    assert qwen not in alike(turned_otherwise)
+    assert in_words(turned_otherwise).endswith(
+        "Qwen3Attention (read in the source, not run; which channels turn was not read)."
+    )
+    words = in_words(Pipeline())
+    assert words.startswith("just as in Qwen3 (dense), Qwen3-MoE")
+    assert words.index("FLUX.1") > words.index("Sapiens 2; in ")
+    assert in_words(Pipeline(order="none")).endswith("Vision (Meta) (read in the source, not run).")
+
+
+def test_a_cap_and_a_scale_of_their_own_are_said() -> None:
+    words = in_words(of("gemma-2-transformers").pipeline)
+    assert "The scale g is each model’s own number." in words
+    assert "The cap is each model’s own number." in words
 
 
 def test_without_a_gain_the_order_is_no_difference_and_with_one_it_is() -> None:
@@ -122,7 +199,7 @@ def test_every_preset_finds_rows_and_describes_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", models.snippet(PRESETS[name])]
+    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", snippet(PRESETS[name])]
     said = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     found = [model.model for model in run(PRESETS[name]).models]
     assert json.loads(said) == {"found": len(found), "models": found}
@@ -130,7 +207,7 @@ def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: s
 
 def test_the_snippet_knows_every_filter(capsys: pytest.CaptureFixture[str]) -> None:
     for name, settings in ends(Settings):
-        exec(models.snippet(settings), {})
+        exec(snippet(settings), {})
         found = json.loads(capsys.readouterr().out)["models"]
         assert found == [model.model for model in run(settings).models], name
 

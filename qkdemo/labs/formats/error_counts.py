@@ -38,6 +38,7 @@ from qkdemo.labs.formats.stages import (
 Counts: TypeAlias = dict[str, NDArray[Any]]  # of one stage, [formats, scales] each
 
 _POSITIVE: Final = ("exp", "sum", "weight")  # exactly above zero, also where float64 itself gives up
+_TELLS: Final = np.finfo(np.float64).tiny  # below it float64 loses digits, and a ratio to it may be infinite
 _CACHED: Final = 1 << 17  # numbers beyond which formats are counted one after the other
 
 
@@ -54,7 +55,7 @@ class Tally:
     n_zero: NDArray[np.int64]  # zero although the exact value is not
     n_merged: NDArray[np.int64]  # finite, not zero, equal to the next larger or smaller of the row; exactly they differ
     n_leaked: NDArray[np.int64]  # hidden keys that got a weight above zero
-    max_rel_error: NDArray[np.float64]  # over entries that are finite and did not vanish; NaN if none is left
+    max_rel_error: NDArray[np.float64]  # over entries that are finite and vanished neither here nor exactly; NaN: none
 
 
 def tally(inputs: Inputs, scales: Tensor, choices: Choices) -> Tally:
@@ -181,7 +182,7 @@ class _Truth:
     size: NDArray[np.float64]
     largest: float
     above_zero: NDArray[np.bool_] | None  # None: all of them
-    known: NDArray[np.bool_]  # finite, not zero, seen
+    known: NDArray[np.bool_]  # finite, seen, and no smaller than float64 tells exactly
     seen: NDArray[np.bool_] | None  # None: all of them
     n: int  # seen at one scale
 
@@ -190,7 +191,7 @@ class _Truth:
         """What is known of `values`; `positive`: exactly none of them is zero."""
         size = np.abs(values)
         above_zero = None if positive or bool((values != 0).all()) else values != 0
-        known = np.isfinite(values) & (values != 0)
+        known = np.isfinite(values) & (size >= _TELLS)
         if seen is not None:
             known &= seen
         n = values[0].size if seen is None else int(seen.sum())

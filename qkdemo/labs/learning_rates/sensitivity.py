@@ -40,17 +40,22 @@ def curve(losses: Mapping[float, Sequence[tuple[float, float]]]) -> tuple[Point,
 
 
 def sensitivity(points: Sequence[Point]) -> float:
-    """Mean over the rates of min(final loss, first loss), less the best of them: 0 for a flat curve, in nats.
+    """Mean over ln(rate) of min(final loss, first loss), less the best of them: 0 for a flat curve, in nats.
 
-    It depends on which rates are tried: evenly spaced on a log scale, and the same for whatever is compared.
+    The mean is an integral over ln(rate), by trapezoids between the rates tried, over the width of their range: a rate
+    counts by how far its neighbours stand from it, so that a denser grid near a wall does not count the wall twice.
+    It still depends on the range: the same for whatever is compared.
     """
-    means = [point.mean for point in points]
-    return float(np.mean(means) - min(means))
+    return sum(by_side(points))
 
 
 def by_side(points: Sequence[Point]) -> tuple[float, float]:
     """What rates below the best one, and rates above it, add to the sensitivity; their sum is the sensitivity."""
-    means = [point.mean for point in points]
-    above = [mean - min(means) for mean in means]
-    best = means.index(min(means))
-    return sum(above[:best]) / len(points), sum(above[best:]) / len(points)
+    if len(points) < 2:
+        return 0.0, 0.0
+    rates = np.log([point.learning_rate for point in points])
+    above = np.array([point.mean for point in points])
+    best = int(above.argmin())
+    above = above - above[best]
+    parts = (above[1:] + above[:-1]) / 2 * np.diff(rates) / (rates[-1] - rates[0])
+    return float(parts[:best].sum()), float(parts[best:].sum())

@@ -57,7 +57,9 @@ def _without_norm(s: Widths) -> tuple[int, int, int, int]:
 def _naive(s: Widths) -> tuple[int, int, int, int]:
     forming = s.n_heads * s.d_content * s.latent
     scoring = s.n_heads * (s.d_content + s.d_rotary)
-    norming = s.n_heads * (2 * s.d_content + s.d_rotary)  # squares and products with 1/rms · γ
+    # Squares and products with 1/rms · γ. All heads share the rotary part: of its own size it is normalised once, by
+    # the size of the whole key once for every head.
+    norming = 2 * s.n_heads * s.d_content + (s.n_heads * s.d_rotary if s.joint else 2 * s.d_rotary)
     return s.latent + s.d_rotary, forming + norming + scoring, 0, s.n_heads * s.d_content
 
 
@@ -123,7 +125,8 @@ def _of_qk_norm(s: Widths, context: int) -> Burden:
     """Absorbed: at inference what the readings count; in training four operations per entry of q and k."""
     plain, absorbed = (cost_of(word, s, context) for word in ("without_norm", "absorbed"))
     numbers = (absorbed.cache_bytes - plain.cache_bytes) // (2 * context)
-    training = 8 * s.n_heads * (s.d_content + s.d_rotary)
+    of_rotary_keys = s.d_rotary * (s.n_heads if s.joint else 1)  # shared by all heads, unless sizes are of whole keys
+    training = 4 * (s.n_heads * (2 * s.d_content + s.d_rotary) + of_rotary_keys)
     return Burden(absorbed.flops - plain.flops, numbers, training, 0, "once", stays=True)
 
 

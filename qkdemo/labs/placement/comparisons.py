@@ -5,7 +5,7 @@
 * `Sweep`, `sweep(...)`: two pipelines at every spread of the gains, with what one head attends to;
 * `over_spreads(pipeline, recipe, spreads)`: the scores of one pipeline at every spread, in float64.
 
-Errors are relative: ‖right − left‖ / ‖left‖, Frobenius.
+Errors are relative: ‖right − left‖ / ‖left‖, Frobenius, over the pairs that a query sees.
 """
 
 import dataclasses
@@ -57,8 +57,8 @@ def difference(left: PipelineScores, right: PipelineScores) -> Difference:
 def differences(left: PipelineScores, right: PipelineScores) -> tuple[Difference, ...]:
     """The errors of the right passes, one for each state of the block."""
     columns = (
-        relative(left.raw, right.raw, _LAST),
-        relative(left.logits, right.logits, _LAST),
+        relative(left.seen(left.raw), right.seen(right.raw), _LAST),
+        relative(left.seen(left.logits), right.seen(right.logits), _LAST),
         most_moved(left, right),
         relative(left.output, right.output, (-2, -1)),
     )

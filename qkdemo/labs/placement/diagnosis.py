@@ -12,7 +12,8 @@ projected q and k and the positions, as whoever ports a checkpoint does.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -20,8 +21,8 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import CAPS, GAINS, READINGS, Pipeline, Trace, trace
-from qkdemo.attention.rotary import angles, partners, reordering
+from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
@@ -39,15 +40,16 @@ class Verdict:
 
 
 def diagnose(reference: Pipeline, block: Block, observed: Float[Tensor, "heads queries keys"]) -> Verdict:
-    """Why `observed` is not what `reference` computes on `block`.
+    """Why `observed` is not what `reference` computes on `block`, from the pairs that a query sees.
 
     The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width,
-    input; layernorm, rms, rotary_first, norm_first, layout, tiled; q_gain_on_k, gamma_as_one_plus,
-    one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
+    input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
+    tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
     """
     expected = trace(reference, block)
-    errors = [_relative(observed[:, at], expected.logits[:, at]) for at in (0, -1)]
-    same = _relative(observed, expected.logits)
+    logits, observed = expected.seen(expected.logits), expected.seen(observed)
+    errors = [_relative(observed[:, at], logits[:, at]) for at in (0, -1)]
+    same = _relative(observed, logits)
     if not observed.isfinite().all():
         return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
     if same < EXACT:
@@ -65,13 +67,14 @@ def _relative(observed: Tensor, expected: Tensor) -> float:
 
 def _from_ratio(reference: Pipeline, block: Block, expected: Trace, observed: Tensor) -> tuple[str, float, float]:
     """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
-    capped = CAPS["softcap"](expected.logits, block.softcap)
-    uncapped = [] if reference.cap == "none" else [trace(reference.but(cap="none"), block).logits]
+    logits = expected.seen(expected.logits)
+    capped = CAPS["softcap"](logits, block.softcap)
+    uncapped = [] if reference.cap == "none" else [expected.seen(trace(reference.but(cap="none"), block).logits)]
     for other in (capped, *uncapped):
         if _relative(observed, other) < EXACT:
             return "cap", _relative(observed, other), math.nan
     for word, factor in _FACTORS.items():
-        supposed = expected.logits * factor(reference, block, expected)
+        supposed = logits * factor(reference, block, expected)
         constant = ((supposed * observed).sum() / supposed.square().sum()).item()
         misfit = _relative(observed, constant * supposed)
         if misfit < EXACT:
@@ -132,24 +135,37 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str,
     if reference.cap != "none":
         observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
     target = observed[_head(block)].flatten()
+    pairs = _pairs(block)
     verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
         supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
         products = _Products(supposed, block)
         count = products.count
-        if len(target) < _SPARE * count:
+        if len(pairs) < _SPARE * count:
             continue
         verdict = "unknown"
-        step = max(1, len(target) // (2 * count)) | 1  # odd: no column of keys is missed
-        rows = torch.arange(0, len(target), step)
+        rows = pairs[_sampled(len(pairs), 2 * count)]
         sample = products.of(rows)
         gains = _solved(sample, target[rows])
         if _relative(sample @ gains, target[rows]) > EXACT:  # what fits all would fit these
             continue
-        misfit = _relative(products.of(torch.arange(len(target))) @ gains, target)
+        misfit = _relative(products.of(pairs) @ gains, target[pairs])
         if misfit < EXACT:
             return (_whose(reference, block, gains) if word == "gain" else word), misfit
     return verdict, math.nan
+
+
+@lru_cache(maxsize=32)
+def _sampled(count: int, wanted: int) -> Tensor:
+    """Some rows, drawn: a regular step may meet one diagonal alone, where no angle is seen."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:wanted]
+
+
+def _pairs(block: Block) -> Int[Tensor, " pairs"]:
+    """Rows of the pairs that are seen: query · keys + key."""
+    if block.visible is None:
+        return torch.arange(len(block.x) ** 2)
+    return block.visible.flatten().nonzero()[:, 0]
 
 
 def _solved(columns: Tensor, target: Tensor) -> Tensor:
@@ -179,7 +195,12 @@ def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]
     if reference.order in rotary:
         word, order = rotary[reference.order]
         supposed[word] = {"order": order}
-        supposed["layout"] = {"layout": "interleaved" if reference.layout == "half_split" else "half_split"}
+        supposed["layout"] = {"layout": other_layout(reference.layout)}
+        if reference.layout != "interleaved":
+            halves = ("half_split", "half_split_swapped")
+            supposed["direction"] = {"layout": halves[reference.layout == halves[0]]}
+        others = (share for share in get_args(RotatedWord) if share != reference.rotated)
+        supposed |= {f"rotated_{share}": {"rotated": share} for share in others}
     if block.n_kv_heads not in (1, block.n_heads):
         supposed["tiled"] = {"grouping": "tile" if reference.grouping == "repeat" else "repeat"}
     return supposed
@@ -193,7 +214,9 @@ class _Products:
         made = trace(supposed.but(order="none") if gain_is_turned else supposed, block)
         head, (of_q, of_k) = _head(block), _channels(supposed, block)
         self.q, self.k = made.q[head][:, of_q], made.k[head][:, of_k]
-        angle = angles(block.positions, block.d_head, block.theta)
+        width = turned(block.d_head, supposed.rotated)
+        angle = angles(block.positions, width, block.theta)
+        self.alone = block.d_head - 2 * (width // 2)  # channels that are not rotated
         self.turn = (angle.cos(), angle.sin()) if gain_is_turned else None
 
     @property
@@ -207,7 +230,7 @@ class _Products:
         products = self.q[query] * self.k[key]
         if self.turn is None:
             return products
-        (cos, sin), alone = self.turn, torch.ones(len(rows), self.count % 4, dtype=products.dtype)
+        (cos, sin), alone = self.turn, torch.ones(len(rows), self.alone, dtype=products.dtype)
         along = cos[query] * cos[key] + sin[query] * sin[key]  # cos of the angle between the two positions
         across = sin[query] * cos[key] - cos[query] * sin[key]  # and its sine
         return products * torch.cat([along, along, across, -across, alone], 1)
@@ -218,16 +241,18 @@ def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
     every = torch.arange(block.d_head)
     if supposed.order != "norm_rotary":
         return every, every
-    first, second = partners(block.d_head, supposed.layout)
-    alone = every[2 * len(first) :]  # an odd last channel is not rotated
+    first, second = partners(turned(block.d_head, supposed.rotated), supposed.layout)
+    alone = every[2 * len(first) :]  # not rotated
     return torch.cat([first, second, first, second, alone]), torch.cat([first, second, second, first, alone])
 
 
 def _whose(reference: Pipeline, block: Block, fitted: Tensor) -> str:
     """Whose gains the fitted products are, up to one constant."""
     of_q, of_k = _channels(reference, block)
+    same = torch.ones(len(of_q), dtype=fitted.dtype)
+    across = torch.where(of_q == of_k, 1.0, -1.0).to(fitted)  # turned the other way, partners' products change sign
     for word, (gain_q, gain_k) in _candidates(reference, block).items():
-        products = gain_q[of_q] * gain_k[of_k]
+        products = gain_q[of_q] * gain_k[of_k] * (across if word == "direction" else same)
         constant = ((products * fitted).sum() / products.square().sum()).item()
         if _relative(fitted, constant * products) < math.sqrt(EXACT):
             return word
@@ -240,20 +265,22 @@ def _candidates(reference: Pipeline, block: Block) -> dict[str, tuple[Tensor, Te
     stored_k = block.gain_k.repeat_interleave(block.n_heads // block.n_kv_heads, 0)
     stored_of_q = block.gain_q[: block.n_kv_heads].repeat_interleave(block.n_heads // block.n_kv_heads, 0)
 
-    def read(stored: Tensor, reading: Callable[[Tensor], Tensor]) -> Tensor:
-        gain = GAINS[reference.gain](reading(stored))
+    def read(stored: Tensor, reading: Callable[[Tensor], Tensor], side: str = "") -> Tensor:
+        word = reference.gain if not side or KEY_GAINS[reference.key_gain][side] else "none"
+        gain = GAINS[word](reading(stored))
         return gain[min(head, len(gain) - 1)].expand(block.d_head)
 
     own = READINGS[reference.stored]
     other = READINGS["one_plus" if reference.stored == "gamma" else "gamma"]
-    order = reordering(block.d_head, "half_split" if reference.layout == "interleaved" else "interleaved")
-    back = torch.argsort(order)
-    q, k = read(block.gain_q, own), read(stored_k, own)
+    back = torch.argsort(reordering(block.d_head, other_layout(reference.layout), reference.rotated))
+    shared = stored_of_q if KEY_GAINS[reference.key_gain]["k"] == "q" else stored_k
+    q, k = read(block.gain_q, own, "q"), read(shared, own, "k")
     return {
+        "direction": (q, k),
         "q_gain_on_k": (q, read(stored_of_q, own)),
         "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma": (
-            read(block.gain_q, other),
-            read(stored_k, other),
+            read(block.gain_q, other, "q"),
+            read(shared, other, "k"),
         ),
         "gain_not_permuted": (q[back], k[back]),
     }

@@ -109,7 +109,8 @@ def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
             if (side, read) not in sides:
                 sides[side, read] = over_spreads(side, read, spreads)
         left, right = (sides[side, read] for side in pair)
-        curves.logits[name] = relative(left.logits, right.logits, (-3, -2, -1)).numpy()
+        seen = left.seen(left.logits), right.seen(right.logits)
+        curves.logits[name] = relative(*seen, (-3, -2, -1)).numpy()
         curves.weight[name] = most_moved(left, right).numpy()
     return curves
 

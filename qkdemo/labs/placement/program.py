@@ -11,12 +11,15 @@ from typing import Final
 
 from qkdemo.attention.blocks import BlockRecipe
 from qkdemo.attention.norms import NORMS, program_lines
-from qkdemo.attention.pipeline import Pipeline
+from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
+from qkdemo.attention.rotary import turned
+from qkdemo.labs.placement.lab import Settings, pair_of, recipe_of
 from qkdemo.notation import plain
 
 _GAIN: Final = {
     "none": "1.0",
     "scalar": "gain[:1, :1].unsqueeze(1)",
+    "head": "gain[:, :1].unsqueeze(1)",
     "channel": "gain[:1].unsqueeze(1)",
     "head_channel": "gain.unsqueeze(1)",
 }
@@ -28,6 +31,7 @@ def placement_program(recipe: BlockRecipe, left: Pipeline, right: Pipeline, form
     stored = "x.double()" if format == "float64" else f"x.to(torch.{format}).to(torch.float32)"
     return _PROGRAM.format(
         draw=_draw(recipe),
+        tril=".tril()" if recipe.causal else "",
         store=stored if format != "float32" else "x.to(torch.float32)",
         left=_function("left", left, recipe),
         right=_function("right", right, recipe),
@@ -75,7 +79,7 @@ def _spread(r: BlockRecipe) -> str:
 def _function(name: str, p: Pipeline, recipe: BlockRecipe) -> str:
     norm = f"{program_lines(NORMS[p.norm], plain(p.alpha))}\nreturn x".lstrip()
     lines = [f"def {name}_norm(x):", indent(norm, " " * 4), "", "", f"def {name}(x):"]
-    lines += _side(name, "q", p), _side(name, "k", p)
+    lines += (_side(name, side, p, turned(recipe.d_head, p.rotated)) for side in ("q", "k"))
     times = "n_heads // n_kv"
     if p.grouping == "repeat":
         lines.append(f"    k = k.repeat_interleave({times}, 0)")
@@ -88,23 +92,21 @@ def _function(name: str, p: Pipeline, recipe: BlockRecipe) -> str:
     if p.cap == "softcap":
         cap = plain(recipe.softcap)
         lines.append(f"    logits = store({cap} * torch.tanh(logits / {cap}))")
-    masked = "logits"
-    if recipe.causal:
-        masked = "logits.masked_fill(~torch.ones(n_keys, n_keys, dtype=torch.bool).tril(), -torch.inf)"
+    masked = "logits.masked_fill(~seen, -torch.inf)" if recipe.causal else "logits"
     weights = f"torch.softmax({masked}, -1)"
     lines.append(f"    return logits, {f'{name}_norm({weights})' if p.place == 'weights' else weights}")
     return "\n".join(lines)
 
 
-def _side(name: str, side: str, p: Pipeline) -> str:
-    """The lines that make q or k from the input."""
+def _side(name: str, side: str, p: Pipeline, width: int) -> str:
+    """The lines that make q or k from the input; the first `width` channels of a head are rotated."""
     normed = side in p.on
     source = f"{name}_norm(x)" if p.place == "input" and normed else "x"
     lines = [f"{side} = store({source} @ t(W_{side}).mT + t(b_{side})).unflatten(-1, (-1, d_head)).movedim(-2, -3)"]
-    order = f"layout_order({p.layout == 'interleaved'})"
+    order = f"layout_order({p.layout!r}, {width})"
     if p.conversion != "none":
         lines.append(f"{side} = {side}[..., {order}]")
-    turn = f"{side} = store(rotate({side}, {p.layout == 'interleaved'}))"
+    turn = f"{side} = store(rotate({side}, {p.layout!r}, {width}))"
     if not normed:
         lines += [turn] if p.order != "none" else []
         return "\n".join("    " + line for line in lines)
@@ -126,15 +128,17 @@ def _normed(name: str, side: str, p: Pipeline, order: str) -> list[str]:
         lines.append(f"{side} = {name}_norm({merged}).unflatten(-1, (-1, d_head)).movedim(-2, -3)")
     elif p.place in ("per_head", "in_product"):
         lines.append(f"{side} = {name}_norm({side})")
-    of = "gain_q[:n_kv]" if side == "k" and p.key_gain == "of_q" else f"gain_{side}"
-    lines.append(f"gain = t({of}){' + 1' if p.stored == 'one_plus' else ''}")
-    lines.append(f"gain = {_GAIN[p.gain]}")
+    whose = KEY_GAINS[p.key_gain][side]
+    if whose:
+        of = f"gain_{whose}[:n_kv]" if whose != side else f"gain_{whose}"
+        lines.append(f"gain = t({of}){' + 1' if p.stored == 'one_plus' else ''}")
+    lines.append(f"gain = {_GAIN[p.gain if whose else 'none']}")
     bias = "0.0"
     if p.bias == "channel":
         lines.append(f"bias = t(bias_{side}){'' if p.gain == 'head_channel' else '[:1]'}.unsqueeze(1)")
         bias = "bias"
     if p.conversion == "weights_and_gain":
-        if p.gain in ("channel", "head_channel"):
+        if whose and p.gain in ("channel", "head_channel"):
             lines.append(f"gain = gain[..., {order}]")
         if bias == "bias":
             lines.append(f"bias = bias[..., {order}]")
@@ -152,6 +156,7 @@ import numpy as np
 import torch
 
 {draw}
+seen = torch.ones(n_keys, n_keys, dtype=torch.bool){tril}  # which keys a query sees
 t = torch.as_tensor
 
 
@@ -159,19 +164,21 @@ def store(x):  # what writing to memory does
     return {store}
 
 
-def pairs(interleaved):
-    i = torch.arange(d_head // 2)
-    return (2 * i, 2 * i + 1) if interleaved else (i, i + d_head // 2)
+def pairs(layout, width):
+    i = torch.arange(width // 2)
+    near, far = (i, i + width // 2)
+    return {{"half_split": (near, far), "half_split_swapped": (far, near), "interleaved": (2 * i, 2 * i + 1)}}[layout]
 
 
-def layout_order(interleaved):  # carries the other rotary layout over to this one
+def layout_order(layout, width):  # carries the other rotary layout over to this one
     order = torch.arange(d_head)
-    order[torch.cat(pairs(interleaved))] = torch.cat(pairs(not interleaved))
+    other = "half_split" if layout == "interleaved" else "interleaved"
+    order[torch.cat(pairs(layout, width))] = torch.cat(pairs(other, width))
     return order
 
 
-def rotate(x, interleaved):
-    first, second = pairs(interleaved)
+def rotate(x, layout, width):  # the first `width` channels of each head
+    first, second = pairs(layout, width)
     angle = positions[:, None] * 10000.0 ** (-torch.arange(len(first)).double() / len(first))
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     y = x.clone()
@@ -187,8 +194,14 @@ def rotate(x, interleaved):
 
 
 (l_logits, l_weights), (r_logits, r_weights) = left(t(x)), right(t(x))
+l_logits, r_logits = (logits.double() * seen for logits in (l_logits, r_logits))
 print(json.dumps({{
-    "relative_score_error": ((r_logits - l_logits).double().norm() / l_logits.double().norm()).item(),
+    "relative_score_error": ((r_logits - l_logits).norm() / l_logits.norm()).item(),
     "largest_weight_difference": (r_weights - l_weights).abs().max().item(),
 }}))
 '''
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that prints the errors of this state."""
+    return placement_program(recipe_of(settings), *pair_of(settings), settings.format)

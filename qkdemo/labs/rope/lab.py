@@ -15,7 +15,6 @@ the position, and watch which curve stays flat.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from textwrap import indent
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -24,11 +23,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.norms import NORMS, normalise, program_lines
-from qkdemo.attention.rotary import THETA, LayoutWord, partners, rotate
+from qkdemo.attention.norms import NORMS, normalise
+from qkdemo.attention.rotary import LayoutWord, angles, partners, rotate
 from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
-from qkdemo.messages import say
-from qkdemo.notation import plain, written
 
 GainKind: TypeAlias = Literal["none", "scalar", "tied", "untied", "crossed"]
 VectorsWord: TypeAlias = Literal["random", "worst"]
@@ -37,6 +34,7 @@ _POSITIONS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _SWEPT: Final = frozenset({0, *(round(x) for x in preferred_numbers(1, 5000, 10))})  # the positions that are computed
 _DISTANCES: Final = range(65)
 _DRAWN: Final = ("tied", "untied")
+_NEAR: Final = 0.999  # of the bound: where the worst vectors count as having reached it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +88,10 @@ class Result:
     bound_simple: float  # √d · max|γq| · max|γk|
     max_abs_logit: float  # norm first, over the distances
     disagreement: float  # largest difference of the orders over positions and distances, relative to the largest logit
+    reach: (
+        int | None
+    )  # the first distance at which the worst vectors are at their bound, to a thousandth; None if drawn
+    reached: float | None  # |logit| there, norm first
 
     @property
     def agree(self) -> bool:
@@ -122,6 +124,7 @@ def run(settings: Settings) -> Result:
     gap = max(np.abs(first.logit - last.logit).max(), np.abs(first.by_distance - last.by_distance).max())
     largest = max(np.abs(logits).max() for side in (first, last) for logits in (side.logit, side.by_distance))
     root = math.sqrt(settings.d_head)
+    reach = None if settings.vectors == "random" else _reach(settings)
     return Result(
         settings=settings,
         positions=np.array(positions),
@@ -133,6 +136,8 @@ def run(settings: Settings) -> Result:
         bound_simple=root * gain_q.abs().max().item() * gain_k.abs().max().item(),
         max_abs_logit=float(np.abs(first.by_distance).max()),
         disagreement=float(gap / largest) if largest else 0.0,
+        reach=reach,
+        reached=None if reach is None else _scored(settings, reach),
     )
 
 
@@ -168,19 +173,43 @@ def gains(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, "
 
 
 def vectors(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, " d_head"]]:
-    """q and k before norm and rotation: drawn, or the pair that the right bound is made of."""
+    """q and k before norm and rotation: drawn, or on the two channels that the right bound is made of."""
     if settings.vectors == "random":
         drawn = torch.from_numpy(np.random.default_rng(settings.seed).standard_normal((2, settings.d_head)))
         return drawn[0], drawn[1]
+    q, k = torch.zeros(2, settings.d_head, dtype=torch.float64)
+    _, of_q, of_k = _worst(settings)
+    q[of_q] = k[of_k] = 1e6  # long, so that epsilon takes nothing away
+    return q, k
+
+
+def _worst(settings: Settings) -> tuple[int, int, int]:
+    """The rotary pair with the largest product of gains, and the channel of it in which q, and k, has its own."""
     gain_q, gain_k = (gain.abs() for gain in gains(settings))
     first, second = partners(settings.d_head, settings.layout)
     products = torch.maximum(gain_q[first], gain_q[second]) * torch.maximum(gain_k[first], gain_k[second])
     pair = int(products.argmax())
     channels = torch.stack([first[pair], second[pair]])
-    q, k = torch.zeros(2, settings.d_head, dtype=torch.float64)
-    # Long, so that epsilon takes nothing away.
-    q[channels[gain_q[channels].argmax()]] = k[channels[gain_k[channels].argmax()]] = 1e6
-    return q, k
+    of_q, of_k = (int(channels[gain[channels].argmax()]) for gain in (gain_q, gain_k))
+    return pair, of_q, of_k
+
+
+def _reach(settings: Settings) -> int:
+    """The first distance at which that pair of channels lies along each other: 0, or after a quarter turn."""
+    pair, of_q, of_k = _worst(settings)
+    if of_q == of_k:
+        return 0
+    frequency = angles(torch.ones(1), settings.d_head)[0, pair].item()
+    turned = np.abs(np.sin(frequency * np.arange(max(_DISTANCES.stop, math.ceil(math.pi / 2 / frequency) + 1))))
+    near = turned >= _NEAR * turned.max()
+    return int(np.argmax(near))
+
+
+def _scored(settings: Settings, distance: int) -> float:
+    """|logit| of norm first at a distance, wherever the text stands."""
+    sides = zip(vectors(settings), gains(settings), (float(distance), 0.0), strict=True)
+    q, k = (_norm_rotary(x[None], gain, torch.tensor([at], dtype=torch.float64), settings) for x, gain, at in sides)
+    return abs((q @ k.mT).item()) / math.sqrt(settings.d_head)
 
 
 def _over(settings: Settings, order: str, positions: list[int]) -> Order:
@@ -211,56 +240,6 @@ def _rotary_norm(x: Tensor, gain: Tensor, at: Tensor, settings: Settings) -> Ten
 
 
 ORDERS: Final = {"norm_rotary": _norm_rotary, "rotary_norm": _rotary_norm}
-
-
-def findings(result: Result) -> list[str]:
-    """The headline at every position."""
-    first, last = result.norm_rotary, result.rotary_norm
-    kind = "agree" if result.agree else "apart" if result.relative else "moved"
-    broken = " " + say("rope.broken", **_bounds(result)) if result.broken else ""
-    return [
-        say(f"rope.finding.{kind}", position=at, norm_rotary=written(a), rotary_norm=written(b)) + broken
-        for at, a, b in zip(result.positions.tolist(), first.logit, last.logit, strict=True)
-    ]
-
-
-def explain(result: Result) -> list[str]:
-    """Whether the orders agree, which bound holds, and what moving the text does to each order."""
-    settings, at = result.settings, result.at
-    spread = [np.ptp(side.logit) for side in (result.norm_rotary, result.rotary_norm)]
-    numbers = {
-        "disagreement": written(100 * result.disagreement, 3),
-        "position": settings.position,
-        "distance": settings.distance,
-        "norm_rotary": written(result.norm_rotary.logit[at]),
-        "rotary_norm": written(result.rotary_norm.logit[at]),
-    }
-    sentences = [say(f"rope.{'agree' if result.agree else 'apart'}.{_why(settings)}", **numbers)]
-    sentences.append(say("rope.scores", **numbers))
-    if result.relative:
-        sentences.append(say("rope.relative", **numbers))
-    else:
-        shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
-        sentences.append(say("rope.not_relative", **numbers, **shift))
-    wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
-    state = "bound_broken" if result.broken else "bound_wrong" if wrong else "bound_same"
-    return [*sentences, say(f"rope.{state}", **_bounds(result))]
-
-
-def _bounds(result: Result) -> dict[str, str]:
-    """Four digits; more where a bound that is broken would read the same as what breaks it."""
-    bounds = (result.bound_naive, result.max_abs_logit)
-    digits = next((n for n in range(4, 10) if not result.broken or len({written(x, n) for x in bounds}) == 2), 10)
-    return {
-        "naive": written(result.bound_naive, digits),
-        "pairwise": written(result.bound_pairwise, digits),
-        "largest": written(result.max_abs_logit, digits),
-        "d": str(result.settings.d_head),
-    }
-
-
-def _why(settings: Settings) -> str:
-    return "layernorm" if settings.norm == "layernorm" else settings.gain_kind
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -297,60 +276,5 @@ def distance_rows(result: Result) -> list[dict[str, Value | None]]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: bounds and the largest logit, then the table over positions."""
     result = run(settings)
-    numbers = ("bound_naive", "bound_pairwise", "bound_simple", "max_abs_logit", "disagreement")
+    numbers = ("bound_naive", "bound_pairwise", "bound_simple", "max_abs_logit", "disagreement", "reach", "reached")
     return {name: getattr(result, name) for name in numbers} | {"rows": rows(result)}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that prints the logits of both orders at the current position and distance."""
-    half = settings.layout == "half_split"
-    q, k = (_tensor(x) for x in vectors(settings))
-    drawn = f"torch.from_numpy(np.random.default_rng({settings.seed}).standard_normal((2, {settings.d_head})))"
-    gain_q, gain_k = (_tensor(x) for x in gains(settings))
-    return _PROGRAM.format(
-        d=settings.d_head,
-        pairs="slice(None, d // 2), slice(d // 2, None)" if half else "slice(0, None, 2), slice(1, None, 2)",
-        draw=f"q, k = {drawn}" if settings.vectors == "random" else f"q = {q}\nk = {k}",
-        gain_q=gain_q,
-        gain_k=gain_k,
-        norm=indent(program_lines(NORMS[settings.norm], ""), " " * 4),
-        theta=plain(THETA),
-        at_q=settings.position + settings.distance,
-        at_k=settings.position,
-    )
-
-
-def _tensor(x: Tensor) -> str:
-    return f"torch.tensor([{', '.join(plain(v) for v in x.tolist())}], dtype=torch.float64)"
-
-
-_PROGRAM: Final = '''"""One query and one key, normalised before and after rotary positions. Needs torch and NumPy."""
-import json
-
-import numpy as np
-import torch
-
-d = {d}
-first, second = {pairs}  # the two channels of every rotary pair
-{draw}
-gain_q = {gain_q}
-gain_k = {gain_k}
-
-
-def norm(x):
-{norm}
-    return x
-
-
-def rotate(x, position):
-    angle = position * {theta} ** (-torch.arange(d // 2).double() / (d // 2))
-    y = x.clone()
-    y[first] = x[first] * angle.cos() - x[second] * angle.sin()
-    y[second] = x[first] * angle.sin() + x[second] * angle.cos()
-    return y
-
-
-norm_first = rotate(norm(q) * gain_q, {at_q}) @ rotate(norm(k) * gain_k, {at_k}) / d**0.5
-rotary_first = (norm(rotate(q, {at_q})) * gain_q) @ (norm(rotate(k, {at_k})) * gain_k) / d**0.5
-print(json.dumps({{"norm_rotary": norm_first.item(), "rotary_norm": rotary_first.item()}}))
-'''

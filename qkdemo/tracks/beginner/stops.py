@@ -8,11 +8,11 @@ import numpy as np
 from qkdemo.attention.inputs import draw
 from qkdemo.attention.measures import attend
 from qkdemo.labs import cost, drift, models
+from qkdemo.labs import training as twins
 from qkdemo.labs.drift.scale_sweep import scores_at
-from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, only
 from qkdemo.training.tasks import TASKS
 
 FRESH: Final = drift.Settings(scale=1)
@@ -144,7 +144,7 @@ def _growth_of(settings: drift.Settings) -> float:
     return float(logits[1] / logits[0])
 
 
-def _live(found: Trained) -> Evidence:
+def _live(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
@@ -215,7 +215,7 @@ def _remember(found: drift.Result) -> Evidence:
 STOPS: Final = (
     Stop(
         name="arms",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=2),
         ask=Choose(("nothing", "lead", "swap", "even")),
@@ -230,7 +230,7 @@ STOPS: Final = (
     ),
     Stop(
         name="growth",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=8),
         ask=Choose(("same", "times", "twice", "square")),
@@ -243,7 +243,7 @@ STOPS: Final = (
     ),
     Stop(
         name="winner",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=4),
         ask=Estimate(0.001, 1, "plain.entropy_fraction"),
@@ -258,7 +258,7 @@ STOPS: Final = (
     ),
     Stop(
         name="stuck",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=16),
         ask=Choose(("thousands", "ten", "same", "more")),
@@ -271,7 +271,7 @@ STOPS: Final = (
     ),
     Stop(
         name="overflow",
-        lab=drift,
+        lab=drift.LAB,
         start=HALF.but(scale=8),
         state=HALF.but(scale=400),
         ask=Choose(("capped", "fewer", "nothing")),
@@ -287,7 +287,7 @@ STOPS: Final = (
     ),
     Stop(
         name="fix",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=16),
         ask=Choose(("even", "prefers", "collapses")),
@@ -302,7 +302,7 @@ STOPS: Final = (
     ),
     Stop(
         name="dial",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=100, gain=40),
         ask=Choose(("nothing", "drifts", "stays")),
@@ -318,7 +318,7 @@ STOPS: Final = (
     ),
     Stop(
         name="root",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=8, d_head=256),
         ask=Choose(("half", "same", "double")),
@@ -331,7 +331,7 @@ STOPS: Final = (
     ),
     Stop(
         name="live",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("both", "plain", "twin", "neither")),
         evidence=_live,
@@ -346,7 +346,7 @@ STOPS: Final = (
     ),
     Stop(
         name="confidence",
-        lab=drift,
+        lab=drift.LAB,
         start=SHORT_QUERY,
         state=SHORT_QUERY.but(query=59),
         ask=Choose(("more", "less", "same")),
@@ -361,7 +361,7 @@ STOPS: Final = (
     ),
     Stop(
         name="remember",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH.but(scale=8),
         state=FRESH.but(scale=1000),
         ask=Choose(("even", "ceiling", "divided")),

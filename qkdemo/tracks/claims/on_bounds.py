@@ -160,7 +160,7 @@ _COLLAPSED: Final = {"scale": 8.0, "mean": 0.0, "d_head": 64}
 STOPS: Final = (
     claim(
         "root_width",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=400),
         _root_width,
         (16,),
@@ -172,7 +172,7 @@ STOPS: Final = (
     ),
     claim(
         "gained_bound",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="rms", gamma=2),
         _gained_bound,
         (11,),
@@ -180,7 +180,7 @@ STOPS: Final = (
     ),
     claim(
         "entropy",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="rms"),
         _entropy,
         (32,),
@@ -191,7 +191,7 @@ STOPS: Final = (
     ),
     claim(
         "uniform",
-        drift,
+        drift.LAB,
         _DRIFT.but(gain=100),
         _uniform,
         (10, 14, 15),
@@ -203,7 +203,7 @@ STOPS: Final = (
     ),
     claim(
         "collapsed",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=1, d_head=256, mean=3),
         _collapsed,
         (3, 34),
@@ -216,7 +216,7 @@ STOPS: Final = (
     ),
     claim(
         "confidence",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=2),
         _confidence,
         (13, 29),
@@ -228,7 +228,7 @@ STOPS: Final = (
     ),
     claim(
         "softcap_place",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="softcap"),
         _softcap_place,
         (19,),

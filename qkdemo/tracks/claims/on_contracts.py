@@ -8,11 +8,11 @@ import torch
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.labs import cost, epsilon, mla, placement, rope
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.claims.verdict import claim
-from qkdemo.tracks.stop import Evidence, Read, Trained, only
+from qkdemo.tracks.stop import Evidence, Read, only
 
 _ROUNDING: Final = 1e-12
 _LITTLE: Final = 0.01  # of the layer's operations
@@ -106,7 +106,7 @@ def _latent(found: mla.Result) -> Evidence:
     )
 
 
-def _always_helps(found: Trained) -> Evidence:
+def _always_helps(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)[:2]
     both = plain.outcome == twin.outcome == "solved"
     return Evidence(
@@ -128,7 +128,7 @@ _ERROR: Final = Read(column="pair.logits", times=100)
 STOPS: Final = (
     claim(
         "commute",
-        rope,
+        rope.LAB,
         rope.Settings(),
         _commute,
         (23,),
@@ -136,7 +136,7 @@ STOPS: Final = (
     ),
     claim(
         "before_projection",
-        placement,
+        placement.LAB,
         _PORT["before_projection"],
         _before_projection,
         (18, 22),
@@ -144,7 +144,7 @@ STOPS: Final = (
     ),
     claim(
         "layernorm",
-        placement,
+        placement.LAB,
         _PORT["layernorm_for_rms"].but(mean=3),
         _layernorm,
         (12,),
@@ -152,7 +152,7 @@ STOPS: Final = (
     ),
     claim(
         "epsilon",
-        epsilon,
+        epsilon.LAB,
         epsilon.Settings(),
         _epsilon,
         (24,),
@@ -161,10 +161,10 @@ STOPS: Final = (
             "usual": Read(column="inside.share", turns={"size": 1.0}, times=100),
         },
     ),
-    claim("free", cost, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
+    claim("free", cost.LAB, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
     claim(
         "latent",
-        mla,
+        mla.LAB,
         mla.Settings(),
         _latent,
         (27,),
@@ -175,7 +175,7 @@ STOPS: Final = (
     ),
     claim(
         "always_helps",
-        twins,
+        twins.LAB,
         twins.PRESETS["gentle"],
         _always_helps,
         (8, 35),

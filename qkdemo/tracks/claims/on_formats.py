@@ -86,7 +86,7 @@ _FP8: Final = _FORMATS.but(scale=200, storage="float8_e4m3fn", variant="rms", si
 STOPS: Final = (
     claim(
         "bfloat16_exp",
-        formats,
+        formats.LAB,
         _FORMATS.but(scale=5, storage="bfloat16", max_subtraction=False, stage="exp"),
         _exp,
         (6,),
@@ -94,7 +94,7 @@ STOPS: Final = (
     ),
     claim(
         "row_maximum",
-        formats,
+        formats.LAB,
         _FORMATS.but(stage="max_subtracted"),
         _row_maximum,
         (6, 17),
@@ -102,7 +102,7 @@ STOPS: Final = (
     ),
     claim(
         "scaled_float16",
-        formats,
+        formats.LAB,
         _FORMATS.but(stage="scaled"),
         _scaled,
         (6,),
@@ -114,7 +114,7 @@ STOPS: Final = (
     ),
     claim(
         "no_nan",
-        formats,
+        formats.LAB,
         _FP8,
         _no_nan,
         (6, 31),

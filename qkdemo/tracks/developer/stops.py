@@ -9,13 +9,13 @@ from torch.nn.functional import normalize
 from qkdemo.attention.inputs import draw
 from qkdemo.attention.measures import attend
 from qkdemo.labs import cache, cost, drift, formats, models, placement
+from qkdemo.labs import training as twins
 from qkdemo.labs.formats.error_counts import tally
 from qkdemo.labs.formats.stages import STAGES, STORED, drawn
-from qkdemo.labs.training import lab as twins
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, only
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
 
@@ -196,7 +196,7 @@ def _really(found: placement.Result) -> Evidence:
     return Evidence(closest(error, {"rounding": 1e-6, "tenth": 0.1, "several": 3}), numbers)
 
 
-def _log(found: Trained) -> Evidence:
+def _log(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     large, ahead = plain.first_step_logit_over_100, plain.warned
     assert large is not None
@@ -216,7 +216,7 @@ def _log(found: Trained) -> Evidence:
     return Evidence(answer, numbers)
 
 
-def _calm(found: Trained) -> Evidence:
+def _calm(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     gap = plain.final_loss - twin.final_loss
     share = next(part.share for part in cost.run(cost.Settings()).parts if part.part == "rms")
@@ -282,7 +282,7 @@ _KNOWN: Final = {
 STOPS: Final = (
     Stop(
         name="table",
-        lab=drift,
+        lab=drift.LAB,
         start=SEED_TABLE.but(scale=4),
         state=SEED_TABLE.but(scale=16),
         ask=Estimate(10, 10_000, "plain.max_abs_logit"),
@@ -300,7 +300,7 @@ STOPS: Final = (
     ),
     Stop(
         name="lines",
-        lab=drift,
+        lab=drift.LAB,
         start=SEED_TABLE.but(scale=1),
         state=SEED_TABLE,
         ask=Choose(("same", "grows", "ceiling", "hidden")),
@@ -313,7 +313,7 @@ STOPS: Final = (
     ),
     Stop(
         name="place",
-        lab=placement,
+        lab=placement.LAB,
         state=UNEVEN.but(right_place="input"),
         ask=Choose(("same", "within", "over")),
         evidence=_place,
@@ -327,7 +327,7 @@ STOPS: Final = (
     ),
     Stop(
         name="small_g",
-        lab=drift,
+        lab=drift.LAB,
         start=ALIGNED,
         state=ALIGNED.but(gain=1.25),
         ask=Estimate(0.05, 1, "norm.top_weight"),
@@ -343,7 +343,7 @@ STOPS: Final = (
     ),
     Stop(
         name="values",
-        lab=placement,
+        lab=placement.LAB,
         state=TOKENS.but(right_on="qkv"),
         ask=Choose(("logits", "weights", "output", "nothing")),
         evidence=_values,
@@ -355,7 +355,7 @@ STOPS: Final = (
     ),
     Stop(
         name="half",
-        lab=formats,
+        lab=formats.LAB,
         state=formats.Settings(scale=400, stage="weight"),
         ask=Choose(("maximum", "early", "inside", "outside")),
         evidence=_half,
@@ -370,7 +370,7 @@ STOPS: Final = (
     ),
     Stop(
         name="really",
-        lab=placement,
+        lab=placement.LAB,
         state=FRESH_GAINS.but(right_norm="none"),
         ask=Choose(("rounding", "tenth", "several")),
         evidence=_really,
@@ -383,7 +383,7 @@ STOPS: Final = (
     ),
     Stop(
         name="log",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("after", "once", "ten", "hundred")),
         evidence=_log,
@@ -395,7 +395,7 @@ STOPS: Final = (
     ),
     Stop(
         name="calm",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.PRESETS["gentle"],
         ask=Choose(("better", "same", "worse")),
         evidence=_calm,
@@ -408,7 +408,7 @@ STOPS: Final = (
     ),
     Stop(
         name="again",
-        lab=cache,
+        lab=cache.LAB,
         state=cache.Settings(way="normed_again"),
         ask=Choose(("nothing", "second", "rounding", "first")),
         evidence=_again,
@@ -421,7 +421,7 @@ STOPS: Final = (
     ),
     Stop(
         name="codebase",
-        lab=models,
+        lab=models.LAB,
         state=models.Settings(norm="rms", place="per_head", stored="one_plus", order="norm_rotary"),
         ask=Choose(("qwen", "olmo", "gemma", "llama")),
         evidence=_codebase,

@@ -9,11 +9,11 @@ from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
+from qkdemo.labs import training as twins
 from qkdemo.labs.learning_rates.sensitivity import Point, sensitivity
-from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Evidence, Trained, closest, only
+from qkdemo.tracks.stop import Evidence, closest, only
 from qkdemo.training.outcome import LARGE_LOGIT
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -40,7 +40,7 @@ def jacobian(found: drift.Result) -> Evidence:
     )
 
 
-def course(found: Trained) -> Evidence:
+def course(found: twins.Result) -> Evidence:
     """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
     plain, twin = outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
@@ -166,7 +166,7 @@ def latent(found: mla.Result) -> Evidence:
 
 def table(found: models.Result) -> Evidence:
     """How many rows are held against the class itself: those that `found` holds."""
-    held, run = found.models, [model for model in MODELS if model.verified == "source_and_run"]
+    held = found.models
     share = len(held) / len(MODELS)
     models_only = [model for model in MODELS if model.kind == "model"]
     without = [model for model in models_only if model.norm == "none"]
@@ -175,9 +175,7 @@ def table(found: models.Result) -> Evidence:
         {
             "rows": str(len(MODELS)),
             "held": str(len(held)),
-            "run": str(len(run)),
-            "read": str(len(MODELS) - len(held) - len(run)),
-            "names": ", ".join(model.model for model in held),
+            "read": str(len(MODELS) - len(held)),
             "without": str(len(without)),
             "models": str(len(models_only)),
         },

@@ -7,7 +7,7 @@ not guarantee; what other remedies act on; rounding and latent attention; what t
 from typing import Final
 
 from qkdemo.labs import drift, epsilon, mla, models, placement, rope
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
 from qkdemo.tracks.researcher import on_bounds as bounds
 from qkdemo.tracks.researcher import on_practice as practice
 from qkdemo.tracks.stop import Choose, Estimate, Read, Stop
@@ -20,7 +20,7 @@ _BARE: Final = placement.Settings(
 STOPS: Final = (
     Stop(
         name="bound",
-        lab=rope,
+        lab=rope.LAB,
         state=_SCALAR,
         ask=Choose(("root", "once", "twice", "square")),
         evidence=bounds.bound,
@@ -33,7 +33,7 @@ STOPS: Final = (
     ),
     Stop(
         name="pair",
-        lab=rope,
+        lab=rope.LAB,
         start=_CROSSED.but(gain_kind="none"),
         state=_CROSSED,
         ask=Estimate(5, 1000, "left.largest"),
@@ -47,7 +47,7 @@ STOPS: Final = (
     ),
     Stop(
         name="jacobian",
-        lab=drift,
+        lab=drift.LAB,
         start=practice.FRESH,
         state=practice.FRESH.but(scale=16),
         ask=Estimate(1e-8, 0.1, "plain.softmax_slope", within=3),
@@ -62,7 +62,7 @@ STOPS: Final = (
     ),
     Stop(
         name="course",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("spike", "divergence", "non_finite")),
         evidence=practice.course,
@@ -74,7 +74,7 @@ STOPS: Final = (
     ),
     Stop(
         name="floor",
-        lab=drift,
+        lab=drift.LAB,
         state=bounds.FEW,
         ask=Choose(("half", "hundredth", "hundred_thousandth", "zero")),
         evidence=bounds.floor,
@@ -86,7 +86,7 @@ STOPS: Final = (
     ),
     Stop(
         name="spectral",
-        lab=placement,
+        lab=placement.LAB,
         state=_BARE,
         ask=Choose(("reached", "half", "fifteenth", "thousandth")),
         evidence=bounds.spectral,
@@ -95,7 +95,7 @@ STOPS: Final = (
     ),
     Stop(
         name="remedies",
-        lab=drift,
+        lab=drift.LAB,
         start=practice.FRESH.but(variant="rms"),
         state=practice.FRESH.but(variant="rms", scale=10),
         ask=Choose(("same", "times", "square")),
@@ -110,7 +110,7 @@ STOPS: Final = (
     ),
     Stop(
         name="rate",
-        lab=epsilon,
+        lab=epsilon.LAB,
         state=epsilon.Settings(size=10),
         ask=Choose(("same", "tenth", "hundredth")),
         evidence=practice.rate,
@@ -122,7 +122,7 @@ STOPS: Final = (
     ),
     Stop(
         name="rounding",
-        lab=placement,
+        lab=placement.LAB,
         state=placement.PRESETS["cast_order"],
         ask=Choose(("millionth", "half_percent", "tenth")),
         evidence=practice.rounding,
@@ -134,7 +134,7 @@ STOPS: Final = (
     ),
     Stop(
         name="latent",
-        lab=mla,
+        lab=mla.LAB,
         state=mla.Settings(),
         ask=Choose(("same", "fifth", "double", "forty")),
         evidence=practice.latent,
@@ -147,7 +147,7 @@ STOPS: Final = (
     ),
     Stop(
         name="context",
-        lab=drift,
+        lab=drift.LAB,
         start=bounds.FEW,
         state=bounds.FEW.but(n_keys=256),
         ask=Estimate(0.004, 1, "norm.top_weight"),
@@ -161,7 +161,7 @@ STOPS: Final = (
     ),
     Stop(
         name="table",
-        lab=models,
+        lab=models.LAB,
         state=models.Settings(verified="conformance"),
         ask=Choose(("all", "half", "tenth")),
         evidence=practice.table,

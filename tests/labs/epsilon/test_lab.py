@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.attention.norms import NORMS, RULES, normalise
-from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run
+from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run, snippet
 from qkdemo.labs.epsilon import lab as epsilon
+from qkdemo.notation import written
 
 NAN = math.nan
 
@@ -35,6 +36,25 @@ def test_the_zero_vector_gives_zero_or_nan_forward_and_backward(
     (gradient,) = torch.autograd.grad(y.sum(), x)
     assert y[0].item() == pytest.approx(output, nan_ok=True)
     assert gradient[0].item() == pytest.approx(slope, rel=1e-4, nan_ok=True)
+
+
+@pytest.mark.parametrize("norm", ["rms", "l2", "layernorm"])
+@pytest.mark.parametrize("rule", ["inside", "outside", "floor"])
+def test_the_slope_at_the_zero_vector_is_the_norm_of_the_jacobian(norm: str, rule: str) -> None:
+    """1000 at ε = 1e-6 inside the root, also for LayerNorm, where the gradient of the sum of outputs is 0."""
+    d, epsilon_used = 8, 1e-6
+    result = run(Settings(norm=norm, rule=rule, format="float64", d_head=d, epsilon=epsilon_used))  # type: ignore[arg-type]
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: normalise(x, NORMS[norm], rule, epsilon_used),  # type: ignore[index, arg-type]
+        torch.zeros(d, dtype=torch.float64),
+    )
+    expected = torch.linalg.matrix_norm(jacobian, 2).item()
+    assert result.zero_slope[result.rule] == pytest.approx(expected, rel=1e-9)
+    assert expected == pytest.approx(1000 if rule == "inside" else 1e6)
+    assert result.zero_slope[result.rule] == pytest.approx(result.steepest)
+    if norm == "layernorm":
+        assert jacobian.sum(0).abs().max() < 1e-6 * expected
+        assert f"slope there is {written(expected)}" in explain(result)[3]
 
 
 def test_a_vector_below_the_root_of_epsilon_is_not_normalised() -> None:
@@ -91,7 +111,7 @@ def test_every_state_is_described(name: str, rule: str) -> None:
 @pytest.mark.parametrize("name", ["not_normalised", "lost_in_float16", "unit_vectors"])
 def test_the_snippet_is_a_second_opinion(name: str, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = PRESETS[name].but(rule=rule)
-    exec(epsilon.snippet(settings), {})
+    exec(snippet(settings), {})
     printed, row = json.loads(capsys.readouterr().out), epsilon.rows(run(settings))[RULE_WORDS.index(rule)]
     for column, value in printed.items():
         assert value == pytest.approx(row[column], rel=1e-3, nan_ok=True)

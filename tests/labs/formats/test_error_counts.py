@@ -3,13 +3,16 @@
 import math
 from typing import Final, Literal
 
+import numpy as np
+import torch
 from hypothesis import given, settings
 
 from qkdemo.attention.norms import NormWord
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats import PRESETS, Settings, choices_of, recipe_of, rows, run
+from qkdemo.labs.formats.error_counts import tally
 from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, drawn, follow
+from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, STORED, Choices, Inputs, drawn, follow
 from tests.following import SMALL, at, held_by, row
 from tests.strategies import settings_of
 
@@ -86,3 +89,14 @@ def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round(
     assert row(state, "bfloat16", "none", "scaled")["n_merged"] > 0
     assert row(state, "float16", "none", "scaled")["n_merged"] < row(state, "bfloat16", "none", "scaled")["n_merged"]
     assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0
+
+
+def test_an_entry_that_underflows_exactly_has_no_relative_error() -> None:
+    """Logits of 1200 and 480 are both cut to 448: the second weight is a half, and exactly e⁻⁷²⁰, below 2·10⁻³⁰⁸."""
+    q, k, v = (torch.tensor(x, dtype=torch.float64) for x in ([[20.0]], [[60.0], [24.0]], [[1.0], [1.0]]))
+    choices = Choices(fp8_cast="saturate", softmax_format="float32")
+    found = tally(Inputs(q, k, v), torch.ones(1, dtype=torch.float64), choices)
+    weight, e4m3 = STAGES.index("weight"), STORED.index("float8_e4m3fn")
+    assert 0 < math.exp(-720) < 2.3e-308
+    assert found.max_rel_error[e4m3, weight].tolist() == [0.5]  # of the first weight, exactly 1
+    assert not np.isinf(found.max_rel_error).any()

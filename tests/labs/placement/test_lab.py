@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -13,8 +14,17 @@ from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.labs import placement
-from qkdemo.labs.placement import PRESETS, Settings, explain, mistakes, run
+from qkdemo.labs.placement import (
+    PRESETS,
+    Settings,
+    block_of,
+    explain,
+    mistakes_of,
+    pipeline_of,
+    run,
+)
 from qkdemo.labs.placement.diagnosis import diagnose
+from qkdemo.labs.placement.lab import over_spreads
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING
 
 SMALL = Settings(d_model=32, n_heads=4, d_head=8, n_keys=8, right_order="norm_rotary")
@@ -35,23 +45,23 @@ PUBLISHED = {
 
 def test_every_known_mistake_is_as_large_as_was_found_elsewhere() -> None:
     """To 3 %: the published number is one draw, the spread of eight of ours just brackets it."""
-    for mistake in mistakes(PRESETS["all_mistakes"]):
+    for mistake in mistakes_of(PRESETS["all_mistakes"]):
         published = PUBLISHED[mistake.mistake]
         assert 0.97 * mistake.lowest <= published <= 1.03 * mistake.highest, mistake
 
 
 def test_mistakes_stand_in_the_order_of_their_hurt() -> None:
-    medians = [mistake.median for mistake in mistakes(PRESETS["all_mistakes"])]
+    medians = [mistake.median for mistake in mistakes_of(PRESETS["all_mistakes"])]
     assert medians == sorted(medians)
 
 
 def test_unit_gains_hide_whatever_concerns_a_gain() -> None:
-    hidden = {m.mistake for m in mistakes(PRESETS["all_mistakes"]) if m.with_unit_gains < ROUNDING}
+    hidden = {m.mistake for m in mistakes_of(PRESETS["all_mistakes"]) if m.with_unit_gains < ROUNDING}
     assert hidden == {"rotary_first", "q_gain_on_k", "gain_not_permuted"}
 
 
 def test_even_inputs_hide_the_width_of_the_norm_and_the_mean() -> None:
-    found = {mistake.mistake: mistake for mistake in mistakes(PRESETS["all_mistakes"])}
+    found = {mistake.mistake: mistake for mistake in mistakes_of(PRESETS["all_mistakes"])}
     for name in ("full_width", "norm_skipped", "layernorm_for_rms"):
         assert found[name].with_uneven_inputs > 2 * found[name].relative_score_error
 
@@ -68,6 +78,9 @@ def test_the_pattern_of_every_known_mistake_gives_it_away(name: str, seed: int) 
     [
         ({"order": "none"}, "unknown"),
         ({"layout": "interleaved"}, "layout"),
+        ({"layout": "half_split_swapped"}, "direction"),
+        ({"rotated": "half"}, "rotated_half"),
+        ({"order": "rotary_norm", "rotated": "quarter"}, "unknown"),
         ({"grouping": "tile"}, "tiled"),
         ({"cap": "softcap"}, "cap"),
         ({"scale": "root"}, "scale_root"),
@@ -84,6 +97,21 @@ def test_other_causes_are_told_apart_too(changes: dict[str, Any], cause: str) ->
     assert diagnose(reference, block, trace(reference.but(**changes), block).logits).cause == cause
 
 
+@pytest.mark.parametrize("share", ["all", "half", "quarter"])
+@pytest.mark.parametrize("order", ["norm_rotary", "rotary_norm"])
+def test_the_share_of_rotated_channels_and_the_direction_are_read_off_the_logits(share: Any, order: Any) -> None:
+    """Also with 24 keys and 24 equations more than a regular step over the pairs would meet the diagonal alone."""
+    block = draw_block(BlockRecipe(d_model=32, d_head=8, n_keys=24, n_kv_heads=2, token_spread=2, offset=100))
+    for reference in (Pipeline(rotated=share, order=order), Pipeline(rotated=share, order=order, key_gain="of_q")):
+        for other in ({"rotated": "half"}, {"rotated": "all"}, {"layout": "half_split_swapped"}):
+            wrong = reference.but(**other)
+            cause = diagnose(reference, block, trace(wrong, block).logits).cause
+            expected = (
+                "same" if wrong == reference else f"rotated_{wrong.rotated}" if "rotated" in other else "direction"
+            )
+            assert cause == expected, (reference, other)
+
+
 def test_the_diagnosis_knows_when_tokens_are_too_few() -> None:
     block = draw_block(BlockRecipe(d_head=8, n_keys=3))
     assert diagnose(Pipeline(), block, trace(Pipeline(norm="layernorm"), block).logits).cause == "too_few"
@@ -95,6 +123,31 @@ def test_a_norm_does_not_commute_with_the_projection() -> None:
 
 def test_dividing_inside_the_product_is_the_same_function() -> None:
     assert run(PRESETS["inside_the_product"]).relative_score_error < ROUNDING
+
+
+def test_under_a_causal_mask_only_pairs_that_a_query_sees_count() -> None:
+    result = run(SMALL.but(causal=True, right_order="rotary_norm", n_keys=8))
+    seen = np.tril(np.ones((8, 8), dtype=bool))
+    for name, error in (("raw", result.relative_raw_error), ("logits", result.relative_score_error)):
+        left, right = (getattr(side, name).numpy() for side in (result.left, result.right))
+        assert error == pytest.approx(
+            np.linalg.norm((right - left)[:, seen]) / np.linalg.norm(left[:, seen]), rel=1e-12
+        )
+        assert error != pytest.approx(np.linalg.norm(right - left) / np.linalg.norm(left), rel=0.01)
+        first = np.linalg.norm((right - left)[:, 0, 0]) / np.linalg.norm(left[:, 0, 0])
+    assert result.by_query[0] == pytest.approx(first, rel=1e-12)
+    assert result.verdict.first == pytest.approx(first, rel=1e-12)
+    swept = over_spreads(result.settings)
+    assert swept.differences[list(swept.spreads).index(0.5)].logits == pytest.approx(result.relative_score_error)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_read_off_the_visible_pairs_alone(name: str) -> None:
+    state = PRESETS[name].but(causal=True, seed=1)
+    block, (left, right) = block_of(state), (pipeline_of(state, side) for side in ("left", "right"))
+    logits = trace(right, block).logits.masked_fill(~torch.ones(32, 32, dtype=torch.bool).tril(), 1e3)
+    found = diagnose(left, block, logits).cause
+    assert found == {"layernorm_for_rms": "layernorm", "l2_scale_kept": "unit_vectors"}.get(name, name)
 
 
 def test_permuting_the_gain_with_the_weights_is_exact() -> None:
@@ -161,6 +214,10 @@ def test_a_pipeline_beside_itself_is_the_same(words: dict[str, str]) -> None:
         PRESETS["cast_order"].but(right_bias="channel", right_gain="head_channel", right_place="full_width"),
         SMALL.but(right_on="k", right_cap="softcap", right_scale="learned", causal=True, left_place="weights"),
         SMALL.but(left_stored="one_plus", right_norm="l2", right_grouping="tile", n_kv_heads=2, right_place="input"),
+        SMALL.but(left_rotated="half", left_gain="head", left_key_gain="k_alone", right_layout="half_split_swapped"),
+        SMALL.but(left_key_gain="q_alone", left_layout="interleaved", right_rotated="quarter").but(
+            right_conversion="weights_and_gain", right_layout="half_split_swapped", n_kv_heads=2, right_key_gain="of_q"
+        ),
     ],
 )
 def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,3 +235,19 @@ def test_the_command_prints_a_row_per_mistake(capsys: pytest.CaptureFixture[str]
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["mistake"] for row in rows] == list(MISTAKES)
     assert rows[-1]["relative_score_error"] == pytest.approx(7)
+
+
+def test_a_function_that_only_rounding_tells_apart_is_not_called_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """0.0053 in bfloat16 beside the word same; in float64 nothing is felt."""
+    for kind, word in (("bfloat16", "same but for rounding"), ("float64", "same")):
+        assert main(["placement", "--preset", "cast-order", "--format", kind, "--json"]) == 0
+        row = json.loads(capsys.readouterr().out)["rows"][0]
+        assert row["diagnosis"] == word
+        assert (row["relative_score_error"] > ROUNDING) == (kind == "bfloat16")
+
+
+def test_the_scale_of_gemma_2_is_a_gain_that_is_accepted() -> None:
+    """1/√224 beside 1/√64: every logit is 0.534 of the other, before a cap that hardly acts."""
+    result = run(PRESETS["scale_of_gemma_2"].but(left_cap="none", right_cap="none"))
+    assert Settings.from_text("gain", "0.0668") == pytest.approx(224**-0.5, rel=1e-3)
+    assert result.left.logits == pytest.approx(result.right.logits * 8 * 0.0668)

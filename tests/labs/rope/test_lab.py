@@ -16,6 +16,8 @@ from qkdemo.attention.rotary import rotate
 from qkdemo.cli.command import main
 from qkdemo.labs import rope
 from qkdemo.labs.rope import PRESETS, Settings, explain, findings, pairwise_product, run
+from qkdemo.labs.rope.lab import gains, vectors
+from qkdemo.notation import counted
 
 SMALL = Settings(d_head=8)
 
@@ -23,7 +25,7 @@ SMALL = Settings(d_head=8)
 def states(**fixed: str) -> st.SearchStrategy[Settings]:
     dials: dict[str, st.SearchStrategy[Any]] = {
         "gain_kind": st.sampled_from(["none", "scalar", "tied", "untied", "crossed"]),
-        "layout": st.sampled_from(["half_split", "interleaved"]),
+        "layout": st.sampled_from(["half_split", "interleaved", "half_split_swapped"]),
         "position": st.integers(0, 5000),
         "distance": st.integers(0, 64),
         "seed": st.integers(0, 99),
@@ -96,6 +98,27 @@ def test_the_worst_vectors_come_near_the_pairwise_bound_where_some_distance_turn
         assert result.max_abs_logit == pytest.approx(result.bound_pairwise, rel=1e-4)
 
 
+def test_the_worst_vectors_are_taken_to_where_they_reach_the_bound() -> None:
+    """100 draws of the gains: 30 of them come to less than 0.999 of it within 64 positions, one to less than 1 %."""
+    found = [run(Settings(vectors="worst", seed=seed)) for seed in range(100)]
+    assert sum(one.max_abs_logit < 0.999 * one.bound_pairwise for one in found) == 30
+    for one in found:
+        assert one.reached == pytest.approx(one.bound_pairwise, rel=1e-3)
+        assert one.reached <= one.bound_pairwise * (1 + 1e-12)
+    slow = max(found, key=lambda one: one.reach or 0)
+    assert slow.reach is not None
+    gain_q, gain_k = gains(slow.settings)
+    q, k = vectors(slow.settings)
+    pair = int(q.argmax()) % 32  # half-split: i and i + 32
+    turned = abs(math.sin(slow.reach * 10_000 ** (-pair / 32)))
+    product = (gain_q[int(q.argmax())] * gain_k[int(k.argmax())]).item()
+    assert slow.reached == pytest.approx(8 * product * turned, rel=1e-9)
+    assert explain(slow)[-1].startswith("These two vectors reach the right bound where one has turned")
+    assert f"at distance {counted(slow.reach)}" in explain(slow)[-1]
+    assert run(Settings(vectors="worst", gain_kind="tied")).reach == 0
+    assert run(Settings()).reach is None
+
+
 def test_the_counterexample_breaks_the_naive_bound_fourfold(capsys: pytest.CaptureFixture[str]) -> None:
     """γq[0] = 4 and γk[32] = 4 turn towards each other: 8 · 16 · |sin 11| is the most in 64 positions."""
     assert main(["rope", "--preset", "bound-counterexample", "--json"]) == 0
@@ -152,7 +175,12 @@ def test_a_logit_has_four_digits_and_more_only_to_be_told_from_the_bound_it_brea
 
 @pytest.mark.parametrize(
     "settings",
-    [PRESETS["not_relative"], PRESETS["bound_counterexample"], SMALL.but(norm="layernorm", layout="interleaved")],
+    [
+        PRESETS["not_relative"],
+        PRESETS["bound_counterexample"],
+        SMALL.but(norm="layernorm", layout="interleaved"),
+        SMALL.but(layout="half_split_swapped"),
+    ],
 )
 def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     exec(rope.snippet(settings), {})
