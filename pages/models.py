@@ -1,35 +1,7 @@
 """The models page: a hundred public implementations, each choice in words, with its source."""
 
-from functools import partial
+from qkdemo.labs.models import LAB
+from qkdemo.web.lab.models_table import models_body, show_families
+from qkdemo.web.lab.page import lab_page
 
-import streamlit as st
-
-from qkdemo.labs import models
-from qkdemo.messages import say
-from qkdemo.web.lab.controls import dials
-from qkdemo.web.lab.models_table import search_box, show_families, show_pair, show_rows
-from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.track.lesson import tell
-
-settings = dials(models.Settings, models.PRESETS, "models")
-heading = st.empty()
-result = models.searched(models.run(settings), search_box())
-heading.title(models.finding(result))
-show_rows(result)
-tell(" ".join(models.explain(result)[1:]))
-st.header(say("models.compare"))
-show_pair(result)
-st.header(say("models.often"))
-tell("\n".join(f"- {sentence}" for sentence in models.corrections()))
-take_away(
-    Takeaway(
-        lab="models",
-        settings=settings,
-        tables={
-            say("models.table"): partial(models.rows, result),
-            say("models.by_family"): partial(models.family_rows, result),
-        },
-        programs={say("models.program"): partial(models.snippet, settings)},
-    ),
-    {say("models.families"): partial(show_families, result)},
-)
+lab_page(LAB, models_body, {"models.families": show_families})

@@ -45,14 +45,25 @@ class Server:
 
 @contextmanager
 def served(
-    script: Path, log: Path, *options: str, port: int | None = None, base: str = "", **variables: str
+    script: Path,
+    log: Path,
+    *options: str,
+    port: int | None = None,
+    base: str = "",
+    descriptors: tuple[int, int] | None = None,
 ) -> Iterator[Server]:
-    """A fresh server of `script`, below `base`. Raises RuntimeError, with what it said, if it does not start."""
+    """A fresh server of `script`, below `base`, that may have so many descriptors (soft and hard limit).
+
+    Raises RuntimeError, with what it said, if it does not start.
+    """
     port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script)]
     command += [f"--server.port={port}", "--server.address=127.0.0.1", *options]
     store = f"sqlite:///{log.parent}/runs.sqlite"  # not the user's own runs
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1", **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "QKDEMO_STORE": store, "QKDEMO_WORKERS": "1"}
+    if descriptors is not None:
+        soft, hard = descriptors
+        command = ["sh", "-c", f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$@"', "sh", *command]
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     try:

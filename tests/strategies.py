@@ -1,6 +1,7 @@
 """Hypothesis strategies derived from what the code declares, and no second list of ranges.
 
 * `settings_of(cls, at_most=…)`: any settings that the dials of `cls` allow;
+* `COMPUTED`: the labs whose answer is computed, name → lab; the others have to be trained;
 * `ends(cls)`: the default with every dial at either end of its range, one at a time, then all together.
 """
 
@@ -10,8 +11,12 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch, Value, declarations
+from qkdemo.labs.lab import TrainedLab
+from qkdemo.labs.registry import LABS
 
 S = TypeVar("S", bound=Dials)
+
+COMPUTED: Final = {name: lab for name, lab in LABS.items() if not isinstance(lab, TrainedLab)}
 
 # Dials that cost time: random settings stay below this, and `ends` shows that the ends work.
 SMALL: Final[Mapping[str, float]] = {"n_keys": 12, "d_head": 16, "n_heads": 3}

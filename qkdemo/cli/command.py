@@ -15,32 +15,18 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from types import ModuleType
 from typing import Any, Final, NoReturn, TextIO
 
 from qkdemo.cli import diagnose
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
-from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.labs.learning_rates import command as sensitivity_command
-from qkdemo.labs.training import command as train_command
+from qkdemo.labs.lab import Command
+from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.notation import plain
 from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
 
-LABS: Final[dict[str, ModuleType]] = {
-    "arrows": arrows,
-    "drift": drift,
-    "formats": formats,
-    "placement": placement,
-    "rope": rope,
-    "epsilon": epsilon,
-    "cache": cache,
-    "mla": mla,
-    "cost": cost,
-    "models": models,
-}
-TRAININGS: Final[dict[str, ModuleType]] = {"train": train_command, "sensitivity": sensitivity_command}
+COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab in LABS.values()}
 _LONGEST_RANGE: Final = 10_000
 _INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
 _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
@@ -65,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _lab(words: Sequence[str]) -> int:
     parser = _parser()
     given = vars(parser.parse_args(_joined(words)))
-    lab, as_json, preset = (LABS | TRAININGS)[given.pop("lab")], given.pop("json"), given.pop("preset")
+    lab, as_json, preset = COMMANDS[given.pop("lab")], given.pop("json"), given.pop("preset")
     file, measured = given.pop("parquet", None), given.pop("measure", False)
     try:
         if file:
@@ -76,13 +62,14 @@ def _lab(words: Sequence[str]) -> int:
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     unkept = ""
-    if lab in TRAININGS.values():
-        states = list(dict.fromkeys(states))  # runs are counted: none twice
-        report, columns = lab.report_all(states, ProgressLine())
+    if lab.train is not None:
+        found, columns = lab.train(list(dict.fromkeys(states)), ProgressLine())  # runs are counted: none twice
+        report |= found
         if file:
             unkept = write_parquet(file, columns)
-    for state in states if lab in LABS.values() else ():
-        for name, rows in (lab.live_report if measured else lab.report)(state).items():
+    for state in states:
+        made = lab.measured(state) if measured and lab.measured else lab.report(state) if lab.report else {}
+        for name, rows in made.items():
             if not isinstance(rows, list):
                 report.setdefault(name, rows)
                 continue
@@ -92,7 +79,7 @@ def _lab(words: Sequence[str]) -> int:
         settings = states[0].as_dict() | swept
         print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
-        dials, plainly = [dial.name for dial in declarations(lab.Settings)], not sys.stdout.isatty()
+        dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
         print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
@@ -115,27 +102,27 @@ def _joined(arguments: Sequence[str]) -> list[str]:
 def _parser() -> _Parser:
     parser = _Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
-    for word, lab in (LABS | TRAININGS).items():
+    for word, lab in COMMANDS.items():
         sub = subparsers.add_parser(
             word,
             help=say(f"command.{word}"),
             description=say(f"command.{word}"),
-            epilog=say("command.lists") + (_definitions() if word in TRAININGS else ""),
+            epilog=say("command.lists") + (_definitions() if lab.train is not None else ""),
             allow_abbrev=False,
         )
         sub.add_argument("--json", action="store_true", help=say("command.json"))
         sub.add_argument(
             "--preset",
-            choices=list(lab.PRESETS),
+            choices=list(lab.presets),
             type=lambda name: name.replace("-", "_"),  # both spellings are known
-            help=_presets(word, lab),
+            help=_presets(lab),
             metavar="NAME",
         )
-        if hasattr(lab, "live_report"):
+        if lab.measured is not None:
             sub.add_argument("--measure", action="store_true", help=say("command.measure"))
-        if word in TRAININGS:
+        if lab.train is not None:
             sub.add_argument("--parquet", help=say("command.parquet"), metavar="FILE")
-        for dial in declarations(lab.Settings):
+        for dial in declarations(lab.settings):
             flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
@@ -160,31 +147,24 @@ def _range(dial: Declaration) -> str:
             return "0|1"
 
 
-def _help(dial: Declaration, lab: ModuleType) -> str:
-    default = getattr(lab, "SWEPT", {}).get(dial.name) or dial.write(getattr(_base(lab), dial.name))
+def _help(dial: Declaration, lab: Command) -> str:
+    default = lab.swept.get(dial.name) or dial.write(getattr(lab.base, dial.name))
     return f"{dial.label}. {dial.help} [{default}]".replace("%", "%%")
 
 
-def _presets(word: str, lab: ModuleType) -> str:
+def _presets(lab: Command) -> str:
     """What `--preset` does, and every state that it knows, with its name on the page."""
-    page = {"train": "training"}.get(word, word)
-    named = "; ".join(f"{name} ({say(f'preset.{page}.{name}')})" for name in lab.PRESETS)
+    named = "; ".join(f"{name} ({say(f'preset.{lab.page}.{name}')})" for name in lab.presets)
     return f"{say('command.preset')}: {named}".replace("%", "%%")
 
 
-def _base(lab: ModuleType) -> Dials:
-    """The state of `lab` from which a command starts."""
-    base: Dials = getattr(lab, "BASE", None) or lab.Settings()
-    return base
-
-
 def _states(
-    lab: ModuleType, preset: str | None, given: Mapping[str, str | None]
+    lab: Command, preset: str | None, given: Mapping[str, str | None]
 ) -> tuple[list[Dials], dict[str, list[Any]]]:
     """Every combination of the values given, and the names and values of the dials that are swept."""
-    cls: type[Dials] = lab.Settings
-    base: Dials = lab.PRESETS[preset] if preset else _base(lab)
-    texts: dict[str, str] = getattr(lab, "SWEPT", {}) | {name: text for name, text in given.items() if text is not None}
+    cls: type[Dials] = lab.settings
+    base: Dials = lab.presets[preset] if preset else lab.base
+    texts = dict(lab.swept) | {name: text for name, text in given.items() if text is not None}
     chosen = {name: [cls.from_text(name, part) for part in _parts(name, text)] for name, text in texts.items()}
     combinations = [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
     states = [base.but(**_renamed(base, combination)) for combination in combinations]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from qkdemo.dials import Declaration, Dial, Dials, declarations
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs.lab import TrainedLab
 from qkdemo.messages import has, say
 from qkdemo.notation import counted, written
 from qkdemo.tracks.beginner import stops as beginner
@@ -33,7 +33,7 @@ GUIDED: Final = tuple(track for track in TRACKS if track != CLAIMS)
 
 def is_trained(stop: Stop) -> bool:
     """Whether its evidence is a recorded run, which somebody has to train first."""
-    return stop.lab is twins
+    return isinstance(stop.lab, TrainedLab)
 
 
 @lru_cache(maxsize=128)

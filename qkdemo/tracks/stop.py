@@ -4,7 +4,6 @@
 * `Evidence`: the right answer and the numbers that its explanation quotes, made by a stop's own function from what
   the lab found, never written down;
 * `Read`: where the page shows such a number;
-* `Trained`: what the training lab found: a recorded run;
 * `in_slots`: the stops of a track in an order that links outlive;
 * `only`, `closest`: how numbers decide between choices.
 
@@ -17,14 +16,10 @@ words drive the chart: `[at scale 8](scale=8)` turns dials, `[the plain curve](~
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from qkdemo.dials import Dials, Value, declarations
-from qkdemo.runs.plan import Plan
+from qkdemo.dials import Value, declarations
+from qkdemo.labs.lab import Lab, R, S
 
 CLOSE: Final = 1.5  # an estimate within this factor is right
 
@@ -85,32 +80,24 @@ class Read:
     of: Literal["at", "largest", "last", "place", "level"] = "at"
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A recorded run: `curves` is [steps, runs, curves] from step 1 on, in the order of `telemetry.CURVES`."""
-
-    plan: Plan
-    curves: NDArray[np.float32]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stop:
+class Stop(Generic[S, R]):
     """One stop.
 
     `start` is the state that is seen while predicting, None if every state would give the answer away; `state` is the
-    one that the answer is read from. `evidence` gets what `lab.run(state)` returns; in the training lab a `Trained`.
+    one that the answer is read from. `evidence` gets the lab's result there; a lab that trains reads it off its runs.
     `points` are the numbers of the subject's points (`qkdemo.tracks.points`) that it teaches; `reads` says where the
     page shows numbers of the evidence, by name: the panels that draw these columns are what it shows first. `slot` is
     where its answer stands in a link: see `in_slots`.
     """
 
     name: str
-    lab: ModuleType
-    state: Dials
-    evidence: Callable[[Any], Evidence]
+    lab: Lab[S, R]
+    state: S
+    evidence: Callable[[R], Evidence]
     ask: Choose | Estimate
     points: tuple[int, ...]
-    start: Dials | None = None
+    start: S | None = None
     reads: Mapping[str, Read] = field(default_factory=dict)
     slot: int = 0
 

@@ -23,6 +23,7 @@ import torch
 from qkdemo.charts.axes import View
 from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
+from qkdemo.charts.spec import Drawn
 from qkdemo.dials import SettingsError
 from qkdemo.facts.references import REFERENCES, named_in
 from qkdemo.messages import language, say
@@ -33,13 +34,11 @@ from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.training.settings import ENGINE
-from qkdemo.web.drawings import Drawn, drawn
 from qkdemo.web.handout_style import STYLE
 from qkdemo.web.lab.exhibit import untold
 from qkdemo.web.link import STOP, TRACK
-from qkdemo.web.pages import PAGES
 from qkdemo.web.read_off import that_matter, with_marks
-from qkdemo.web.track.evidence import evidence_now, train_here
+from qkdemo.web.track.evidence import drawn, evidence_now, train_here
 from qkdemo.web.track.lesson import verdict
 
 AnswersWord: TypeAlias = Literal["below", "end"]
@@ -198,7 +197,7 @@ class _Sheet:
         return f"<p class='live'>{escape(say('handout.live'))} <a href='{address}'>{address}</a>{seeded}</p>"
 
     def _address(self) -> str:
-        page = next(entry.name for entry in PAGES.values() if entry.lab is self.stop.lab)
+        page = self.stop.lab.name
         query = urlencode({TRACK: self.track, STOP: self.stop.name})
         return f"{self.base_url.rstrip('/')}/{page}?{query}"
 

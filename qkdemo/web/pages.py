@@ -1,17 +1,15 @@
 """Which pages there are, in the order of the navigation.
 
-Adding a page is one line here, one script in `pages/` and its sentences in `locale/`.
+A lab has a page by being in `labs.registry`; its script lies in `pages/`. Other pages are named here.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
-from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, mla, models, placement, rope
-from qkdemo.labs.learning_rates import lab as rates
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs.lab import Lab
+from qkdemo.labs.registry import LABS
 
 FOLDER: Final = Path(__file__).parents[2] / "pages"
 
@@ -25,7 +23,7 @@ class Entry:
 
     name: str
     icon: str
-    lab: ModuleType | None = None
+    lab: Lab | None = None
     menu: str = ""
     names_track: bool = False
 
@@ -35,25 +33,19 @@ class Entry:
         return FOLDER / f"{self.name}.py"
 
 
+def _of_labs(*, in_menu: bool) -> list[Entry]:
+    return [Entry(lab.name, lab.icon, lab, lab.menu) for lab in LABS.values() if bool(lab.menu) == in_menu]
+
+
 PAGES: Final[Mapping[str, Entry]] = {
     entry.name: entry
     for entry in (
         Entry("home", ":material/home:"),
         Entry("tracks", ":material/school:"),
-        Entry("arrows", ":material/near_me:", arrows),
-        Entry("drift", ":material/trending_up:", drift),
-        Entry("formats", ":material/memory:", formats),
-        Entry("training", ":material/model_training:", twins),
-        Entry("sensitivity", ":material/show_chart:", rates),
+        *_of_labs(in_menu=False),
         Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
-        Entry("placement", ":material/compare_arrows:", placement, "contract"),
-        Entry("rope", ":material/rotate_right:", rope, "contract"),
-        Entry("epsilon", ":material/expand:", epsilon, "contract"),
-        Entry("cache", ":material/database:", cache, "contract"),
-        Entry("mla", ":material/compress:", mla, "contract"),
-        Entry("cost", ":material/timer:", cost, "contract"),
-        Entry("models", ":material/table_view:", models, "contract"),
+        *_of_labs(in_menu=True),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
     )

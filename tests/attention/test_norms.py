@@ -32,6 +32,7 @@ from qkdemo.attention.rotary import rotate
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs import cache, drift, epsilon, formats, placement
+from qkdemo.labs.formats.stages import IN_NORM, STAGES, drawn
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import Settings
 
@@ -198,10 +199,10 @@ def test_dynamic_tanh_has_no_stage_that_measures_a_size() -> None:
     state = formats.Settings(variant="dyt", stage="q_sum_of_squares", n_keys=4, d_head=8)
     result = formats.run(state)
     assert result.shown.stage == "q_entering"  # the vectors that the norm hands on
-    inside = [formats.STAGES.index(stage) for stage in formats.IN_NORM]
+    inside = [STAGES.index(stage) for stage in IN_NORM]
     assert (result.twin.tally.n[:, inside] == 0).all()
     assert np.isnan(result.twin.first_loss[:, inside]).all()
-    expected = torch.tanh(torch.tensor(400.0 * ALPHA) * formats.drawn(formats.recipe_of(state)).q.float())
+    expected = torch.tanh(torch.tensor(400.0 * ALPHA) * drawn(formats.recipe_of(state)).q.float())
     torch.testing.assert_close(torch.from_numpy(result.shown.exact), expected.double(), rtol=1e-5, atol=1e-7)
 
 

@@ -13,7 +13,7 @@ PRESSES, EVERY_MS = 15, 33  # as a held key repeats
 
 def stops_from(page_name: str, dial: str, start: float) -> list[str]:
     """The dial's next stops above `start`, as a link writes them."""
-    declared = next(each for each in declarations(PAGES[page_name].lab.Settings) if each.name == dial)
+    declared = next(each for each in declarations(PAGES[page_name].lab.settings) if each.name == dial)
     assert isinstance(declared.kind, Dial)
     steps = range(1, PRESSES + 1)
     stops = [stop for stop in declared.kind.grid() if stop > start] or [start + declared.kind.step * n for n in steps]
@@ -26,7 +26,7 @@ def test_a_held_key_leaves_the_dial_where_the_hand_left_it(
 ) -> None:
     page.goto(f"{server}/{page_name}?{dial}={start}")
     expect(page.locator(".reading").first).to_be_visible(timeout=30_000)
-    name = next(each.label for each in declarations(PAGES[page_name].lab.Settings) if each.name == dial)
+    name = next(each.label for each in declarations(PAGES[page_name].lab.settings) if each.name == dial)
     slider = page.locator("[data-testid=stSidebar]").get_by_role("slider", name=name)
     slider.focus()
     for _ in range(PRESSES):

@@ -17,7 +17,9 @@ from tests.browser.test_pages import reading, settled
 from tests.tracks.finding import evidence_of
 
 Place = tuple[str, Stop]
-DRAWN = [(track, stop) for track in GUIDED for stop in TRACKS[track] if stop.lab is drift and "scale" in stop.turned]
+DRAWN = [
+    (track, stop) for track in GUIDED for stop in TRACKS[track] if stop.lab is drift.LAB and "scale" in stop.turned
+]
 ESTIMATE = next(place for place in DRAWN if isinstance(place[1].ask, Estimate))
 CHOICE = next(place for place in DRAWN if isinstance(place[1].ask, Choose))
 

@@ -17,14 +17,15 @@ from qkdemo.charts.look import Look, row_of
 from qkdemo.charts.svg import COLOURS, Drawing, mixed, text_width
 from qkdemo.labs import drift
 from qkdemo.labs.drift.view import drift_exhibit
-from qkdemo.web.drawings import EXHIBITS
+from tests.strategies import COMPUTED
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
 MOST = 4  # states of a lab
 STATES = [
-    pytest.param(lab, state, id=f"{lab.__name__.rsplit('.', 1)[-1]}-{name}")
-    for lab in EXHIBITS
-    for name, state in itertools.islice({"default": lab.Settings(), **lab.PRESETS}.items(), MOST)
+    pytest.param(lab, state, id=f"{lab.name}-{name}")
+    for lab in COMPUTED.values()
+    if lab.exhibit is not None
+    for name, state in itertools.islice({"default": lab.settings(), **lab.presets}.items(), MOST)
 ]
 
 
@@ -44,7 +45,7 @@ def svg_of(html: str) -> ElementTree.Element:
 
 @pytest.mark.parametrize(("lab", "state"), STATES)
 def test_every_panel_of_every_lab_is_drawn_well_formed_and_says_itself(lab: Any, state: Any) -> None:
-    table, view = EXHIBITS[lab](state)
+    table, view = lab.exhibit(lab.run(state))
     row = row_of(table, view, view["dial"]["at"])
     for panel in view["panels"]:
         html = figure(table, view, panel, whole(table, row))

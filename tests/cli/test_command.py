@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from qkdemo.cli.command import LABS, TRAININGS, _states, main
+from qkdemo.cli.command import COMMANDS, _states, main
 from qkdemo.dials import Dial, declarations
 from qkdemo.labs.drift import PRESETS, Settings, report
 from qkdemo.messages import LANGUAGES, has, say
+from tests.strategies import COMPUTED
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = [  # documented, in this order; others may follow
@@ -238,10 +239,10 @@ def test_help_succeeds(capsys: Capture, arguments: list[str]) -> None:
         main(arguments)
     assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert all(lab in out for lab in (LABS if arguments == ["--help"] else ["drift"]))
+    assert all(word in out for word in (COMMANDS if arguments == ["--help"] else ["drift"]))
 
 
-@pytest.mark.parametrize("lab", LABS)
+@pytest.mark.parametrize("lab", COMPUTED)
 def test_help_names_every_dial_with_its_range_and_default(capsys: Capture, lab: str) -> None:
     assert has(f"command.{lab}")
     with pytest.raises(SystemExit):
@@ -249,14 +250,14 @@ def test_help_names_every_dial_with_its_range_and_default(capsys: Capture, lab: 
     out = capsys.readouterr().out
     words = " ".join(out.split())
     assert say(f"command.{lab}") in words
-    for dial in declarations(LABS[lab].Settings):
+    for dial in declarations(COMMANDS[lab].settings):
         assert f"--{dial.name.replace('_', '-')} " in words
         assert dial.label in words
         assert f"[{dial.write(dial.default)}]" in words
     assert "%%" not in out
 
 
-@pytest.mark.parametrize("word", [*LABS, *TRAININGS])
+@pytest.mark.parametrize("word", COMMANDS)
 def test_help_names_every_preset_and_says_what_it_is(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
@@ -264,7 +265,7 @@ def test_help_names_every_preset_and_says_what_it_is(
     with pytest.raises(SystemExit):
         main([word, "--help"])
     words = " ".join(capsys.readouterr().out.split())
-    for name in (LABS | TRAININGS)[word].PRESETS:
+    for name in COMMANDS[word].presets:
         keys = [f"preset.{page}.{name}" for page in (word, "training")]
         assert f"{name} ({next(say(key) for key in keys if has(key))})" in words
 
@@ -329,16 +330,16 @@ def test_wrong_input_ends_with_code_two_and_one_line(capsys: Capture, arguments:
 
 BOUNDED = [
     (lab, dial.name, dial.kind.below)
-    for lab, module in LABS.items()
-    for dial in declarations(module.Settings)
+    for lab, known in COMPUTED.items()
+    for dial in declarations(known.settings)
     if isinstance(dial.kind, Dial) and dial.kind.below
 ]
 
 
 def test_every_place_that_is_looked_at_lies_within_what_there_is() -> None:
     places = {"query": "n_keys", "key": "n_keys", "step": "n_keys", "head": "n_heads"}
-    for lab, module in LABS.items():
-        for dial in declarations(module.Settings):
+    for lab, known in COMPUTED.items():
+        for dial in declarations(known.settings):
             assert dial.name not in places or (lab, dial.name, places[dial.name]) in BOUNDED
 
 
@@ -350,10 +351,10 @@ def test_a_value_that_another_dial_leaves_no_room_for_is_refused(
     line = f"qkdemo: {name} must be less than {other}, which is 2, but is 2."
     assert refused(capsys, lab, *bound, f"--{name}", "2") == line
     assert refused(capsys, lab, *bound, f"--{name}", "1,2") == line
-    states, _ = _states(LABS[lab], None, {other: "2", name: "1"})
+    states, _ = _states(COMMANDS[lab], None, {other: "2", name: "1"})
     assert getattr(states[0], name) == 1
-    states, _ = _states(LABS[lab], None, {other: "2"})  # what nobody asked for is the lab's to choose
-    assert getattr(states[0], name) == getattr(LABS[lab].Settings(), name)
+    states, _ = _states(COMMANDS[lab], None, {other: "2"})  # what nobody asked for is the lab's to choose
+    assert getattr(states[0], name) == getattr(COMMANDS[lab].base, name)
 
 
 def test_a_sweep_is_refused_if_one_of_its_states_leaves_no_room(capsys: Capture) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.cli.command import LABS, main
+from qkdemo.cli.command import main
 from qkdemo.cli.tables import table
+from tests.strategies import COMPUTED
 
 CELLS = (
     st.none()
@@ -76,9 +77,9 @@ def test_a_terminal_gets_thin_spaces_and_powers_and_a_pipe_does_not(
     assert {"1\u202f048\u202f576", "3.123·10⁻³"} <= set(screen.getvalue().replace("\n", " ").split(" "))
 
 
-@pytest.mark.parametrize("lab", LABS)
+@pytest.mark.parametrize("lab", COMPUTED)
 def test_no_whole_number_is_rounded_in_a_table(capsys: Capture, lab: str) -> None:
-    tables = [rows for rows in LABS[lab].report(LABS[lab].Settings()).values() if isinstance(rows, list)]
+    tables = [rows for rows in COMPUTED[lab].report(COMPUTED[lab].settings()).values() if isinstance(rows, list)]
     counts = {str(x) for rows in tables for row in rows for x in row.values() if type(x) is int}
     assert main([lab]) == 0
     assert counts <= set(capsys.readouterr().out.split())

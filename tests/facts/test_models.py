@@ -26,9 +26,9 @@ from qkdemo.facts.models import (
     same_function,
     search,
 )
-from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run
+from qkdemo.labs import placement
+from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run, snippet
 from qkdemo.labs.models import lab as models
-from qkdemo.labs.placement import lab as placement
 from qkdemo.messages import has
 from qkdemo.tracks.catalogue import TRACKS, evidence, text
 from tests.conformance.cases import CASES
@@ -50,8 +50,8 @@ def test_every_row_has_a_source_and_speaks_in_known_words(model) -> None:  # typ
     assert model.symbol
     assert model.verified in VERIFIED
     for dial in declarations(Settings):
-        if dial.name in models._COLUMNS:
-            assert getattr(model, models._COLUMNS[dial.name]) in dial.words, dial.name
+        if dial.name in models.COLUMNS:
+            assert getattr(model, models.COLUMNS[dial.name]) in dial.words, dial.name
     for column in ("norm", "place", "gain", "stored", "order", "scale", "kind", "verified", "family"):
         assert has(f"choice.{column}.{getattr(model, column)}"), column
 
@@ -199,7 +199,7 @@ def test_every_preset_finds_rows_and_describes_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", models.snippet(PRESETS[name])]
+    program = [sys.executable, "-I", "-S", "-X", "utf8", "-c", snippet(PRESETS[name])]
     said = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     found = [model.model for model in run(PRESETS[name]).models]
     assert json.loads(said) == {"found": len(found), "models": found}
@@ -207,7 +207,7 @@ def test_the_snippet_finds_the_same_rows_with_python_alone_in_any_folder(name: s
 
 def test_the_snippet_knows_every_filter(capsys: pytest.CaptureFixture[str]) -> None:
     for name, settings in ends(Settings):
-        exec(models.snippet(settings), {})
+        exec(snippet(settings), {})
         found = json.loads(capsys.readouterr().out)["models"]
         assert found == [model.model for model in run(settings).models], name
 

@@ -48,7 +48,7 @@ def _has_a_source(key: str, sentence: str) -> bool:
     if part == "question" or part.startswith("choice"):
         return True  # asks, or is chosen
     stop = next((stop for stop in TRACKS.get(track, ()) if stop.name == name), None)
-    return stop is not None and (bool(evidence_of(stop).sources) or stop.lab.__name__.endswith("models"))
+    return stop is not None and (bool(evidence_of(stop).sources) or stop.lab.name == "models")
 
 
 def test_a_statement_of_fact_names_its_source() -> None:

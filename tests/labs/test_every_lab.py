@@ -8,28 +8,28 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.cli.command import LABS, main
+from qkdemo.cli.command import main
 from qkdemo.dials import Dial, Dials, declarations
 from qkdemo.labs import models
-from tests.strategies import ends, settings_of
+from qkdemo.labs.lab import Lab
+from tests.strategies import COMPUTED, ends, settings_of
 
 UNFINISHED = re.compile(r"[{}]|\b(nan|inf|none|null|true|false)\b|  |\n", re.IGNORECASE)
 COUNTS = ("_rows", "_lost")  # how the columns end that count what is not finite
 
 
 def states() -> Iterator[Any]:
-    for word, lab in LABS.items():
-        yield pytest.param(lab, lab.Settings(), id=f"{word}: default")
-        for name, preset in lab.PRESETS.items():
+    for word, lab in COMPUTED.items():
+        yield pytest.param(lab, lab.settings(), id=f"{word}: default")
+        for name, preset in lab.presets.items():
             yield pytest.param(lab, preset, id=f"{word}: preset {name}")
-        for name, state in ends(lab.Settings):
+        for name, state in ends(lab.settings):
             yield pytest.param(lab, state, id=f"{word}: {name}")
 
 
@@ -74,24 +74,23 @@ def as_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def printed(lab: ModuleType, state: Dials) -> dict[str, Any]:
+def printed(lab: Lab, state: Dials) -> dict[str, Any]:
     """What the command line prints for `state`, read strictly: JSON knows no NaN."""
-    word = next(word for word, known in LABS.items() if known is lab)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        assert main([word, *flags(state), "--json"]) == 0
+        assert main([lab.command.word, *flags(state), "--json"]) == 0
     read: dict[str, Any] = json.loads(out.getvalue(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     return read
 
 
-def check(lab: ModuleType, state: Dials) -> None:
+def check(lab: Lab, state: Dials) -> None:
     """Everything that holds for any lab in any state."""
     report = lab.report(state)
     assert_finite_or_counted({name: value for name, value in report.items() if not isinstance(value, list)})
     for name, rows in report.items():
         if not isinstance(rows, list):  # a single number: the lab sums itself up
             continue
-        assert rows or lab is models, f"{name} is empty"  # a filter may let nothing pass
+        assert rows or lab is models.LAB, f"{name} is empty"  # a filter may let nothing pass
         assert len({tuple(row) for row in rows}) <= 1, f"rows of {name} name different columns"
         for row in rows:
             assert_finite_or_counted(row)
@@ -116,7 +115,7 @@ def assert_sentence(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(("lab", "state"), list(states()))
-def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: ModuleType, state: Dials) -> None:
+def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: Lab, state: Dials) -> None:
     check(lab, state)
     first = as_json(lab.report(state))
     typed = fitting(without_idle_dials(state))
@@ -128,30 +127,29 @@ def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: ModuleType
 
 
 @pytest.mark.parametrize(("lab", "state"), list(states()))
-def test_the_program_of_every_state_runs_and_prints(lab: ModuleType, state: Dials) -> None:
+def test_the_program_of_every_state_runs_and_prints(lab: Lab, state: Dials) -> None:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(lab.snippet(state), "snippet", "exec"), {"__name__": "__main__"})
+        exec(compile(next(iter(lab.programs(lab.run(state)).values()))(), "program", "exec"), {"__name__": "__main__"})
     assert out.getvalue().strip()
 
 
-@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+@pytest.mark.parametrize("lab", COMPUTED.values(), ids=COMPUTED)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_a_lab_keeps_its_promises_between_its_ends(lab: ModuleType, data: st.DataObject) -> None:
-    check(lab, data.draw(settings_of(lab.Settings)))
+def test_a_lab_keeps_its_promises_between_its_ends(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data.draw(settings_of(lab.settings)))
 
 
-@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
-def test_a_lab_says_what_it_is_and_labels_every_dial(lab: ModuleType) -> None:
-    assert lab.__doc__
-    assert lab.__doc__.splitlines()[0].endswith("?")  # a lab is one question
-    for dial in declarations(lab.Settings):
+@pytest.mark.parametrize("lab", COMPUTED.values(), ids=COMPUTED)
+def test_a_lab_says_what_it_is_and_labels_every_dial(lab: Lab) -> None:
+    assert lab.question.endswith("?")  # a lab is one question
+    for dial in declarations(lab.settings):
         assert dial.label, dial.name
         assert dial.help, dial.name
 
 
-@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
-def test_presets_are_settings_that_a_link_restores(lab: ModuleType) -> None:
-    for preset in lab.PRESETS.values():
-        assert lab.Settings.from_texts(preset.to_texts()) == (preset, [])
+@pytest.mark.parametrize("lab", COMPUTED.values(), ids=COMPUTED)
+def test_presets_are_settings_that_a_link_restores(lab: Lab) -> None:
+    for preset in lab.presets.values():
+        assert lab.settings.from_texts(preset.to_texts()) == (preset, [])

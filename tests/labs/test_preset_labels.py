@@ -95,7 +95,7 @@ def test_a_preset_shows_what_its_label_says_at_every_seed(which: str) -> None:
 
 def test_unit_gains_hide_some_of_the_known_mistakes_at_every_seed() -> None:
     for seed in SEEDS:
-        found = placement.mistakes(placement.PRESETS["hidden_by_unit_gains"].but(seed=seed))
+        found = placement.mistakes_of(placement.PRESETS["hidden_by_unit_gains"].but(seed=seed))
         hidden = [one for one in found if one.with_unit_gains < 1e-12]
         assert 0 < len(hidden) < len(found)
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from qkdemo.labs.training.lab import plan_of
-from qkdemo.runs.plan import Plan
+from qkdemo.dials import Dials
+from qkdemo.labs import training
 from qkdemo.tracks.catalogue import TRACKS, evidence, is_trained
-from qkdemo.tracks.stop import Evidence, Stop, Trained
+from qkdemo.tracks.stop import Evidence, Stop
 from tests.runs.plans import trained_curves
 
 PINS = Path(__file__).parent / "answers"
@@ -28,13 +28,14 @@ _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 @lru_cache(maxsize=8)
-def _trained(plan: Plan) -> Trained:
-    return Trained(plan, trained_curves(plan))
+def _trained(state: Dials) -> training.Result:
+    assert isinstance(state, training.Settings)
+    return training.LAB.read(state, [trained_curves(plan) for plan in training.LAB.plans(state)])
 
 
 @lru_cache(maxsize=256)
 def evidence_of(stop: Stop) -> Evidence:
-    return stop.evidence(_trained(plan_of(stop.state))) if is_trained(stop) else evidence(stop)
+    return stop.evidence(_trained(stop.state)) if is_trained(stop) else evidence(stop)
 
 
 def pinned(stop: Stop) -> dict[str, str | float]:

@@ -56,7 +56,7 @@ def test_what_a_claim_names_as_its_source_is_linked_and_nothing_else_is() -> Non
             continue
         sources = evidence(stop).sources
         assert set(sources.values()) <= known
-        assert bool(sources) == (stop.lab is models), stop.name
+        assert bool(sources) == (stop.lab is models.LAB), stop.name
     rows = {model.model: model.link for model in MODELS}
     assert found("claims", "gemma_2").sources == {name: rows[name] for name in ("Gemma 2", "Gemma 3", "Grok-1")}
     for name in ("every_model", "full_width"):

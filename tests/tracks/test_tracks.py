@@ -7,8 +7,10 @@ import pytest
 
 from qkdemo.dials import declarations
 from qkdemo.labs import mla
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
+from qkdemo.labs.training.words import findings
 from qkdemo.messages import LANGUAGES, has
+from qkdemo.runs.plan import outcomes
 from qkdemo.tracks import catalogue
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.points import POINTS
@@ -175,9 +177,9 @@ def test_one_run_has_one_collapse_step_on_every_page_that_names_it() -> None:
     live, log, course = (evidence_of(stops[name]).numbers for name in ("live", "log", "course"))
     plan = twins.plan_of(twins.Settings())
     curves = trained_curves(plan)
-    plain = twins.outcomes(plan, curves)[0]
+    plain = outcomes(plan, curves)[0]
     assert {live["since"], log["lost"], course["lost"]} == {str(plain.lost_at)}
     assert {log["large"], course["at"]} == {str(plain.first_step_logit_over_100)}
     assert log["ahead"] == str(plain.warned)
-    headline = twins.findings(plan, curves, len(curves))[-1]
+    headline = findings(plan, curves, len(curves))[-1]
     assert f"forgot it at step {plain.lost_at}, {plain.warned} steps after its largest logit passed 100" in headline

@@ -4,22 +4,20 @@ import itertools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from qkdemo.charts.look import cell, row_of
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
 from qkdemo.messages import LANGUAGES
 from qkdemo.runs.job import Hand, Job, train
 from qkdemo.runs.store import Store
-from qkdemo.tracks.catalogue import TRACKS, text
+from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop, Trained
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.tracks.stop import Read as ReadOff
-from qkdemo.web import drawings
 from qkdemo.web.handout import handout, main
 from qkdemo.web.track import evidence
 
@@ -89,7 +87,7 @@ def test_every_stop_is_there_with_every_sentence_and_number(track: str, answers:
         choices = [f"choice.{word}" for word in stop.ask.words] if isinstance(stop.ask, Choose) else []
         for part in ("title", "question", *choices, *(["explain"] if found is not None else [])):
             assert plain(text(track, stop, part, numbers)) in page.said, (stop.name, part)
-        shown = stop.lab in drawings.EXHIBITS
+        shown = stop.lab.exhibit is not None and not is_trained(stop)
         assert f"{BASE}/" in page.said
         assert not shown or page.all("figure")
     assert "PyTorch 2." in page.said
@@ -131,7 +129,7 @@ def test_answers_at_the_end_are_not_given_away_before() -> None:
             sheet = questions.split(f"?track={track}&amp;stop={stop.name}'")[0].rsplit("<section", 1)[1]
             if stop.start is None:
                 assert "<figure>" not in sheet
-            elif (exhibit := drawings.drawn(stop, stop.start)) is not None:
+            elif (exhibit := evidence.drawn(stop, stop.start)) is not None:
                 table, view = exhibit
                 dial = view["dial"]
                 at = cell(table, dial["text"], row_of(table, view, dial["at"]))
@@ -160,7 +158,7 @@ def test_what_the_visitor_predicted_is_written_down_and_judged() -> None:
     assert page.said.count(said["handout.predicted"]) == right
     assert page.said.count(said["handout.not_predicted"]) == wrong
     assert sum("blank" in (p.get("class") or "") for p in page.all("p")) == len(stops) - right - wrong
-    if any(isinstance(stop.ask, Estimate) and stop.lab in drawings.EXHIBITS for stop in stops[:-1]):
+    if any(isinstance(stop.ask, Estimate) and not is_trained(stop) for stop in stops[:-1]):
         assert "you: " in page.said  # drawn into the chart
 
 
@@ -176,14 +174,14 @@ READS = {"largest": ReadOff(column="plain.max_abs_logit", of="largest")}
 SMALL = twins.Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=60)
 
 
-def _evidence(found: Trained) -> Evidence:
+def _evidence(found: twins.Result) -> Evidence:
     return Evidence("yes", {"steps": str(len(found.curves))})
 
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Stop:
     ask = Choose(("yes", "no"))
-    stop = Stop(name="small", lab=twins, state=SMALL, ask=ask, evidence=_evidence, points=(), reads=READS)
+    stop = Stop(name="small", lab=twins.LAB, state=SMALL, ask=ask, evidence=_evidence, points=(), reads=READS)
     monkeypatch.setitem(TRACKS, "beginner", (stop,))  # type: ignore[index]
     sentences = {
         "title": "T",
@@ -290,6 +288,6 @@ def test_a_shell_that_cannot_train_writes_the_rest_and_warns(
 
 
 def test_every_lab_with_an_exhibit_can_be_drawn() -> None:
-    """A stop of another lab would have no figure: the table of models has none, training needs a recorded run."""
-    labs: set[ModuleType] = {stop.lab for stops in TRACKS.values() for stop in stops}
-    assert {lab.__name__ for lab in labs - set(drawings.EXHIBITS)} <= {"qkdemo.labs.models", "qkdemo.labs.training.lab"}
+    """A stop of another lab would have no figure: the table of models has none."""
+    labs = {stop.lab.name: stop.lab for stops in TRACKS.values() for stop in stops}
+    assert {name for name, lab in labs.items() if lab.exhibit is None} <= {"models"}

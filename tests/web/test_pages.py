@@ -8,15 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qkdemo.dials import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.labs.registry import LABS
 from qkdemo.web.given import as_text
 from qkdemo.web.pages import PAGES
 from tests.strategies import SMALL, settings_of
-from tests.web.visit import LABS, complaints, link_of, visit, widget_of
+from tests.web.visit import complaints, link_of, visit, widget_of
 
 EVERY_DIAL = [
     pytest.param(page, dial, id=f"{page}-{dial.name}")
     for page, lab in LABS.items()
-    for dial in declarations(lab.Settings)
+    for dial in declarations(lab.settings)
 ]
 
 
@@ -32,7 +33,7 @@ def both_ends(dial: Declaration) -> list[Value]:
 
 def state_in_which_it_acts(page: str, dial: Declaration) -> dict[str, str]:
     """A small state, so that every dial of every page can be turned; the others are not drawn, which is quicker."""
-    dials = {other.name: other for other in declarations(LABS[page].Settings)}
+    dials = {other.name: other for other in declarations(LABS[page].settings)}
     small = {name: dials[name].write(dials[name].nearest(str(size))) for name, size in SMALL.items() if name in dials}
     small.pop(dial.name, None)
     small["hide"] = ",".join(name for name in dials if name != dial.name)
@@ -62,7 +63,7 @@ def test_a_dial_turns_to_both_ends_and_the_link_follows(page: str, dial: Declara
 @pytest.mark.parametrize("page", LABS)
 def test_all_dials_at_an_end_together(page: str) -> None:
     for end in (0, -1):
-        link = {dial.name: dial.write(both_ends(dial)[end]) for dial in declarations(LABS[page].Settings)}
+        link = {dial.name: dial.write(both_ends(dial)[end]) for dial in declarations(LABS[page].settings)}
         app = visit(page, link)
         assert not app.exception
         assert not complaints(app)
@@ -71,7 +72,7 @@ def test_all_dials_at_an_end_together(page: str) -> None:
 @pytest.mark.parametrize("page", LABS)
 def test_a_link_restores_any_state_to_the_last_dial(page: str) -> None:
     @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-    @given(settings_of(LABS[page].Settings, n_keys=16, d_head=16))
+    @given(settings_of(LABS[page].settings, n_keys=16, d_head=16))
     def restores(state) -> None:
         app = visit(page, state.to_texts(defaults=True))
         assert not app.exception
@@ -92,7 +93,7 @@ HOSTILE = st.one_of(
 
 @pytest.mark.parametrize("page", LABS)
 def test_no_link_breaks_a_page_and_every_correction_is_said(page: str) -> None:
-    names = [dial.name for dial in declarations(LABS[page].Settings)]
+    names = [dial.name for dial in declarations(LABS[page].settings)]
 
     @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
     @given(st.dictionaries(st.sampled_from([*names, "hide", "preset", "kale"]), HOSTILE, max_size=6))
@@ -113,7 +114,7 @@ def test_no_link_breaks_a_page_and_every_correction_is_said(page: str) -> None:
 @pytest.mark.parametrize("page", LABS)
 def test_every_preset_opens_from_the_menu_and_from_a_link(page: str) -> None:
     lab = LABS[page]
-    for name, preset in lab.PRESETS.items():
+    for name, preset in lab.presets.items():
         app = visit(page, {"preset": name})
         assert not app.exception
         assert not complaints(app)
@@ -122,7 +123,7 @@ def test_every_preset_opens_from_the_menu_and_from_a_link(page: str) -> None:
 
 @pytest.mark.parametrize("page", LABS)
 def test_hidden_dials_are_not_drawn_but_keep_their_value(page: str) -> None:
-    dials = declarations(LABS[page].Settings)
+    dials = declarations(LABS[page].settings)
     first = next(dial for dial in dials if not dial.kind.only_for)
     value = next(first.write(end) for end in both_ends(first) if end != first.default)
     app = visit(page, {first.name: value, "hide": first.name})
@@ -154,7 +155,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("page", LABS)
 def test_what_a_stranger_wrote_into_a_link_is_shown_as_code(page: str) -> None:
-    dials = declarations(LABS[page].Settings)
+    dials = declarations(LABS[page].settings)
     for text in HOSTILE[:2]:
         (warning,) = visit(page, {dials[0].name: text, dials[-1].name: text, text: "1"}).warning
         assert warning.value.count(f"`{text}`") == 3

@@ -4,26 +4,23 @@ import math
 import re
 from functools import lru_cache
 
-import numpy as np
 import pytest
 
+from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials
-from qkdemo.labs import models
-from qkdemo.labs.training import lab as twins
-from qkdemo.labs.training.lab import plan_of
+from qkdemo.labs import models, training
+from qkdemo.labs.training.view import recorded_exhibit
 from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written
-from qkdemo.runs.record import Chunk
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop
-from qkdemo.web import drawings
-from qkdemo.web.drawings import Drawn
 from qkdemo.web.read_off import MOST, columns_of, dial_name, number, shown_value, that_matter, with_marks
+from qkdemo.web.track.evidence import drawn
 from tests.runs.plans import trained_curves
 from tests.tracks.finding import evidence_of
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
-DRAWN = [(track, stop) for track, stops in TRACKS.items() for stop in stops if stop.lab is not models]
+DRAWN = [(track, stop) for track, stops in TRACKS.items() for stop in stops if stop.lab is not models.LAB]
 DERIVED = {  # of numbers of the beginner's explanations, those that are no reading: which key, how many, a ratio
     *("key", "ratio", "fall", "wide", "pairs", "rows", "even", "chance", "all", "without", "cost"),
 }
@@ -33,16 +30,16 @@ def exhibit_of(stop: Stop, state: Dials) -> Drawn:
     """What the stop's page draws; of a trained one, the run that a worker would have recorded."""
     if is_trained(stop):
         return _trained(state)
-    drawn = drawings.drawn(stop, state)
-    assert drawn is not None
-    return drawn
+    exhibit = drawn(stop, state)
+    assert exhibit is not None
+    return exhibit
 
 
 @lru_cache(maxsize=4)
 def _trained(state: Dials) -> Drawn:
-    assert isinstance(state, twins.Settings)
-    plan = plan_of(state)
-    return drawings._trained(state, Chunk(1, trained_curves(plan), np.empty((0, 2, *plan.map_shape), np.uint8)))
+    assert isinstance(state, training.Settings)
+    plan = training.plan_of(state)
+    return recorded_exhibit(training.Result(state, plan, trained_curves(plan)))
 
 
 def is_written(x: float, text: str) -> bool:
@@ -97,7 +94,7 @@ def test_the_beginners_sentences_hold_no_other_measured_number() -> None:
         assert measured <= set(stop.reads), stop.name
 
 
-@pytest.mark.parametrize(("track", "stop"), [(t, s) for t, ss in TRACKS.items() for s in ss if s.lab is models])
+@pytest.mark.parametrize(("track", "stop"), [(t, s) for t, ss in TRACKS.items() for s in ss if s.lab is models.LAB])
 def test_the_table_of_models_has_as_many_rows_as_the_sentence_says(track: str, stop: Stop) -> None:
     for name, read in stop.reads.items():
         assert read.column == "model"

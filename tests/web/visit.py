@@ -1,7 +1,6 @@
 """A visit to a page without a browser: Streamlit's own AppTest, always through the shell."""
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
@@ -9,8 +8,6 @@ from streamlit.testing.v1 import AppTest
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import SHELL
-
-LABS: dict[str, ModuleType] = {name: entry.lab for name, entry in PAGES.items() if entry.lab is not None}
 
 
 def visit(page: str, query: Mapping[str, str] | None = None) -> AppTest:

@@ -28,7 +28,6 @@ from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord, scores
 from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
 from qkdemo.floats.formats import FORMATS, FormatWord, rounded
 from qkdemo.messages import say
-from qkdemo.notation import plain, written
 
 N_KEYS: Final = 5
 LONGEST: Final = 3.0  # an arrow before it grows
@@ -151,53 +150,6 @@ def _vectors(arrows: Sequence[tuple[float, int]]) -> Tensor:
     return torch.tensor(tips, dtype=torch.float64)[None]
 
 
-def word_of(key: int) -> str:
-    """The word of a key, counted from 0."""
-    return say(f"arrows.word.key_{key + 1}")
-
-
-def findings(result: Result) -> list[str]:
-    """What each scale of the sweep shows."""
-    return [_finding(result, at) for at in range(len(result.scales))]
-
-
-def explain(result: Result) -> list[str]:
-    """Which word wins on either side, how many count, and why."""
-    at, sentences = result.at, [_finding(result, result.at)]
-    for side in (result.plain, result.twin):
-        if side.winner(at) is not None:
-            values = {"counting": written(side.counting[at], 2), "keys": N_KEYS}
-            sentences.append(say(f"arrows.counting.{side.variant}", **values))
-    lost = int((~np.isfinite(result.plain.raw[at])).sum())
-    if lost:
-        sentences.append(say("arrows.lost", lost=lost, format=result.settings.format))
-    return [*sentences, say("arrows.why", gain=written(result.settings.gain))]
-
-
-def _finding(result: Result, at: int) -> str:
-    plain, twin = result.plain.winner(at), result.twin.winner(at)
-    values = {
-        "query": say("arrows.word.query"),
-        "plain": "" if plain is None else word_of(plain),
-        "plain_share": "" if plain is None else percent(result.plain.shares[at, plain]),
-        "norm": "" if twin is None else word_of(twin),
-        "norm_share": "" if twin is None else percent(result.twin.shares[at, twin]),
-    }
-    kind = "undefined" if plain is None else "alike" if plain == twin else "apart"
-    return say(f"arrows.finding.{kind}", **values)
-
-
-def percent(share: float) -> str:
-    """A share in whole per cent; what is neither nothing nor all is never written as 0 or 100.
-
-    >>> [percent(x) for x in (0.0, 1e-9, 0.666, 0.9999, 1.0)]
-    ['0 %', '< 1 %', '67 %', '> 99 %', '100 %']
-    """
-    if 0 < share < 0.005:
-        return "< 1 %"
-    return "> 99 %" if 0.995 <= share < 1 else f"{math.floor(100 * share + 0.5)} %"
-
-
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table at the current weight scale: one row per key."""
     at, settings = result.at, result.settings
@@ -232,48 +184,6 @@ def report(settings: Settings) -> dict[str, Any]:
     return {"rows": rows(run(settings, [settings.scale]))}
 
 
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that prints the shares of both sides in this state."""
-    return _PROGRAM.format(
-        query=_written(settings.query),
-        keys=",\n    ".join(_written(key) for key in settings.keys),
-        scale=plain(settings.scale),
-        gain=plain(settings.gain),
-        format=settings.format,
-    )
-
-
-def _written(arrow: tuple[float, int]) -> str:
-    return f"({plain(arrow[0])}, {arrow[1]})"
-
-
-_PROGRAM: Final = '''"""One query and its keys as arrows: shares of attention, plain and with QK norm. Needs torch."""
-import json
-import math
-
-import torch
-
-query = {query}  # length, degrees
-keys = [
-    {keys},
-]
-scale, g = {scale}, {gain}
-
-
-def tip(length, degrees):
-    angle = math.radians(degrees)
-    return [scale * length * math.cos(angle), scale * length * math.sin(angle)]
-
-
-def store(x):  # what writing to memory in {format} does
-    return x.to(torch.{format}).double()
-
-
-q = store(torch.tensor([tip(*query)], dtype=torch.float64))
-k = store(torch.tensor([tip(*key) for key in keys], dtype=torch.float64))
-plain = store(store(q @ k.T) * 2**-0.5)
-unit_q, unit_k = (store(torch.nn.functional.normalize(x, dim=-1)) for x in (q, k))
-norm = store(store(unit_q @ unit_k.T) * g)
-shares = {{"plain": plain.softmax(-1)[0].tolist(), "norm": norm.softmax(-1)[0].tolist()}}
-print(json.dumps(shares))
-'''
+def word_of(key: int) -> str:
+    """The word of a key, counted from 0."""
+    return say(f"arrows.word.key_{key + 1}")

@@ -16,7 +16,6 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from textwrap import indent
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,13 +23,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, draw_block
-from qkdemo.attention.norms import ALPHA, NORMS, SIZED, NormaliserWord, normalise, norms_with, program_lines
+from qkdemo.attention.norms import ALPHA, NORMS, SIZED, NormaliserWord, normalise, norms_with
 from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.dials import Choice, Dial, Dials, Value
 from qkdemo.floats.formats import FORMATS, FormatWord, exact, rounded
 from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, channels_in_use, decode, fresh_pass
-from qkdemo.messages import say
-from qkdemo.notation import plain, written
 
 LabelWord: TypeAlias = Literal["exact", "rounding", "wrong", "undecided"]
 
@@ -116,7 +113,7 @@ def run(settings: Settings) -> Result:
 @lru_cache(maxsize=64)
 def _run(settings: Settings) -> Result:
     norm = settings.norm, settings.epsilon, settings.alpha
-    anew, truly = (_fresh(_recipe(settings), settings.order, norm, word) for word in (settings.format, "float64"))
+    anew, truly = (_fresh(recipe_of(settings), settings.order, norm, word) for word in (settings.format, "float64"))
     seen = decode(anew, settings.way, settings.quantised)
     truth = seen if truly is anew else decode(truly, settings.way, settings.quantised)
     wrong = np.flatnonzero(truth.weight_error.numpy() > SAME_FUNCTION)
@@ -149,10 +146,10 @@ def _fresh(
     store = exact if format == "float64" else partial(rounded, format=FORMATS[format])
     word, epsilon, alpha = norm
     normed = partial(normalise, norm=NORMS[word], epsilon=epsilon, alpha=alpha)
-    return fresh_pass(_block(recipe), order, normed, _divided_by(word, recipe.d_head), store)
+    return fresh_pass(_block(recipe), order, normed, divided_by(word, recipe.d_head), store)
 
 
-def _divided_by(word: NormaliserWord, d_head: int) -> float:
+def divided_by(word: NormaliserWord, d_head: int) -> float:
     """√d_head; for unit vectors 1/g, with the usual g."""
     factor = VARIANTS[word].factor(Parameters(), d_head)
     return 1 / float(factor) if "gain" in NORMS[word].learns else math.sqrt(d_head)
@@ -171,7 +168,8 @@ def _channels(keys: Tensor, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return array
 
 
-def _recipe(settings: Settings) -> BlockRecipe:
+def recipe_of(settings: Settings) -> BlockRecipe:
+    """What the block depends on."""
     return BlockRecipe(
         d_model=settings.n_heads * settings.d_head,
         n_heads=settings.n_heads,
@@ -190,55 +188,6 @@ def every(settings: Settings) -> tuple[Result, ...]:
     """All ways of caching in all ways of storing, for this block."""
     combinations = itertools.product(get_args(WayWord), get_args(QuantWord))
     return tuple(run(settings.but(way=way, quantised=quantised)) for way, quantised in combinations)
-
-
-def findings(result: Result) -> list[str]:
-    """What each step shows, one sentence per step."""
-    return [_finding(result, step) for step in range(result.settings.n_keys)]
-
-
-def _finding(result: Result, step: int) -> str:
-    settings = result.settings
-    values = {
-        "step": step,
-        "way": say(f"choice.way.{settings.way}"),
-        "weight": written(result.weight_error[step], 3),
-        "format": settings.format,
-        "stored": say(f"choice.quantised.{settings.quantised}"),
-    }
-    if step == 0:
-        return say("cache.undecided" if settings.n_keys == 1 else "cache.finding.one_key", **values)
-    if result.label != "wrong":
-        return say(f"cache.finding.{result.label}", **values)
-    if result.from_step is not None and step < result.from_step:
-        return say("cache.finding.not_yet", **values)
-    mistaken = settings.way in ("normed_again", "other_heads_gain", "one_late")
-    because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
-    return say(f"cache.finding.{'wrong' if mistaken else 'inexact'}", because=because, **values)
-
-
-def explain(result: Result) -> list[str]:
-    """What the shown step says; the label, by how much and from which step; what hides a mistake, what it costs."""
-    settings = result.settings
-    values = {
-        "way": say(f"choice.way.{settings.way}"),
-        "format": settings.format,
-        "weight": written(result.weight_error.max(), 3),
-        "logit": written(result.logit_error[-1], 3),
-        "off": written(result.key_error[-1], 3),
-        "step": "–" if result.from_step is None else result.from_step,
-    }
-    sentences = [_finding(result, result.shown[0])]
-    if result.label != "undecided":
-        sentences += [say(f"cache.{result.label}", **values), say("cache.first_step")]
-    if settings.quantised != "none":
-        before = say("cache.before" if settings.way == "raw" else "cache.after")
-        stored = say(f"choice.quantised.{settings.quantised}")
-        sentences.append(say("cache.quantised", stored=stored, when=before, off=values["off"]))
-    repeatable = settings.way == "normed_again" and settings.norm in SIZED
-    if settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
-        sentences.append(say("cache.unit_gains"))
-    return [*sentences, say("cache.size", bytes=result.bytes_per_token)]
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -274,124 +223,3 @@ def label_rows(settings: Settings) -> list[dict[str, Value | None]]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: the label of every way of caching, then the current one step by step."""
     return {"ways": label_rows(settings), "rows": rows(run(settings))}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that decodes with and without this cache and compares the weights."""
-    recipe = _recipe(settings)
-    spread = plain(settings.gain_spread)
-    tied = "np.concatenate([gain[:, : d // 2]] * 2, 1)" if settings.gains == "tied" else "gain"
-    gain = "1 + 0 * gain" if settings.gains == "unit" else f"1 + {spread} * {tied}"
-    norm_first = settings.order == "norm_rotary"
-    working = str(FORMATS[settings.format].working_dtype)
-    stored = "x" if settings.format in ("float64", "float32") else f"x.to(torch.{settings.format}).to({working})"
-    return _PROGRAM.format(
-        seed=settings.seed,
-        heads=settings.n_heads,
-        d=settings.d_head,
-        keys=settings.n_keys,
-        working=working,
-        stored=stored,
-        width=recipe.d_model,
-        gain=gain,
-        head_spread=plain(settings.head_spread),
-        offset=settings.offset,
-        norm=indent(
-            program_lines(NORMS[settings.norm], plain(settings.alpha), epsilon=plain(settings.epsilon)), "    "
-        ),
-        divided=plain(_divided_by(settings.norm, settings.d_head))
-        if "gain" in NORMS[settings.norm].learns
-        else "d**0.5",
-        first="norm(x, gain)" if norm_first else "rotate(x, at)",
-        second="rotate(x, at)" if norm_first else "norm(x, gain)",
-        kept=_KEPT[settings.quantised.split("_")[0]].format(
-            dims="" if settings.quantised.endswith("tensor") else "(1, 2), keepdim=True"
-        ),
-        way=_WAY[settings.way] if norm_first or settings.way != "normed_again" else _NORMED_LAST,
-    )
-
-
-_KEPT: Final = {
-    "none": "    return x",
-    "int8": "    step = x.abs().amax({dims}) / 127\n    return (x / step).round().clamp(-127, 127) * step",
-    "fp8": "    scale = x.abs().amax({dims}) / 448\n    return (x / scale).to(torch.float8_e4m3fn).to(x.dtype) * scale",
-}
-_WAY: Final[dict[WayWord, str]] = {
-    "raw": "    return store(second(first(kept(k), gain_k, at), gain_k, at))",
-    "halfway": "    return store(second(kept(store(first(k, gain_k, at))), gain_k, at))",
-    "finished": "    return kept(store(second(first(k, gain_k, at), gain_k, at)))",
-    "normed_again": """    x = kept(store(norm(k, gain_k)))
-    for s in range(step):  # every read so far; the newest key has seen none
-        x[:, : s + 1] = store(norm(x, gain_k))[:, : s + 1]
-    return store(rotate(x, at))""",
-    "other_heads_gain": "    gain = gain_k.roll(1, 0)\n    return kept(store(second(first(k, gain, at), gain, at)))",
-    "one_late": "    return kept(store(second(first(k, gain_k, at + 1), gain_k, at + 1)))",
-}
-_NORMED_LAST: Final = """    x = kept(store(norm(rotate(k, at), gain_k)))
-    for s in range(step):
-        x[:, : s + 1] = store(norm(x, gain_k))[:, : s + 1]
-    return x"""
-
-_PROGRAM: Final = '''"""Decoding with a KV cache against a fresh pass. Needs torch and NumPy."""
-import json
-
-import numpy as np
-import torch
-
-rng = np.random.default_rng({seed})
-heads, d, keys, width = {heads}, {d}, {keys}, {width}
-x = rng.standard_normal((keys, width))
-x = torch.tensor(x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6))
-rng.permuted(np.ones(keys))
-W_q, W_k = (rng.standard_normal((heads * d, width)) / width**0.5 for _ in "qk")
-rng.standard_normal((heads * d, width)), rng.standard_normal((width, heads * d))  # v, output
-gain_q, gain_k = (torch.tensor({gain}) for gain in (rng.uniform(-1, 1, (heads, d)) for _ in "qk"))
-size = np.repeat({head_spread} ** (np.linspace(-0.5, 0.5, heads) if heads > 1 else np.zeros(1)), d)
-at = torch.arange({offset}, {offset} + keys).double()
-
-
-def store(x):
-    return {stored}
-
-
-q, k = ((x @ torch.tensor(W * size[:, None]).mT).reshape(keys, heads, d).movedim(0, 1) for W in (W_q, W_k))
-q, k = store(q.to({working})), store(k.to({working}))
-
-
-def norm(x, gain):
-{norm}
-    return x * gain[:, None].to(x)
-
-
-def rotate(x, at):
-    angle = at[:, None] * 10000.0 ** (-torch.arange(d // 2).double() / (d // 2))
-    cos, sin = angle.cos().to(x), angle.sin().to(x)
-    a, b = x[..., : d // 2], x[..., d // 2 :]
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-
-
-def first(x, gain, at):
-    return {first}
-
-
-def second(x, gain, at):
-    return {second}
-
-
-def kept(x):  # what the cache gives back
-{kept}
-
-
-def cached(step):  # the keys that step t reads
-{way}
-
-
-q = store(second(first(q, gain_q, at), gain_q, at))
-fresh = store(second(first(k, gain_k, at), gain_k, at))
-errors = []
-for step in range(keys):
-    logits = [(q[:, step, None] * x[:, : step + 1]).sum(-1) / {divided} for x in (fresh, cached(step))]
-    weights = [torch.softmax(s, -1) for s in logits]
-    errors.append((weights[1] - weights[0]).abs().max().item())
-print(json.dumps({{"weight_error": errors}}))
-'''

@@ -14,8 +14,9 @@ from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.cache import Result, Settings, explain, findings, run
 from qkdemo.labs.cache.decoding import WayWord
+from qkdemo.labs.cache.lab import Result, Settings, run
+from qkdemo.labs.cache.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 

@@ -15,20 +15,9 @@ from qkdemo.charts.axes import linear_axis, log_axis
 from qkdemo.charts.columns import percent, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.cost import (
-    Measured,
-    PartWord,
-    Result,
-    Settings,
-    WayWord,
-    explain,
-    explain_times,
-    finding,
-    run,
-    spread,
-    sweep,
-    time_finding,
-)
+from qkdemo.labs.cost.lab import PartWord, Result, Settings, run, sweep
+from qkdemo.labs.cost.timing import Measured, WayWord
+from qkdemo.labs.cost.words import explain, explain_times, finding, spread, time_finding
 from qkdemo.messages import say
 from qkdemo.notation import written
 

@@ -12,6 +12,7 @@ from typing import Final
 from qkdemo.attention.norms import program_lines
 from qkdemo.attention.variants import VARIANTS, DialWord, Variant, VariantWord
 from qkdemo.dials import Value
+from qkdemo.labs.drift.lab import Settings
 from qkdemo.notation import plain
 
 _OVER_ALL_HEADS: Final = """mean = r(r(r(x * x).sum((-3, -1), keepdim=True)) / (x.shape[-1] * x.shape[-3]))
@@ -119,3 +120,8 @@ if rows.any():
     }}
 print(json.dumps(measures))
 '''
+
+
+def snippet(settings: Settings, variant: VariantWord | None = None) -> str:
+    """A standalone PyTorch program for one side of this state, the twin unless `variant` says otherwise."""
+    return attention_program(settings.as_dict(), variant or settings.variant)

@@ -21,8 +21,9 @@ from qkdemo.charts.axes import View, decades, log_axis, share_axis
 from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.drift import Result, Settings, Sharpness, explain, findings, run
+from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
+from qkdemo.labs.drift.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import written
 

@@ -25,11 +25,8 @@ from torch import Tensor
 from qkdemo.attention.norms import NORMS, RuleWord, SizedWord, divisor, normalise
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
 from qkdemo.floats.formats import FORMATS, FormatWord
-from qkdemo.messages import say
-from qkdemo.notation import plain, written
 
 RULE_WORDS: Final[tuple[RuleWord, ...]] = get_args(RuleWord)
-NORMALISED: Final = 0.99  # share of the expected length from which a vector counts as normalised
 _EPSILONS: Final = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5)
 
 
@@ -108,7 +105,7 @@ def run(settings: Settings) -> Result:
     """Every rule over the sizes, by automatic differentiation in the format in which the norm is computed."""
     sizes = sorted({*preferred_numbers(1e-12, 10, 5), settings.size})
     direction, across = _directions(settings)
-    dtype = _norm_dtype(settings)
+    dtype = norm_dtype(settings)
     stored = FORMATS[settings.format].dtype
     x = (torch.tensor(sizes, dtype=torch.float64)[:, None] * direction).to(stored).to(dtype)
     whole = math.sqrt(settings.d_head) if NORMS[settings.norm].of_mean else 1.0
@@ -150,7 +147,8 @@ def _directions(settings: Settings) -> tuple[Tensor, Tensor]:
     return along * math.sqrt(settings.d_head), across / across.norm()
 
 
-def _norm_dtype(settings: Settings) -> torch.dtype:
+def norm_dtype(settings: Settings) -> torch.dtype:
+    """In which the norm is computed."""
     kind = FORMATS[settings.format]
     return kind.dtype if settings.norm_in_format else kind.working_dtype
 
@@ -161,42 +159,6 @@ def _with_gradient(settings: Settings, rule: RuleWord, x: Tensor, weights: Tenso
     output = normalise(x, NORMS[settings.norm], rule, settings.epsilon)
     (gradient,) = torch.autograd.grad((output * weights).sum(), x)
     return output.detach(), gradient
-
-
-def findings(result: Result) -> list[str]:
-    """The headline at every size: how far the chosen rule normalises such a vector."""
-    shares, settings = result.share[result.rule], result.settings
-    return [
-        say(f"epsilon.{_state(share)}", size=written(size), share=written(100 * share, 3), format=settings.format)
-        for size, share in zip(result.sizes.tolist(), shares.tolist(), strict=True)
-    ]
-
-
-def explain(result: Result) -> list[str]:
-    """How far the current vector is normalised, where that ends, the slope, and the zero vector."""
-    settings, rule, at = result.settings, result.rule, result.at
-    values = {
-        "epsilon": written(settings.epsilon),
-        "threshold": written(result.threshold, 3),
-        "steepest": written(result.steepest, 3),
-        "slope": written(result.slope[rule, at], 3),
-        "format": settings.format,
-    }
-    slope = "undefined" if math.isnan(result.slope[rule, at]) else "stopped" if result.threshold else "endless"
-    zero, steep = result.zero_output[rule], result.zero_slope[rule]
-    kind = "undefined" if math.isnan(zero) else "no_slope" if math.isnan(steep) else "fine"
-    return [
-        findings(result)[at],
-        say(f"epsilon.{'lost' if result.lost else f'rule.{settings.rule}'}", **values),
-        say(f"epsilon.slope.{slope}", **values),
-        say(f"epsilon.zero.{kind}", slope=written(steep, 3)),
-    ]
-
-
-def _state(share: float) -> str:
-    if math.isfinite(share):
-        return "normalised" if share > NORMALISED else "short"
-    return "undefined" if math.isnan(share) else "overflow"
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -244,67 +206,3 @@ def _counted(numbers: dict[str, float]) -> dict[str, float]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: a row per rule, and what each format makes of epsilon and of the vector."""
     return {"rows": rows(run(settings)), "formats": format_rows(settings)}
-
-
-_DIVISOR: Final[dict[RuleWord, str]] = {
-    "inside": "((x * x).sum() / n + epsilon).sqrt()",
-    "outside": "x.norm() / n**0.5 + epsilon",
-    "floor": "(x.norm() / n**0.5).clamp_min(epsilon)",
-    "floored_root": "((x * x).sum() / n).sqrt().clamp_min(epsilon)",
-    "absent": "x.norm() / n**0.5",
-}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that prints share and slope of the current vector, and the zero vector's fate."""
-    dtype = str(_norm_dtype(settings))
-    return _PROGRAM.format(
-        d=settings.d_head,
-        seed=settings.seed,
-        size=plain(settings.size),
-        stored=settings.format,
-        dtype=dtype,
-        epsilon=plain(settings.epsilon),
-        centre="x = x - x.mean()\n    " if NORMS[settings.norm].centred else "",
-        n="d" if NORMS[settings.norm].of_mean else "1",
-        divisor=_DIVISOR[settings.rule],
-        whole="d**0.5" if NORMS[settings.norm].of_mean else "1",
-    )
-
-
-_PROGRAM: Final = '''"""One vector, normalised with epsilon in one place. Needs torch and NumPy."""
-import json
-
-import numpy as np
-import torch
-
-d = {d}
-n = {n}  # squares are averaged over so many
-epsilon = {epsilon}
-drawn = torch.from_numpy(np.random.default_rng({seed}).standard_normal((2, d)))
-drawn = drawn - drawn.mean(-1, keepdim=True)
-along = drawn[0] / drawn[0].norm()
-across = drawn[1] - (drawn[1] @ along) * along
-across = across / across.norm()
-
-
-def normalise(x):
-    {centre}return x / ({divisor})
-
-
-def with_gradient(x, weights):
-    x = x.to(torch.{stored}).to({dtype}).requires_grad_()
-    y = normalise(x)
-    (gradient,) = torch.autograd.grad((y * weights.to({dtype})).sum(), x)
-    return y.detach().double(), gradient.double()
-
-
-y, gradient = with_gradient({size} * along * d**0.5, across)
-zero, steep = with_gradient(torch.zeros(d), across)
-print(json.dumps({{
-    "share": (y.norm() / {whole}).item(),
-    "slope": gradient.norm().item(),
-    "zero_output": zero[0].item(),
-    "zero_slope": steep.norm().item(),
-}}))
-'''

@@ -16,7 +16,8 @@ from qkdemo.charts.columns import reading, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.floats.formats import FORMATS
-from qkdemo.labs.epsilon import RULE_WORDS, Result, Settings, explain, findings, formats, run
+from qkdemo.labs.epsilon.lab import RULE_WORDS, Result, Settings, formats, run
+from qkdemo.labs.epsilon.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import written
 

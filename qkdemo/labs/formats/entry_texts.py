@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from qkdemo.charts.axes import View
 from qkdemo.floats.layout import Rung
-from qkdemo.labs.formats import Result, ladder
+from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
 from qkdemo.messages import say

@@ -12,8 +12,7 @@ let the kernel scale earlier, keep its product in float32, or store in bfloat16:
 * `explain`, `report`: the result in words and as a table; `snippet`: as a PyTorch program.
 """
 
-import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
@@ -23,20 +22,16 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.inputs import Recipe
 from qkdemo.attention.norms import ALPHA, NORMS, LearnedWord, NormaliserWord, NormWord, norms_with
-from qkdemo.dials import Choice, Dial, Dials, Switch, Value, preferred_numbers
-from qkdemo.floats.devices import DeviceWord, available_devices
+from qkdemo.dials import Choice, Dial, Dials, Switch, preferred_numbers
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.floats.layout import Rung, rung
-from qkdemo.labs.formats.device_matmul import native_counts
 from qkdemo.labs.formats.error_counts import Tally, tally
 from qkdemo.labs.formats.exact_stages import exactly
 from qkdemo.labs.formats.overflow_thresholds import first_exceeding, first_losses
-from qkdemo.labs.formats.program import stage_program
 from qkdemo.labs.formats.stages import (
     IN_NORM,
     OVER_KEYS,
     STAGE_OF,
-    STAGES,
     STORED,
     CastWord,
     Choices,
@@ -50,8 +45,6 @@ from qkdemo.labs.formats.stages import (
     drawn,
     follow,
 )
-from qkdemo.labs.formats.words import beginnings_said, early, fates_said, native_said
-from qkdemo.messages import say
 
 ShownWord: TypeAlias = Literal["plain", "normalised"]
 
@@ -159,7 +152,7 @@ def run(settings: Settings) -> Result:
     """Both sides at the current weight scale, and the weight scales from which on they lose entries."""
     plain, twin = (
         _side(recipe_of(settings), settings.causal, choices_of(settings, variant), settings.scale)
-        for variant in _variants(settings)
+        for variant in variants_of(settings)
     )
     return Result(settings, plain, twin, _shown(settings))
 
@@ -178,7 +171,7 @@ class Sweep:
 def sweep(settings: Settings) -> Sweep:
     """Both sides and the shown stage over the weight scale."""
     scales = tuple(sorted({*_STOPS, settings.scale}))
-    plain, twin = (_tallies(settings, choices_of(settings, variant)) for variant in _variants(settings))
+    plain, twin = (_tallies(settings, choices_of(settings, variant)) for variant in variants_of(settings))
     return Sweep(scales, plain, twin, *_shown_over(settings, scales))
 
 
@@ -196,7 +189,8 @@ def choices_of(settings: Settings, variant: NormWord) -> Choices:
     return Choices(variant=variant, **{name: value for name, value in given.items() if name not in unused})
 
 
-def _variants(settings: Settings) -> tuple[NormWord, NormWord]:
+def variants_of(settings: Settings) -> tuple[NormWord, NormWord]:
+    """Of plain attention and of its twin."""
     return "none", settings.variant
 
 
@@ -206,13 +200,13 @@ def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:
         counted, here = _at_stops(recipe, causal, choices), _STOPS.index(scale)
         one = Tally(**{field.name: getattr(counted, field.name)[..., here : here + 1] for field in fields(Tally)})
     else:
-        one = tally(_inputs(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
+        one = tally(inputs_of(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
     return Side(choices.variant, one, *_beginnings(recipe, causal, choices))
 
 
 @lru_cache(maxsize=256)
 def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray[np.float64], ...]:  # noqa: FBT001
-    inputs, counted = _inputs(recipe, causal), _at_stops(recipe, causal, choices)
+    inputs, counted = inputs_of(recipe, causal), _at_stops(recipe, causal, choices)
     return first_losses(inputs, choices, _STOPS, counted), first_exceeding(inputs, choices)
 
 
@@ -230,7 +224,7 @@ def _tallies(settings: Settings, choices: Choices) -> Tally:
 
 @lru_cache(maxsize=64)
 def _at_stops(recipe: Recipe, causal: bool, choices: Choices) -> Tally:  # noqa: FBT001
-    return tally(_inputs(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
+    return tally(inputs_of(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
 
 
 @lru_cache(maxsize=64)
@@ -243,14 +237,15 @@ def _entries(
     scales: tuple[float, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Entries of one stage as held, and exactly, [scales, ≤32, ≤32]."""
-    inputs, at = _inputs(recipe, causal), torch.tensor(scales, dtype=torch.float64)
+    inputs, at = inputs_of(recipe, causal), torch.tensor(scales, dtype=torch.float64)
     held = follow(inputs, at[None], choices, [storage], until=stage)[stage].values[0]
     exact = exactly(inputs, at, choices)[stage]
     return held[:, :SHOWN, :SHOWN].numpy().copy(), exact[:, :SHOWN, :SHOWN].numpy().copy()
 
 
 @lru_cache(maxsize=64)
-def _inputs(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
+def inputs_of(recipe: Recipe, causal: bool) -> Inputs:  # noqa: FBT001
+    """What the stages start from."""
     return drawn(recipe, causal=causal)
 
 
@@ -273,7 +268,7 @@ def _shown_over(settings: Settings, scales: tuple[float, ...]) -> tuple[NDArray[
 
 def _shown(settings: Settings) -> Shown:
     values, exact = _shown_over(settings, (settings.scale,))
-    inputs = _inputs(recipe_of(settings), settings.causal)
+    inputs = inputs_of(recipe_of(settings), settings.causal)
     hidden = np.zeros(values.shape[1:], dtype=bool)
     if inputs.visible is not None and settings.stage in OVER_KEYS:
         hidden = ~inputs.visible.numpy()
@@ -292,107 +287,3 @@ def _shown(settings: Settings) -> Shown:
 def ladder(value: float, cast: CastWord) -> list[Rung]:
     """Where `value` sits in each of the formats, under that rule for casts to 8 bits."""
     return [rung(value, ALL_FORMATS[word], saturate=cast == "saturate") for word in STORED]
-
-
-def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:
-    """What the command line prints: counts of every stage at this weight scale, then the first failures."""
-    result = run(settings)
-    return {"rows": rows(result), "first_failure": first_failures(result)}
-
-
-def rows(result: Result) -> list[dict[str, Value | None]]:
-    """The table: one row per format, variant and stage. No error is known (None) where no entry is left.
-
-    With a CUDA device, its own float16 matmul follows as one more format.
-    """
-    emulated = [
-        {"format": word, "variant": side.variant, "stage": stage, **_counts(side.tally, f, s)}
-        for f, word in enumerate(STORED)
-        for side in result.sides
-        for s, stage in enumerate(STAGES)
-        if side.tally.n[f, s, 0]
-    ]
-    return emulated + (native_rows(result.settings, "cuda") if "cuda" in available_devices() else [])
-
-
-def native_rows(settings: Settings, device: DeviceWord) -> list[dict[str, Value | None]]:
-    """The raw products that `device` itself computes in float16: one row per variant, as in `rows`."""
-    inputs, scale = _inputs(recipe_of(settings), settings.causal), torch.tensor([settings.scale], dtype=torch.float64)
-    found = []
-    for variant in _variants(settings):
-        counts = native_counts(inputs, scale, choices_of(settings, variant), device)
-        row = {name: count[0, 0].item() for name, count in counts.items()}
-        error = None if math.isnan(row["max_rel_error"]) else row["max_rel_error"]
-        named = {"format": say(f"formats.native.{device}"), "variant": variant, "stage": "raw_product"}
-        found.append(named | row | {"n_leaked": 0, "max_rel_error": error})
-    return found
-
-
-def _counts(counted: Tally, f: int, s: int, at: int = 0) -> dict[str, Value | None]:
-    found = {field.name: getattr(counted, field.name)[f, s, at].item() for field in fields(counted)}
-    return found | {"max_rel_error": None if math.isnan(found["max_rel_error"]) else found["max_rel_error"]}
-
-
-def first_failures(result: Result) -> list[dict[str, Value | None]]:
-    """The weight scale from which on each stage loses entries, and from which its exact values would be too large."""
-    return [
-        {
-            "format": word,
-            "variant": side.variant,
-            "stage": stage,
-            "scale": _finite(side.first_loss[f, s]),
-            "exact_scale": _finite(side.first_exceeding[f, s]),
-        }
-        for f, word in enumerate(STORED)
-        for side in result.sides
-        for s, stage in enumerate(STAGES)
-        if not math.isnan(side.first_loss[f, s])
-    ]
-
-
-def sweep_rows(settings: Settings) -> list[dict[str, Value | None]]:
-    """The table of the shown stage over the weight scale: one row per scale, format and variant."""
-    swept, s = sweep(settings), STAGES.index(settings.stage)
-    return [
-        {"scale": scale, "format": word, "variant": variant, "stage": settings.stage, **_counts(counted, f, s, at)}
-        for at, scale in enumerate(swept.scales)
-        for f, word in enumerate(STORED)
-        for variant, counted in zip(_variants(settings), (swept.plain, swept.twin), strict=True)
-        if counted.n[f, s, at]
-    ]
-
-
-def ladder_rows(result: Result) -> list[dict[str, Value]]:
-    """The table of the shown entry's exact value: one row per format."""
-    return [asdict(each) for each in ladder(result.shown.exact_value, result.settings.fp8_cast)]
-
-
-def _finite(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
-
-
-def explain(result: Result) -> list[str]:
-    """What the current scale shows: the chosen format, when it begins and by which rule, then the other formats."""
-    settings = result.settings
-    chosen, swept = STORED.index(settings.storage), sweep(settings)
-
-    def fates(side: Side, f: int) -> list[str]:
-        return fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
-
-    sentences = [sentence for side in result.sides for sentence in fates(side, chosen)]
-    for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
-        before = early(side.first_loss, counted, swept.scales)[chosen]
-        sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
-    if "cuda" in available_devices():
-        sentences.append(native_said(native_rows(settings, "cuda")))
-    if ALL_FORMATS[settings.storage].is_narrow:
-        sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
-    others = (f for f in range(len(STORED)) if f != chosen)
-    return sentences + [sentence for f in others for sentence in fates(result.plain, f)]
-
-
-def snippet(settings: Settings, variant: NormWord | None = None) -> str:
-    """A standalone PyTorch program for the chosen format, the shown side unless `variant` says otherwise."""
-    side = variant or (settings.variant if settings.side == "normalised" else "none")
-    choices, recipe = choices_of(settings, side), recipe_of(settings)
-    return stage_program(choices, recipe, settings.storage, settings.scale, causal=settings.causal)

@@ -9,8 +9,9 @@ from textwrap import indent
 from typing import Final
 
 from qkdemo.attention.inputs import Recipe
-from qkdemo.attention.norms import NORMS, program_lines
+from qkdemo.attention.norms import NORMS, NormWord, program_lines
 from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord
+from qkdemo.labs.formats.lab import Settings, choices_of, recipe_of
 from qkdemo.labs.formats.stages import Choices, RoleWord, StoredWord, factors
 from qkdemo.notation import plain
 
@@ -216,3 +217,10 @@ for stage, x in held.items():
     }}
 print(json.dumps(counts))
 '''
+
+
+def snippet(settings: Settings, variant: NormWord | None = None) -> str:
+    """A standalone PyTorch program for the chosen format, the shown side unless `variant` says otherwise."""
+    side = variant or (settings.variant if settings.side == "normalised" else "none")
+    choices, recipe = choices_of(settings, side), recipe_of(settings)
+    return stage_program(choices, recipe, settings.storage, settings.scale, causal=settings.causal)

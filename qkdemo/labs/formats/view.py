@@ -17,11 +17,11 @@ from qkdemo.charts.axes import View, decades, share_axis
 from qkdemo.charts.columns import words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.formats import Result, Settings, Side, Sweep, explain, sweep
 from qkdemo.labs.formats.entry_texts import PARTS, details, title
+from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, sweep
 from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, STORED
 from qkdemo.labs.formats.table import COUNTED, TILES, formats_table
-from qkdemo.labs.formats.words import onset, stage_name
+from qkdemo.labs.formats.words import explain, onset, stage_name
 from qkdemo.messages import say
 
 _ROLES: Final = ("plain", "norm")

@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.norms import NormWord
 from qkdemo.dials import Value
+from qkdemo.floats.devices import available_devices
+from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats.error_counts import Tally
+from qkdemo.labs.formats.lab import Result, Side, sweep
 from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
+from qkdemo.labs.formats.tables import native_rows
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -105,3 +109,23 @@ def onset(scale: float) -> str:
 def stage_name(stage: StageWord) -> str:
     """What the page calls a stage."""
     return say(f"stage.{stage}.name")
+
+
+def explain(result: Result) -> list[str]:
+    """What the current scale shows: the chosen format, when it begins and by which rule, then the other formats."""
+    settings = result.settings
+    chosen, swept = STORED.index(settings.storage), sweep(settings)
+
+    def fates(side: Side, f: int) -> list[str]:
+        return fates_said(side.variant, side.tally, f, settings.scale, settings.mask)
+
+    sentences = [sentence for side in result.sides for sentence in fates(side, chosen)]
+    for side, counted in zip(result.sides, (swept.plain, swept.twin), strict=True):
+        before = early(side.first_loss, counted, swept.scales)[chosen]
+        sentences.append(beginnings_said(side.variant, settings.storage, side.first_loss[chosen], before))
+    if "cuda" in available_devices():
+        sentences.append(native_said(native_rows(settings, "cuda")))
+    if ALL_FORMATS[settings.storage].is_narrow:
+        sentences.append(say(f"formats.rule.{settings.fp8_cast}"))
+    others = (f for f in range(len(STORED)) if f != chosen)
+    return sentences + [sentence for f in others for sentence in fates(result.plain, f)]

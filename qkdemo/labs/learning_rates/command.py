@@ -1,6 +1,6 @@
 """`python -m qkdemo sensitivity`: final loss against learning rate, for several remedies and seeds.
 
-* `Settings`, `PRESETS`, `BASE`, `SWEPT`: the dials, named states, the default state, and what is swept by default;
+* `COMMAND`: its dials, named states, default state, and what is swept by default;
 * `report_all(runs, progress)`: the curves, a number for each, and every run.
 """
 
@@ -10,23 +10,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.labs.lab import Command
 from qkdemo.labs.learning_rates.sensitivity import curve, sensitivity
 from qkdemo.runs.batches import Progress, columns, train_all
 from qkdemo.training.outcome import Outcome, outcome_of, summary
 from qkdemo.training.settings import Settings
 
-__all__ = ["BASE", "PRESETS", "SWEPT", "Settings", "report_all"]
-
 BASE: Final = Settings(schedule="cosine", warmup=40, steps=400)
-SWEPT: Final = {
-    "variant": "none,rms",
-    "learning_rate": "0.001,0.003,0.01,0.03,0.05,0.07,0.1,0.15,0.3",
-    "seed": "0:3",
-}
-PRESETS: Final[dict[str, Settings]] = {
-    "cosine": BASE,
-    "constant": Settings(schedule="constant", warmup=20),
-}
 
 
 def report_all(runs: Sequence[Settings], progress: Progress) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -56,3 +46,18 @@ def report_all(runs: Sequence[Settings], progress: Progress) -> tuple[dict[str, 
             )
         numbers[word] = {"lr_sensitivity": sensitivity(drawn)}
     return {"curve": points, "summary": numbers}, columns(runs, telemetry)
+
+
+COMMAND: Final = Command(
+    word="sensitivity",
+    page="sensitivity",
+    settings=Settings,
+    presets={"cosine": BASE, "constant": Settings(schedule="constant", warmup=20)},
+    base=BASE,
+    swept={
+        "variant": "none,rms",
+        "learning_rate": "0.001,0.003,0.01,0.03,0.05,0.07,0.1,0.15,0.3",
+        "seed": "0:3",
+    },
+    train=report_all,
+)

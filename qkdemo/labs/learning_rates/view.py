@@ -16,18 +16,10 @@ from qkdemo.charts.axes import View, decades, log_axis
 from qkdemo.charts.columns import words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.learning_rates.lab import (
-    Result,
-    Settings,
-    explain,
-    failures_of,
-    finding,
-    median_logit,
-    rates_of,
-    seen_of,
-)
+from qkdemo.labs.learning_rates.lab import Result, Settings, median_logit, rates_of, seen_of
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
 from qkdemo.labs.learning_rates.sensitivity import sensitivity
+from qkdemo.labs.learning_rates.words import explain, failures_of, finding
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.live import Live

@@ -31,13 +31,9 @@ from qkdemo.dials import Choice, Dial, Dials, Value
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.labs.mla.baselines import METHODS, Alternatives, LatentRecipe, compare
 from qkdemo.labs.mla.costs import COSTS, Cost, ReadingWord, Widths, burden, cost_of
-from qkdemo.labs.mla.program import alternatives_program, readings_program
-from qkdemo.messages import say
-from qkdemo.notation import counted, written
 
 LIVE_HEADS: Final = 4  # heads on which the two readings are computed; the costs are for all
 _CONTEXTS: Final = tuple(2**n for n in range(18))  # 1 to 131072
-_ALIKE: Final = 1.05  # within a twentieth, two costs are called alike
 _POWERS: Final = tuple(float(2**n) for n in range(18))
 _RMS: Final = NORMS["rms"]
 _SCALES: Final = (
@@ -145,11 +141,12 @@ def run(settings: Settings) -> Result:
         costs=tuple(cost(settings, word, settings.context) for word in COSTS),
         contexts=np.array(contexts),
         by_context={word: tuple(cost(settings, word, context) for context in contexts) for word in COSTS},
-        alternatives=compare(_latent_recipe(settings)),
+        alternatives=compare(latent_recipe(settings)),
     )
 
 
-def _latent_recipe(settings: Settings) -> LatentRecipe:
+def latent_recipe(settings: Settings) -> LatentRecipe:
+    """What the other ways are compared on: the live heads."""
     return LatentRecipe(
         n_heads=min(settings.n_heads, LIVE_HEADS),
         n_keys=settings.n_keys,
@@ -239,10 +236,11 @@ def _logits(settings: Settings, content: Tensor, rotary: Tensor) -> Logits:
 
 def cost(settings: Settings, reading: ReadingWord, context: int) -> Cost:
     """What one decoding step of one layer costs, for all heads."""
-    return cost_of(reading, _widths(settings), context)
+    return cost_of(reading, widths_of(settings), context)
 
 
-def _widths(settings: Settings) -> Widths:
+def widths_of(settings: Settings) -> Widths:
+    """What the costs depend on."""
     return Widths(
         n_heads=settings.n_heads,
         latent=settings.latent,
@@ -250,86 +248,6 @@ def _widths(settings: Settings) -> Widths:
         d_rotary=settings.d_rotary,
         joint=settings.statistic == "joint",
     )
-
-
-def findings(result: Result) -> list[str]:
-    """What each context says, one sentence per context."""
-    pairs = zip(result.by_context["naive"], result.by_context["absorbed"], strict=True)
-    return [_finding(naive, absorbed) for naive, absorbed in pairs]
-
-
-def _finding(naive: Cost, absorbed: Cost) -> str:
-    factor = naive.flops / absorbed.flops
-    word = "dearer" if factor > _ALIKE else "cheaper" if factor < 1 / _ALIKE else "alike"
-    values = {
-        "context": counted(naive.context),
-        "factor": written(max(factor, 1 / factor), 3),
-        "formed": size_text(naive.formed_bytes),
-    }
-    return say(f"mla.finding.{word}", **values)
-
-
-def size_text(count: int) -> str:
-    """Bytes as a visitor reads them."""
-    power = min(3, (max(count, 1).bit_length() - 1) // 10)
-    return say(f"mla.unit.{power}", x=written(count / 1024**power))
-
-
-def explain(result: Result) -> list[str]:
-    """What the context says, whether both readings agree, what each costs here, and what else is done."""
-    settings = result.settings
-    costs = {item.reading: item for item in result.costs}
-    values = {
-        "difference": written(result.relative_difference, 2),
-        "without": written(result.without_norm_difference, 3),
-        "heads": settings.n_heads,
-        "live": min(settings.n_heads, LIVE_HEADS),
-        "format": settings.format,
-        "share": written(100 * (costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1), 3),
-        "cache": size_text(costs["absorbed"].cache_bytes),
-        "full": size_text(costs["full_keys"].cache_bytes),
-        "formed": size_text(costs["naive"].formed_bytes),
-        "d_rotary": settings.d_rotary,
-        "copies": settings.n_heads * settings.d_rotary,
-    }
-    names = ("agree", "naive", "absorbed", f"rotary_{settings.statistic}", "rotary_gain")
-    return [_finding(costs["naive"], costs["absorbed"]), *(say(f"mla.{name}", **values) for name in names)]
-
-
-def other_ways(result: Result) -> list[str]:
-    """What each scale of the projections says about the other ways, one sentence per scale."""
-    found, settings = result.alternatives, result.settings
-    return [
-        say(
-            "other_ways.finding",
-            scale=written(scale),
-            threshold=written(settings.clip_threshold),
-            bound=written(found.bound, 3),
-            **{word: written(column[at].item(), 3) for word, column in found.largest.items()},
-        )
-        for at, scale in enumerate(found.scales.tolist())
-    ]
-
-
-def explain_other_ways(result: Result) -> list[str]:
-    """What each of the other ways bounds at the chosen scale, and what it does not."""
-    found, settings = result.alternatives, result.settings
-    at = found.scales.tolist().index(settings.projections)
-    clipped = found.factors[at] < 1
-    numbers = {f"moved_{word}": written(column[at].item(), 2) for word, column in found.moved.items()}
-    numbers |= {f"largest_{word}": written(column[at].item(), 3) for word, column in found.largest.items()}
-    values = numbers | {
-        "threshold": written(settings.clip_threshold),
-        "unseen": written(found.unseen["qk_clip"][at].item(), 3),
-        "clipped": int(clipped.sum()),
-        "live": len(clipped),
-        "factor": written(found.factors[at].min().item(), 2),
-        "off": written(100 * found.shared_key[at].item(), 2),
-        "bound": written(found.bound, 3),
-    }
-    names = ["latent_norm", "qk_clip", "clipped" if clipped.any() else "unclipped"]
-    names += ["shared_key"] if clipped.any() and not clipped.all() else []
-    return [say(f"other_ways.{name}", **values) for name in (*names, "rates", "qk_norm")]
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -345,7 +263,7 @@ def context_rows(result: Result) -> list[dict[str, Value | None]]:
 def other_rows(result: Result) -> list[dict[str, Value | None]]:
     """The table of the other ways, at the scale of the projections and the context chosen."""
     found, settings = result.alternatives, result.settings
-    at, widths = found.scales.tolist().index(settings.projections), _widths(settings)
+    at, widths = found.scales.tolist().index(settings.projections), widths_of(settings)
     return [
         {
             "method": word,
@@ -372,22 +290,3 @@ def report(settings: Settings) -> dict[str, Any]:
     result = run(settings)
     numbers = ("relative_difference", "without_norm_difference")
     return {name: getattr(result, name) for name in numbers} | {"rows": rows(result), "other_ways": other_rows(result)}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that computes both readings in float64 and prints how far they are apart."""
-    return readings_program(
-        joint=settings.statistic == "joint",
-        gain_spread=settings.gain_spread,
-        seed=settings.seed,
-        heads=min(settings.n_heads, LIVE_HEADS),
-        keys=settings.n_keys,
-        latent=settings.latent,
-        content=settings.d_content,
-        rotary=settings.d_rotary,
-    )
-
-
-def alternatives_snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that computes the other ways at the scale of these settings."""
-    return alternatives_program(_latent_recipe(settings), settings.projections)

@@ -7,6 +7,7 @@
 from typing import Any, Final
 
 from qkdemo.labs.mla.baselines import STEP, LatentRecipe
+from qkdemo.labs.mla.lab import LIVE_HEADS, Settings, latent_recipe
 from qkdemo.notation import plain
 
 
@@ -141,3 +142,22 @@ for name, (w_q, w_k, q, k, qk_norm, of_q, of_k) in ways.items():
     found[name] = {{"largest": before.abs().max().item(), "moved": (after - before).abs().max().item()}}
 print(json.dumps(found))
 '''
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that computes both readings in float64 and prints how far they are apart."""
+    return readings_program(
+        joint=settings.statistic == "joint",
+        gain_spread=settings.gain_spread,
+        seed=settings.seed,
+        heads=min(settings.n_heads, LIVE_HEADS),
+        keys=settings.n_keys,
+        latent=settings.latent,
+        content=settings.d_content,
+        rotary=settings.d_rotary,
+    )
+
+
+def alternatives_snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that computes the other ways at the scale of these settings."""
+    return alternatives_program(latent_recipe(settings), settings.projections)

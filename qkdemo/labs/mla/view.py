@@ -15,21 +15,10 @@ from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import codes, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.mla import (
-    Logits,
-    Result,
-    Settings,
-    cost,
-    explain,
-    explain_other_ways,
-    findings,
-    other_rows,
-    other_ways,
-    run,
-    size_text,
-)
 from qkdemo.labs.mla.baselines import METHODS, MethodWord
 from qkdemo.labs.mla.costs import COSTS, ReadingWord
+from qkdemo.labs.mla.lab import Logits, Result, Settings, cost, other_rows, run
+from qkdemo.labs.mla.words import explain, explain_other_ways, findings, other_ways, size_text
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
 

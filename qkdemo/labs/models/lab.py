@@ -10,17 +10,13 @@ beside each other in the placement lab; and from any state of that lab one can a
 * `finding`, `explain`, `corrections`, `beside`, `rows`, `family_rows`, `report`: the result in words and as tables.
 """
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from qkdemo.dials import Choice, Dials, Value
-from qkdemo.facts.models import MODELS, Model, differing, filtered, named, search
-from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.facts.models import MODELS, Model, filtered, search
 
 _YesNo: TypeAlias = Literal["any", "yes", "no"]
 FamilyWord: TypeAlias = Literal[
@@ -104,7 +100,7 @@ PRESETS: Final[dict[str, Settings]] = {
     "conformance_tested": Settings(verified="conformance"),
 }
 # dial → column of the table
-_COLUMNS: Final = {
+COLUMNS: Final = {
     "family": "family",
     "normed": "qk_norm",
     "norm": "norm",
@@ -125,8 +121,8 @@ _COLUMNS: Final = {
 }
 
 
-_EPSILONS: Final = {"elsewhere": None, "0": 0.0, "1e-12": 1e-12, "1e-6": 1e-6, "1e-5": 1e-5}
-_CAPS: Final = {"capped": "softcap", "output_capped": "output_softcap"}
+EPSILONS: Final = {"elsewhere": None, "0": 0.0, "1e-12": 1e-12, "1e-6": 1e-6, "1e-5": 1e-5}
+CAPS: Final = {"capped": "softcap", "output_capped": "output_softcap"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +135,8 @@ class Result:
 
 def run(settings: Settings) -> Result:
     """The rows that pass every filter, in the order of the table."""
-    found = filtered(MODELS, **_wanted(settings))
-    for dial, column in _CAPS.items():
+    found = filtered(MODELS, **wanted_of(settings))
+    for dial, column in CAPS.items():
         word = getattr(settings, dial)
         found = [one for one in found if word in ("any", "no" if getattr(one, column) is None else "yes")]
     if settings.on_by_default != "any":
@@ -148,11 +144,11 @@ def run(settings: Settings) -> Result:
     return Result(settings, tuple(found))
 
 
-def _wanted(settings: Settings) -> dict[str, Any]:
+def wanted_of(settings: Settings) -> dict[str, Any]:
     """What a row must hold, by column."""
-    words = {column: getattr(settings, dial) for dial, column in _COLUMNS.items()}
+    words = {column: getattr(settings, dial) for dial, column in COLUMNS.items()}
     wanted = {column: word for column, word in words.items() if word != "any"}
-    return wanted | ({} if settings.epsilon_set == "any" else {"epsilon": _EPSILONS[settings.epsilon_set]})
+    return wanted | ({} if settings.epsilon_set == "any" else {"epsilon": EPSILONS[settings.epsilon_set]})
 
 
 def searched(result: Result, text: str) -> Result:
@@ -171,67 +167,6 @@ def families(result: Result) -> dict[str, list[Model]]:
 def counts(models: Iterable[Model], column: str) -> list[tuple[str, int]]:
     """How many rows have which word in `column`, the most frequent first."""
     return Counter(str(getattr(model, column)) for model in models).most_common()
-
-
-def finding(result: Result) -> str:
-    """How many rows pass, and how many different functions they are at least."""
-    values = {"found": len(result.models), "all": len(MODELS)}
-    if not result.models:
-        return say("models.none", **values)
-    if len(result.models) == 1:
-        return say("models.one", name=result.models[0].model, **values)
-    known = [model for model in result.models if model.pipeline is not None]
-    kinds: list[Model] = []
-    for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
-        if all(_differing(model, other) for other in kinds):
-            kinds.append(model)
-    several = "ways_all" if len(result.models) == len(MODELS) else "ways"
-    word = several if len(kinds) > 1 else "alike_all" if len(known) == len(result.models) else "found"
-    return say(f"models.{word}", ways=len(kinds), **values)
-
-
-def _differing(left: Model, right: Model) -> list[str]:
-    """In which choices two models with a pipeline differ, as far as both were read."""
-    assert left.pipeline is not None
-    assert right.pipeline is not None
-    return differing(left.pipeline, right.pipeline, left.unread | right.unread)
-
-
-def explain(result: Result) -> list[str]:
-    """How many rows pass, and how they are spread."""
-    sentences = [finding(result)]
-    for column in ("kind", "norm", "place", "order", "verified") if result.models else ():
-        parts = [f"{_word(column, word)} {count}" for word, count in counts(result.models, column)]
-        sentences.append(say("models.spread", column=say(f"column.{column}"), parts="; ".join(parts)))
-        if column == "kind":
-            sentences.append(say("models.counted"))
-    return sentences
-
-
-def _word(column: str, word: str) -> str:
-    return say("models.without") if word == "none" else say(f"choice.{column}.{word}")
-
-
-def beside(left: Model, right: Model) -> list[str]:
-    """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
-    apart = [say(f"choice_name.{name}") for name in _differing(left, right)]
-    names = {"left": left.model, "right": right.model}
-    sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
-    for model in (left, right):
-        others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
-        key = "models.others" if others else "models.alone"
-        sentences.append(say(key, name=model.model, names=named(others, "; ") if others else ""))
-    return sentences
-
-
-def corrections() -> list[str]:
-    """What is often told wrongly, each with the numbers of its row."""
-    gemma = next(model for model in MODELS if model.id == "gemma-2-transformers")
-    assert gemma.softcap is not None
-    assert gemma.output_softcap is not None
-    caps = {"attention": written(gemma.softcap), "output": written(gemma.output_softcap)}
-    names = ("gemma_2", "qwen_2", "command_r", "olmo_2", "llama_4", "deepseek")
-    return [say(f"models.correction.{name}", **caps) for name in names]
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -279,42 +214,3 @@ def family_rows(result: Result) -> list[dict[str, Value | None]]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: the rows that pass."""
     return {"rows": rows(run(settings))}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone program that holds the same table and prints which rows pass; it needs Python alone."""
-    columns = [name for name in SHOWN if name != "note"]
-    sheet = io.StringIO()
-    writer = csv.writer(sheet, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_text(getattr(model, name)) for name in columns] for model in MODELS)
-    return _PROGRAM.format(
-        table=sheet.getvalue(),
-        wanted={column: _text(word) for column, word in _wanted(settings).items()},
-        caps={column: getattr(settings, dial) for dial, column in _CAPS.items()},
-        on={"any": None, "yes": "True", "no": "False"}[settings.on_by_default],
-    )
-
-
-def _text(value: Value | None) -> str:
-    if value is None or isinstance(value, (bool, str)):
-        return "" if value is None else str(value)
-    return f"{value:g}"
-
-
-_PROGRAM: Final = '''"""Which implementations pass a filter. An empty cell: set elsewhere, or there is none."""
-import csv
-import json
-
-table = """{table}"""
-wanted = {wanted}
-caps, on_by_default = {caps}, {on!r}
-found = [
-    row["model"]
-    for row in csv.DictReader(table.splitlines())
-    if all(row[column] == word for column, word in wanted.items())
-    and all(word in ("any", "yes" if row[column] else "no") for column, word in caps.items())
-    and on_by_default in (None, row["default_on"])
-]
-print(json.dumps({{"found": len(found), "models": found}}, ensure_ascii=False))
-'''

@@ -1,39 +1,66 @@
 """What does each choice that hides in the words QK norm change, and by how much?"""
 
+from functools import partial
+from typing import Final
+
+from qkdemo.labs.lab import Lab, OnDemand, Section
 from qkdemo.labs.placement.lab import (
     PRESETS,
     Result,
     Settings,
     block_of,
-    explain,
-    findings,
     mistake_rows,
-    mistakes,
-    mistakes_over_spreads,
-    over_spreads,
+    mistakes_of,
     pipeline_of,
     report,
     rows,
     run,
-    snippet,
     spread_rows,
 )
+from qkdemo.labs.placement.mistakes import explain_mistakes
+from qkdemo.labs.placement.program import snippet
+from qkdemo.labs.placement.view import picked, placement_exhibit
+from qkdemo.labs.placement.words import explain
 
 __all__ = [
+    "LAB",
     "PRESETS",
     "Result",
     "Settings",
     "block_of",
     "explain",
-    "findings",
     "mistake_rows",
-    "mistakes",
-    "mistakes_over_spreads",
-    "over_spreads",
+    "mistakes_of",
     "pipeline_of",
-    "report",
     "rows",
     "run",
     "snippet",
     "spread_rows",
 ]
+
+LAB: Final = Lab(
+    name="placement",
+    icon=":material/compare_arrows:",
+    menu="contract",
+    question=__doc__,
+    settings=Settings,
+    presets=PRESETS,
+    run=run,
+    explain=explain,
+    exhibit=placement_exhibit,
+    picked=picked,
+    sections=lambda result: [Section(sentences=explain(result)[1:], listed=True)],
+    tables=lambda result: {
+        "placement.table.spread": partial(spread_rows, result.settings),
+        "placement.table.mistakes": partial(mistake_rows, result.settings),
+        "placement.table.position": partial(rows, result),
+    },
+    programs=lambda result: {"page.placement": partial(snippet, result.settings)},
+    on_demand=OnDemand(
+        name="placement.draws",
+        run=lambda settings, after_round: mistakes_of(settings),
+        rows=lambda found: [vars(mistake) for mistake in found],
+        section=lambda found: Section(sentences=explain_mistakes(found)),
+    ),
+    report=report,
+)

@@ -8,7 +8,7 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 * `Settings`, `PRESETS`: the dials, and the known mistakes among other named states;
 * `run(settings)`: both pipelines, their differences, and the cause that the pattern of the error points to;
 * `over_spreads(settings)`, `mistakes_over_spreads(settings)`: the errors while the spread of the gains grows;
-* `mistakes(settings)`: every known mistake on this block, over several draws;
+* `mistakes_of(settings)`: every known mistake on this block, over several draws;
 * `findings`, `explain`, `rows`, `spread_rows`, `mistake_rows`, `report`, `snippet`: the result in words, as tables and
   as a PyTorch program.
 """
@@ -44,28 +44,21 @@ from qkdemo.attention.pipeline import (
 )
 from qkdemo.attention.rotary import LayoutWord, RotatedWord
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value
-from qkdemo.facts.models import closest, in_words
+from qkdemo.facts.models import closest
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
-from qkdemo.labs.placement.comparisons import Difference, Sweep, difference, differing, sweep
+from qkdemo.labs.placement.comparisons import Sweep, difference, sweep
 from qkdemo.labs.placement.diagnosis import Verdict, diagnose
 from qkdemo.labs.placement.mistakes import (
     MISTAKES,
     ROUNDING,
     Curves,
     Mistake,
-    headlines,
-    known_as,
+    mistakes,
     mistakes_over,
-    vanishing,
     with_one_more,
 )
-from qkdemo.labs.placement.mistakes import mistakes as known_mistakes
-from qkdemo.labs.placement.program import placement_program
-from qkdemo.messages import say
-from qkdemo.notation import written
 
 _SPREADS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # that are computed for dragging
-_NAMED: Final = 3  # differences that a headline names
 _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
 _OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(BlockRecipe))
@@ -193,7 +186,7 @@ class Result:
 def run(settings: Settings) -> Result:
     """Both pipelines on the block of these settings, in the number format chosen."""
     block = block_of(settings)
-    left_words, right_words = _pair(settings)
+    left_words, right_words = pair_of(settings)
     store = _store(settings.format)
     left, right = (trace(words, block, store=store) for words in (left_words, right_words))
     apart = difference(left, right)
@@ -221,12 +214,13 @@ def _store(format: FormatWord) -> Rounding:
 
 def over_spreads(settings: Settings) -> Sweep:
     """Both pipelines while the spread of the gains grows."""
-    return _swept(settings, settings.format)
+    return swept_in(settings, settings.format)
 
 
-def _swept(settings: Settings, format: FormatWord) -> Sweep:
+def swept_in(settings: Settings, format: FormatWord) -> Sweep:
+    """The sweep in a number format."""
     recipe = dataclasses.replace(recipe_of(settings), gain_spread=0.0)
-    return sweep(_pair(settings), recipe, _spreads(settings), settings.shown[0], _store(format))
+    return sweep(pair_of(settings), recipe, spreads_of(settings), settings.shown[0], _store(format))
 
 
 def mistakes_over_spreads(settings: Settings) -> Curves:
@@ -236,12 +230,13 @@ def mistakes_over_spreads(settings: Settings) -> Curves:
     return curves if settings.gain_spread in _SPREADS else with_one_more(curves, recipe, settings.gain_spread)
 
 
-def mistakes(settings: Settings) -> tuple[Mistake, ...]:
+def mistakes_of(settings: Settings) -> tuple[Mistake, ...]:
     """Every known mistake on blocks like this one, over several draws."""
-    return known_mistakes(_plain_recipe(settings))
+    return mistakes(_plain_recipe(settings))
 
 
-def _spreads(settings: Settings) -> tuple[float, ...]:
+def spreads_of(settings: Settings) -> tuple[float, ...]:
+    """The spreads of the gains that are computed, ascending."""
     return tuple(sorted({*_SPREADS, settings.gain_spread}))
 
 
@@ -257,7 +252,8 @@ def pipeline_of(settings: Settings, side: str) -> Pipeline:
     return Pipeline(**words, alpha=settings.alpha if words["norm"] in norms_with("alpha") else ALPHA)
 
 
-def _pair(settings: Settings) -> tuple[Pipeline, Pipeline]:
+def pair_of(settings: Settings) -> tuple[Pipeline, Pipeline]:
+    """The left and the right pipeline."""
     return pipeline_of(settings, "left"), pipeline_of(settings, "right")
 
 
@@ -271,97 +267,6 @@ def recipe_of(settings: Settings) -> BlockRecipe:
 def block_of(settings: Settings) -> Block:
     """The block that both sides read."""
     return draw_block(recipe_of(settings))
-
-
-def findings(settings: Settings) -> list[str]:
-    """The headline at every spread of the gains."""
-    return list(_findings(settings))
-
-
-@lru_cache(maxsize=64)
-def _findings(settings: Settings) -> list[str]:
-    if settings.compare == "all_mistakes":
-        curves = mistakes_over_spreads(settings)
-        return headlines(curves, [_gains(settings, spread) for spread in curves.spreads])
-    name, swept, states = _name(settings), over_spreads(settings), _states(settings)
-    return [
-        say(
-            f"placement.finding.{states[at] if name else 'nothing'}",
-            name=name,
-            gains=_gains(settings, swept.spreads[at]),
-            format=settings.format,
-            score=written(100 * apart.logits, 3),
-            output=written(100 * apart.output, 3),
-        )
-        for at, apart in enumerate(swept.differences)
-    ]
-
-
-def _gains(settings: Settings, spread: float) -> str:
-    if settings.gains == "unit" or spread == 0:
-        return say("placement.unit")
-    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
-
-
-def _name(settings: Settings) -> str:
-    """What differs, in words: the known mistake it is, or the choices; nothing if nothing differs."""
-    pair = _pair(settings)
-    known, names = known_as(*pair), differing(*pair)
-    if known:
-        return say(f"mistake_name.{known}")
-    words = "; ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
-    return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
-
-
-def _states(settings: Settings) -> list[str]:
-    """What sets the sides apart at each spread: the function, the format, what comes after the logits, or nothing."""
-    pairs = zip(over_spreads(settings).differences, _swept(settings, "float64").differences, strict=True)
-    return [_state(apart, exactly) for apart, exactly in pairs]
-
-
-def _state(apart: Difference, exactly: Difference) -> str:
-    if exactly.logits >= ROUNDING:
-        return "apart"
-    if apart.logits >= ROUNDING:
-        return "rounding"
-    return "only_output" if apart.output >= ROUNDING else "same"
-
-
-def explain(result: Result) -> list[str]:
-    """How far the sides are apart, then what the pattern of the error points to."""
-    return list(_sentences(result))
-
-
-@lru_cache(maxsize=64)
-def _sentences(result: Result) -> list[str]:
-    settings = result.settings
-    if settings.compare == "all_mistakes":
-        return [
-            findings(settings)[_spreads(settings).index(settings.gain_spread)],
-            vanishing(mistakes_over_spreads(settings)),
-        ]
-    numbers = {
-        "score": written(result.relative_score_error, 3),
-        "raw": written(result.relative_raw_error, 3),
-        "weight": written(result.largest_weight_difference, 3),
-        "output": written(result.relative_output_error, 3),
-    }
-    state = _states(settings)[_spreads(settings).index(settings.gain_spread)]
-    sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
-    names = differing(*_pair(settings))
-    if names:
-        sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
-    sides = zip(("left", "right"), _pair(settings), strict=True)
-    sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
-    verdict = result.verdict
-    if verdict.cause != "same":
-        values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
-        sentences.append(say(f"cause.{verdict.cause}", **values))
-        ends = {"first": written(verdict.first, 3), "last": written(verdict.last, 3), "offset": settings.offset}
-        sentences.append(say("placement.by_position", last_position=settings.offset + settings.n_keys - 1, **ends))
-    if state == "apart" and settings.gains == "unit":
-        sentences.append(say("placement.unit_gains"))
-    return sentences
 
 
 def rows(result: Result) -> list[dict[str, Value | None]]:
@@ -394,7 +299,7 @@ def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
 def report(settings: Settings) -> dict[str, Any]:
     """What the command line prints: one row for the two pipelines, or one for every known mistake."""
     if settings.compare == "all_mistakes":
-        return {"rows": [vars(mistake) for mistake in mistakes(settings)]}
+        return {"rows": [vars(mistake) for mistake in mistakes_of(settings)]}
     result = run(settings)
     numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
     ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
@@ -404,8 +309,3 @@ def report(settings: Settings) -> dict[str, Any]:
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
     nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
     return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that prints the errors of this state."""
-    return placement_program(recipe_of(settings), *_pair(settings), settings.format)

@@ -13,6 +13,7 @@ from qkdemo.attention.blocks import BlockRecipe
 from qkdemo.attention.norms import NORMS, program_lines
 from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
 from qkdemo.attention.rotary import turned
+from qkdemo.labs.placement.lab import Settings, pair_of, recipe_of
 from qkdemo.notation import plain
 
 _GAIN: Final = {
@@ -199,3 +200,8 @@ print(json.dumps({{
     "largest_weight_difference": (r_weights - l_weights).abs().max().item(),
 }}))
 '''
+
+
+def snippet(settings: Settings) -> str:
+    """A standalone PyTorch program that prints the errors of this state."""
+    return placement_program(recipe_of(settings), *pair_of(settings), settings.format)

@@ -16,17 +16,9 @@ from qkdemo.charts.axes import View, decades, linear_axis
 from qkdemo.charts.columns import codes, reading, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.placement import (
-    PRESETS,
-    Result,
-    Settings,
-    explain,
-    findings,
-    mistakes_over_spreads,
-    over_spreads,
-    pipeline_of,
-)
+from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, Curves, known_as
+from qkdemo.labs.placement.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import written
 

@@ -15,7 +15,6 @@ the position, and watch which curve stays flat.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from textwrap import indent
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -24,11 +23,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.norms import NORMS, normalise, program_lines
-from qkdemo.attention.rotary import THETA, LayoutWord, angles, partners, rotate
+from qkdemo.attention.norms import NORMS, normalise
+from qkdemo.attention.rotary import LayoutWord, angles, partners, rotate
 from qkdemo.dials import Choice, Dial, Dials, Value, preferred_numbers
-from qkdemo.messages import say
-from qkdemo.notation import counted, plain, written
 
 GainKind: TypeAlias = Literal["none", "scalar", "tied", "untied", "crossed"]
 VectorsWord: TypeAlias = Literal["random", "worst"]
@@ -245,63 +242,6 @@ def _rotary_norm(x: Tensor, gain: Tensor, at: Tensor, settings: Settings) -> Ten
 ORDERS: Final = {"norm_rotary": _norm_rotary, "rotary_norm": _rotary_norm}
 
 
-def findings(result: Result) -> list[str]:
-    """The headline at every position."""
-    first, last = result.norm_rotary, result.rotary_norm
-    kind = "agree" if result.agree else "apart" if result.relative else "moved"
-    broken = " " + say("rope.broken", **_bounds(result)) if result.broken else ""
-    return [
-        say(f"rope.finding.{kind}", position=at, norm_rotary=written(a), rotary_norm=written(b)) + broken
-        for at, a, b in zip(result.positions.tolist(), first.logit, last.logit, strict=True)
-    ]
-
-
-def explain(result: Result) -> list[str]:
-    """Whether the orders agree, which bound holds, and what moving the text does to each order."""
-    settings, at = result.settings, result.at
-    spread = [np.ptp(side.logit) for side in (result.norm_rotary, result.rotary_norm)]
-    numbers = {
-        "disagreement": written(100 * result.disagreement, 3),
-        "position": settings.position,
-        "distance": settings.distance,
-        "norm_rotary": written(result.norm_rotary.logit[at]),
-        "rotary_norm": written(result.rotary_norm.logit[at]),
-    }
-    sentences = [say(f"rope.{'agree' if result.agree else 'apart'}.{_why(settings)}", **numbers)]
-    sentences.append(say("rope.scores", **numbers))
-    if result.relative:
-        sentences.append(say("rope.relative", **numbers))
-    else:
-        shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
-        sentences.append(say("rope.not_relative", **numbers, **shift))
-    wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
-    unsafe = "bound_wrong" if result.reach is None else "bound_far"
-    state = "bound_broken" if result.broken else unsafe if wrong else "bound_same"
-    sentences.append(say(f"rope.{state}", **_bounds(result)))
-    if result.reach is not None:
-        assert result.reached is not None
-        far = "far" if result.reach > result.distances[-1] else "near"
-        values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
-        sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
-    return sentences
-
-
-def _bounds(result: Result) -> dict[str, str]:
-    """Four digits; more where a bound that is broken would read the same as what breaks it."""
-    bounds = (result.bound_naive, result.max_abs_logit)
-    digits = next((n for n in range(4, 10) if not result.broken or len({written(x, n) for x in bounds}) == 2), 10)
-    return {
-        "naive": written(result.bound_naive, digits),
-        "pairwise": written(result.bound_pairwise, digits),
-        "largest": written(result.max_abs_logit, digits),
-        "d": str(result.settings.d_head),
-    }
-
-
-def _why(settings: Settings) -> str:
-    return "layernorm" if settings.norm == "layernorm" else settings.gain_kind
-
-
 def rows(result: Result) -> list[dict[str, Value | None]]:
     """The table: one row per position."""
     first, last = result.norm_rotary, result.rotary_norm
@@ -338,59 +278,3 @@ def report(settings: Settings) -> dict[str, Any]:
     result = run(settings)
     numbers = ("bound_naive", "bound_pairwise", "bound_simple", "max_abs_logit", "disagreement", "reach", "reached")
     return {name: getattr(result, name) for name in numbers} | {"rows": rows(result)}
-
-
-def snippet(settings: Settings) -> str:
-    """A standalone PyTorch program that prints the logits of both orders at the current position and distance."""
-    halves = "slice(None, d // 2)", "slice(d // 2, None)"
-    pairs = {"half_split": halves, "half_split_swapped": halves[::-1]}
-    q, k = (_tensor(x) for x in vectors(settings))
-    drawn = f"torch.from_numpy(np.random.default_rng({settings.seed}).standard_normal((2, {settings.d_head})))"
-    gain_q, gain_k = (_tensor(x) for x in gains(settings))
-    return _PROGRAM.format(
-        d=settings.d_head,
-        pairs=", ".join(pairs.get(settings.layout, ("slice(0, None, 2)", "slice(1, None, 2)"))),
-        draw=f"q, k = {drawn}" if settings.vectors == "random" else f"q = {q}\nk = {k}",
-        gain_q=gain_q,
-        gain_k=gain_k,
-        norm=indent(program_lines(NORMS[settings.norm], ""), " " * 4),
-        theta=plain(THETA),
-        at_q=settings.position + settings.distance,
-        at_k=settings.position,
-    )
-
-
-def _tensor(x: Tensor) -> str:
-    return f"torch.tensor([{', '.join(plain(v) for v in x.tolist())}], dtype=torch.float64)"
-
-
-_PROGRAM: Final = '''"""One query and one key, normalised before and after rotary positions. Needs torch and NumPy."""
-import json
-
-import numpy as np
-import torch
-
-d = {d}
-first, second = {pairs}  # the two channels of every rotary pair
-{draw}
-gain_q = {gain_q}
-gain_k = {gain_k}
-
-
-def norm(x):
-{norm}
-    return x
-
-
-def rotate(x, position):
-    angle = position * {theta} ** (-torch.arange(d // 2).double() / (d // 2))
-    y = x.clone()
-    y[first] = x[first] * angle.cos() - x[second] * angle.sin()
-    y[second] = x[first] * angle.sin() + x[second] * angle.cos()
-    return y
-
-
-norm_first = rotate(norm(q) * gain_q, {at_q}) @ rotate(norm(k) * gain_k, {at_k}) / d**0.5
-rotary_first = (norm(rotate(q, {at_q})) * gain_q) @ (norm(rotate(k, {at_k})) * gain_k) / d**0.5
-print(json.dumps({{"norm_rotary": norm_first.item(), "rotary_norm": rotary_first.item()}}))
-'''

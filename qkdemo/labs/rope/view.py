@@ -16,7 +16,8 @@ from qkdemo.charts.axes import View, linear_axis
 from qkdemo.charts.columns import words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
-from qkdemo.labs.rope import AGREE, Order, Result, explain, findings
+from qkdemo.labs.rope.lab import AGREE, Order, Result
+from qkdemo.labs.rope.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import written
 

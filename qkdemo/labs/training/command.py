@@ -1,7 +1,7 @@
 """`python -m qkdemo train`: runs to their end, and what became of them.
 
-* `Settings`, `PRESETS`, `BASE`, `SWEPT`: the dials, named states, the default state, and what is swept by default;
-* `report_all(runs, progress)`: the table and the counts; `columns(runs, telemetry)`: every step, for a file.
+* `COMMAND`: its dials, named states, default state, and what is swept by default;
+* `report_all(runs, progress)`: the table and the counts.
 """
 
 from collections.abc import Sequence
@@ -10,26 +10,11 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
+from qkdemo.labs.lab import Command
+from qkdemo.labs.training.lab import RUN_PRESETS
 from qkdemo.runs.batches import Progress, columns, train_all
 from qkdemo.training.outcome import outcome_of, summary
 from qkdemo.training.settings import Settings, canonical
-
-__all__ = ["BASE", "PRESETS", "SWEPT", "Settings", "report_all"]
-
-BASE: Final = Settings()
-SWEPT: Final = {"variant": "none,rms"}
-PRESETS: Final[dict[str, Settings]] = {
-    "collapse": Settings(),
-    "gentle": Settings(schedule="constant", learning_rate=0.01),
-    "too_hot": Settings(schedule="constant", learning_rate=0.2),
-    "sharp": Settings(schedule="constant", learning_rate=0.01, n_layers=1, n_heads=1, d_head=32),
-    "heavy_start": Settings(schedule="constant", learning_rate=0.03, qk_start=3),
-    "noisy_copy": Settings(task="noisy_copy", schedule="constant", learning_rate=0.05, steps=600),
-    "addition": Settings(task="addition", schedule="constant", learning_rate=0.1, steps=600),
-    "induction": Settings(task="induction", schedule="constant", learning_rate=0.03, steps=600, batch=16),
-    "recall": Settings(task="recall", schedule="constant", learning_rate=0.05, steps=600),
-    "text": Settings(task="text", schedule="constant", learning_rate=0.1, steps=600, batch=16),
-}
 
 
 def report_all(runs: Sequence[Settings], progress: Progress) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -53,3 +38,14 @@ def differing(runs: Sequence[Settings]) -> list[str]:
     told = [canonical(run).as_dict() for run in runs]
     names = [name for name in told[0] if name not in ("variant", "seed")]
     return [name for name in names if any(run[name] != told[0][name] for run in told)]
+
+
+COMMAND: Final = Command(
+    word="train",
+    page="training",
+    settings=Settings,
+    presets=RUN_PRESETS,
+    base=Settings(),
+    swept={"variant": "none,rms"},
+    train=report_all,
+)

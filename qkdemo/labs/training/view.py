@@ -18,7 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.floats.float_text import shortest
-from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Settings, counted, findings, longest_finding
+from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Result, Settings
+from qkdemo.labs.training.words import counted, findings, longest_finding
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.live import Status
@@ -216,6 +217,18 @@ def table_rows(plan: Plan, curves: NDArray[np.float32]) -> list[dict[str, Any]]:
         for step in range(len(curves))
         for at, run in enumerate(plan.legs[plan.leg_of(step + 1)].runs)
     ]
+
+
+def recorded_exhibit(result: Result) -> tuple[pa.Table, View]:
+    """The curves of a recorded run, looked at after its last step: what a sheet of paper can show of it."""
+    plan, curves = result.plan, result.curves
+    none = np.empty((0, plan.width, *plan.map_shape), np.uint8)
+    rows = rows_of(plan, shown_head(result.settings), curves, none, 1)
+    view = live_view(result.settings, plan, {}, rows.texts["finding"][-1])
+    view["dial"] |= {"at": float(len(curves))}
+    scalars = {name: np.asarray(column, np.float64) for name, column in rows.scalars.items()}
+    panels = [panel for panel in view["panels"] if panel["kind"] == "curves"]
+    return pa.table({**scalars, **rows.texts}), view | {"panels": panels}
 
 
 # ---- many seeds

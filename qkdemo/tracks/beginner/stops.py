@@ -9,11 +9,11 @@ from qkdemo.attention.inputs import draw
 from qkdemo.attention.measures import attend
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import cost, drift, models
+from qkdemo.labs import training as twins
 from qkdemo.labs.drift.scale_sweep import scores_at
-from qkdemo.labs.training import lab as twins
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, in_slots, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, in_slots, only
 from qkdemo.training.tasks import TASKS
 
 FRESH: Final = drift.Settings(scale=1)
@@ -152,7 +152,7 @@ def _growth_of(settings: drift.Settings) -> float:
     return float(logits[1] / logits[0])
 
 
-def _live(found: Trained) -> Evidence:
+def _live(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     task = TASKS[found.plan.legs[0].runs[0].task]
     forgot = [one.learnt_first and one.outcome == "failed" for one in (plain, twin)]
@@ -241,7 +241,7 @@ STOPS: Final = in_slots(
     _SLOTS,
     Stop(
         name="arms",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=2),
         ask=Choose(("nothing", "lead", "swap", "even")),
@@ -256,7 +256,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="growth",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=8),
         ask=Choose(("same", "times", "twice", "square")),
@@ -269,7 +269,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="root",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=8, d_head=256),
         ask=Choose(("half", "same", "double")),
@@ -282,7 +282,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="winner",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=4),
         ask=Estimate(0.001, 1, "plain.entropy_fraction"),
@@ -297,7 +297,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="stuck",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=16),
         ask=Choose(("thousands", "ten", "same", "more")),
@@ -310,7 +310,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="fix",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=16),
         ask=Choose(("prefers", "even", "collapses")),
@@ -325,7 +325,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="overflow",
-        lab=drift,
+        lab=drift.LAB,
         start=HALF.but(scale=8),
         state=HALF.but(scale=400),
         ask=Choose(("capped", "fewer", "nothing")),
@@ -342,7 +342,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="dial",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH,
         state=FRESH.but(scale=100, gain=40),
         ask=Choose(("nothing", "drifts", "stays")),
@@ -358,7 +358,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="live",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("both", "plain", "twin", "neither")),
         evidence=_live,
@@ -373,7 +373,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="confidence",
-        lab=drift,
+        lab=drift.LAB,
         start=SHORT_QUERY,
         state=SHORT_QUERY.but(query=59),
         ask=Choose(("more", "less", "same")),
@@ -388,7 +388,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="remember",
-        lab=drift,
+        lab=drift.LAB,
         start=FRESH.but(scale=8),
         state=FRESH.but(scale=1000),
         ask=Choose(("ceiling", "even", "divided")),

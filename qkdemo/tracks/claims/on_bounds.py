@@ -212,7 +212,7 @@ _COLLAPSED: Final = {"scale": 8.0, "mean": 0.0, "d_head": 64}
 STOPS: Final = (
     claim(
         "root_width",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=400),
         _root_width,
         (16,),
@@ -224,7 +224,7 @@ STOPS: Final = (
     ),
     claim(
         "gained_bound",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="rms", gamma=2),
         _gained_bound,
         (11,),
@@ -232,7 +232,7 @@ STOPS: Final = (
     ),
     claim(
         "entropy",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="rms"),
         _entropy,
         (32,),
@@ -243,7 +243,7 @@ STOPS: Final = (
     ),
     claim(
         "uniform",
-        drift,
+        drift.LAB,
         _DRIFT.but(gain=100),
         _uniform,
         (10, 14, 15),
@@ -255,7 +255,7 @@ STOPS: Final = (
     ),
     claim(
         "collapsed",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=1, d_head=256, mean=3),
         _collapsed,
         (3, 34),
@@ -268,7 +268,7 @@ STOPS: Final = (
     ),
     claim(
         "confidence",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=2),
         _confidence,
         (13, 29),
@@ -280,7 +280,7 @@ STOPS: Final = (
     ),
     claim(
         "softcap_place",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="softcap"),
         _softcap_place,
         (19,),
@@ -288,7 +288,7 @@ STOPS: Final = (
     ),
     claim(
         "scale_free",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=400),
         _scale_free,
         (2, 13),
@@ -300,7 +300,7 @@ STOPS: Final = (
     ),
     claim(
         "longer_text",
-        drift,
+        drift.LAB,
         _DRIFT.but(variant="rms"),
         _longer_text,
         (10, 15),
@@ -311,7 +311,7 @@ STOPS: Final = (
     ),
     claim(
         "always_bounded",
-        drift,
+        drift.LAB,
         _DRIFT.but(scale=1000, alignment=0.99),
         _always_bounded,
         (10, 11, 12),

@@ -8,12 +8,12 @@ import torch
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.labs import cache, cost, epsilon, mla, placement, rope
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
 from qkdemo.messages import say
 from qkdemo.notation import below, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.claims.verdict import claim
-from qkdemo.tracks.stop import Evidence, Read, Trained, only
+from qkdemo.tracks.stop import Evidence, Read, only
 
 _ROUNDING: Final = 1e-12
 _AGREE: Final = 1e-14  # under it a relative difference in float64 is rounding, and its digits the machine's
@@ -133,7 +133,7 @@ def _twice(found: cache.Result) -> Evidence:
 
 def _fresh_test(found: placement.Result) -> Evidence:
     """Which known mistakes a block with unit gains shows, and which hide."""
-    every = placement.mistakes(found.settings.but(gains="untied"))
+    every = placement.mistakes_of(found.settings.but(gains="untied"))
     hidden = [one.mistake for one in every if one.with_unit_gains < _ROUNDING]
     seen = [one.with_unit_gains for one in every if one.with_unit_gains >= _ROUNDING]
     trained = min(one.relative_score_error for one in every)
@@ -156,7 +156,7 @@ def _fresh_test(found: placement.Result) -> Evidence:
 def _rounding(found: placement.Result) -> Evidence:
     """One order of rounding beside another: in float64 one function, in bfloat16 two results."""
     exact = placement.run(found.settings.but(format="float64")).relative_score_error
-    least = min(one.relative_score_error for one in placement.mistakes(found.settings))
+    least = min(one.relative_score_error for one in placement.mistakes_of(found.settings))
     apart = found.relative_score_error
     return Evidence(
         only(true=exact < _ROUNDING and apart > 1e-4, false=apart <= 1e-4),
@@ -164,7 +164,7 @@ def _rounding(found: placement.Result) -> Evidence:
     )
 
 
-def _always_helps(found: Trained) -> Evidence:
+def _always_helps(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)[:2]
     both = plain.outcome == twin.outcome == "solved"
     return Evidence(
@@ -186,7 +186,7 @@ _ERROR: Final = Read(column="pair.logits", times=100)
 STOPS: Final = (
     claim(
         "commute",
-        rope,
+        rope.LAB,
         rope.Settings(),
         _commute,
         (23,),
@@ -194,7 +194,7 @@ STOPS: Final = (
     ),
     claim(
         "before_projection",
-        placement,
+        placement.LAB,
         _PORT["before_projection"],
         _before_projection,
         (18, 22),
@@ -202,7 +202,7 @@ STOPS: Final = (
     ),
     claim(
         "layernorm",
-        placement,
+        placement.LAB,
         _PORT["layernorm_for_rms"].but(mean=3),
         _layernorm,
         (12,),
@@ -210,7 +210,7 @@ STOPS: Final = (
     ),
     claim(
         "epsilon",
-        epsilon,
+        epsilon.LAB,
         epsilon.Settings(),
         _epsilon,
         (24,),
@@ -219,10 +219,10 @@ STOPS: Final = (
             "usual": Read(column="inside.share", turns={"size": 1.0}, times=100),
         },
     ),
-    claim("free", cost, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
+    claim("free", cost.LAB, cost.Settings(), _free, (30,), {"share": Read(column="share.rms")}),
     claim(
         "latent",
-        mla,
+        mla.LAB,
         mla.Settings(),
         _latent,
         (27,),
@@ -233,7 +233,7 @@ STOPS: Final = (
     ),
     claim(
         "raw_cache",
-        cache,
+        cache.LAB,
         cache.Settings(way="raw"),
         _raw_cache,
         (26,),
@@ -241,7 +241,7 @@ STOPS: Final = (
     ),
     claim(
         "twice",
-        cache,
+        cache.LAB,
         cache.Settings(),
         _twice,
         (26,),
@@ -249,16 +249,16 @@ STOPS: Final = (
     ),
     claim(
         "fresh_test",
-        placement,
+        placement.LAB,
         _PORT["norm_skipped"].but(gains="unit"),
         _fresh_test,
         (28,),
         {"skipped": _ERROR, "differ": replace(_ERROR, turns={"gains": "untied"})},
     ),
-    claim("rounding", placement, _PORT["cast_order"], _rounding, (25,), {"error": _ERROR}),
+    claim("rounding", placement.LAB, _PORT["cast_order"], _rounding, (25,), {"error": _ERROR}),
     claim(
         "always_helps",
-        twins,
+        twins.LAB,
         twins.PRESETS["gentle"],
         _always_helps,
         (8, 35),

@@ -105,7 +105,7 @@ _FP8: Final = _FORMATS.but(scale=200, storage="float8_e4m3fn", variant="rms", si
 STOPS: Final = (
     claim(
         "bfloat16_exp",
-        formats,
+        formats.LAB,
         _FORMATS.but(scale=5, storage="bfloat16", max_subtraction=False, stage="exp"),
         _exp,
         (6,),
@@ -113,7 +113,7 @@ STOPS: Final = (
     ),
     claim(
         "row_maximum",
-        formats,
+        formats.LAB,
         _FORMATS.but(stage="max_subtracted"),
         _row_maximum,
         (6, 17),
@@ -121,7 +121,7 @@ STOPS: Final = (
     ),
     claim(
         "scaled_float16",
-        formats,
+        formats.LAB,
         _FORMATS.but(stage="scaled"),
         _scaled,
         (6,),
@@ -133,7 +133,7 @@ STOPS: Final = (
     ),
     claim(
         "half_precision",
-        formats,
+        formats.LAB,
         _FORMATS.but(scale=400, stage="raw_product"),
         _half_precision,
         (6,),
@@ -145,7 +145,7 @@ STOPS: Final = (
     ),
     claim(
         "no_nan",
-        formats,
+        formats.LAB,
         _FP8,
         _no_nan,
         (6, 31),

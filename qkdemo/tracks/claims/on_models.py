@@ -144,10 +144,10 @@ def _cap(cap: float | None) -> str:
 
 _ROWS: Final = Read(column="model")
 STOPS: Final = (
-    claim("gemma_2", models, models.Settings(family="gemma"), _gemma_2, (33,), {"rows": _ROWS}),
-    claim("qwen_2", models, models.Settings(family="qwen"), _qwen_2, (33,), {"rows": _ROWS}),
-    claim("command_r", models, models.Settings(family="cohere"), _command_r, (12, 33), {"rows": _ROWS}),
-    claim("every_model", models, models.Settings(normed="no"), _every_model, (33,), {"bare": _ROWS}),
-    claim("full_width", models, models.Settings(place="full_width"), _full_width, (9, 12), {"rows": _ROWS}),
-    claim("fused", models, models.Settings(capped="yes"), _fused, (19,), {"capped": _ROWS}),
+    claim("gemma_2", models.LAB, models.Settings(family="gemma"), _gemma_2, (33,), {"rows": _ROWS}),
+    claim("qwen_2", models.LAB, models.Settings(family="qwen"), _qwen_2, (33,), {"rows": _ROWS}),
+    claim("command_r", models.LAB, models.Settings(family="cohere"), _command_r, (12, 33), {"rows": _ROWS}),
+    claim("every_model", models.LAB, models.Settings(normed="no"), _every_model, (33,), {"bare": _ROWS}),
+    claim("full_width", models.LAB, models.Settings(place="full_width"), _full_width, (9, 12), {"rows": _ROWS}),
+    claim("fused", models.LAB, models.Settings(capped="yes"), _fused, (19,), {"capped": _ROWS}),
 )

@@ -9,10 +9,9 @@ the stop rather than leaving a sentence behind that is no longer so.
 """
 
 from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
-from qkdemo.dials import Dials
+from qkdemo.labs.lab import Lab, R, S
 from qkdemo.tracks.stop import Choose, Evidence, Read, Stop
 
 VERDICTS: Final = Choose(("true", "false", "outdated", "depends"))
@@ -20,11 +19,11 @@ VERDICTS: Final = Choose(("true", "false", "outdated", "depends"))
 
 def claim(
     name: str,
-    lab: ModuleType,
-    state: Dials,
-    evidence: Callable[[Any], Evidence],
+    lab: Lab[S, R],
+    state: S,
+    evidence: Callable[[R], Evidence],
     points: tuple[int, ...],
     reads: Mapping[str, Read],
-) -> Stop:
+) -> Stop[S, R]:
     """A stop whose title is the statement; nothing is drawn before the verdict is predicted."""
     return Stop(name=name, lab=lab, state=state, evidence=evidence, ask=VERDICTS, points=points, reads=reads)

@@ -12,13 +12,13 @@ from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import cache, cost, drift, formats, models, placement
+from qkdemo.labs import training as twins
 from qkdemo.labs.formats.error_counts import tally
 from qkdemo.labs.formats.stages import STAGES, STORED, drawn
-from qkdemo.labs.training import lab as twins
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, Trained, closest, in_slots, only
+from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, in_slots, only
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
 
@@ -234,7 +234,7 @@ def _really(found: placement.Result) -> Evidence:
     return Evidence(closest(error, {"rounding": 1e-6, "tenth": 0.1, "several": 3}), numbers)
 
 
-def _log(found: Trained) -> Evidence:
+def _log(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     large, ahead = plain.first_step_logit_over_100, plain.warned
     assert large is not None
@@ -255,7 +255,7 @@ def _log(found: Trained) -> Evidence:
     return Evidence(answer, numbers)
 
 
-def _calm(found: Trained) -> Evidence:
+def _calm(found: twins.Result) -> Evidence:
     plain, twin = outcomes(found.plan, found.curves)
     gap = plain.final_loss - twin.final_loss
     share = next(part.share for part in cost.run(cost.Settings()).parts if part.part == "rms")
@@ -340,7 +340,7 @@ STOPS: Final = in_slots(
     _SLOTS,
     Stop(
         name="table",
-        lab=drift,
+        lab=drift.LAB,
         start=SEED_TABLE.but(scale=4),
         state=SEED_TABLE.but(scale=16),
         ask=Estimate(10, 10_000, "plain.max_abs_logit"),
@@ -358,7 +358,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="lines",
-        lab=drift,
+        lab=drift.LAB,
         start=SEED_TABLE.but(n_heads=_HEADS, scale=1),
         state=SEED_TABLE.but(n_heads=_HEADS),
         ask=Choose(("nothing", "root", "axis", "order")),
@@ -371,7 +371,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="rms",
-        lab=drift,
+        lab=drift.LAB,
         state=SEED_TABLE.but(variant="rms"),
         ask=Choose(("one", "root", "width", "square")),
         evidence=_rms,
@@ -384,7 +384,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="place",
-        lab=placement,
+        lab=placement.LAB,
         state=UNEVEN.but(right_place="input"),
         ask=Choose(("same", "within", "over")),
         evidence=_place,
@@ -398,7 +398,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="small_g",
-        lab=drift,
+        lab=drift.LAB,
         start=ALIGNED,
         state=ALIGNED.but(gain=1.25),
         ask=Estimate(0.05, 1, "norm.top_weight"),
@@ -414,7 +414,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="values",
-        lab=placement,
+        lab=placement.LAB,
         state=TOKENS.but(right_on="qkv"),
         ask=Choose(("logits", "weights", "output", "nothing")),
         evidence=_values,
@@ -426,7 +426,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="half",
-        lab=formats,
+        lab=formats.LAB,
         state=formats.Settings(scale=400, stage="weight"),
         ask=Choose(("maximum", "early", "inside", "outside")),
         evidence=_half,
@@ -441,7 +441,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="really",
-        lab=placement,
+        lab=placement.LAB,
         state=FRESH_GAINS.but(right_norm="none"),
         ask=Choose(("rounding", "tenth", "several")),
         evidence=_really,
@@ -454,7 +454,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="log",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("after", "once", "ten", "hundred")),
         evidence=_log,
@@ -466,7 +466,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="calm",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.PRESETS["gentle"],
         ask=Choose(("better", "same", "worse")),
         evidence=_calm,
@@ -479,7 +479,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="again",
-        lab=cache,
+        lab=cache.LAB,
         state=cache.Settings(way="normed_again"),
         ask=Choose(("nothing", "second", "rounding", "first")),
         evidence=_again,
@@ -492,7 +492,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="codebase",
-        lab=models,
+        lab=models.LAB,
         state=models.Settings(norm="rms", place="per_head", stored="one_plus", order="norm_rotary"),
         ask=Choose(("qwen", "olmo", "gemma", "llama")),
         evidence=_codebase,

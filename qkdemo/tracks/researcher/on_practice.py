@@ -9,11 +9,11 @@ from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
+from qkdemo.labs import training as twins
 from qkdemo.labs.learning_rates.sensitivity import Point, sensitivity
-from qkdemo.labs.training import lab as twins
 from qkdemo.notation import below, written
 from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.stop import Evidence, Trained, closest, only
+from qkdemo.tracks.stop import Evidence, closest, only
 from qkdemo.training.outcome import LARGE_LOGIT
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -40,7 +40,7 @@ def jacobian(found: drift.Result) -> Evidence:
     )
 
 
-def course(found: Trained) -> Evidence:
+def course(found: twins.Result) -> Evidence:
     """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
     plain, twin = outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}

@@ -7,7 +7,7 @@ not guarantee; what other remedies act on; rounding and latent attention; what t
 from typing import Final
 
 from qkdemo.labs import drift, epsilon, mla, models, placement, rope
-from qkdemo.labs.training import lab as twins
+from qkdemo.labs import training as twins
 from qkdemo.tracks.researcher import on_bounds as bounds
 from qkdemo.tracks.researcher import on_practice as practice
 from qkdemo.tracks.stop import Choose, Estimate, Read, Stop, in_slots
@@ -40,7 +40,7 @@ STOPS: Final = in_slots(
     _SLOTS,
     Stop(
         name="bound",
-        lab=rope,
+        lab=rope.LAB,
         state=_SCALAR,
         ask=Choose(("root", "once", "twice", "square")),
         evidence=bounds.bound,
@@ -53,7 +53,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="pair",
-        lab=rope,
+        lab=rope.LAB,
         start=_CROSSED.but(gain_kind="none"),
         state=_CROSSED,
         ask=Estimate(5, 1000, "left.largest"),
@@ -67,7 +67,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="jacobian",
-        lab=drift,
+        lab=drift.LAB,
         start=practice.FRESH,
         state=practice.FRESH.but(scale=16),
         ask=Estimate(1e-8, 0.1, "plain.softmax_slope", within=3),
@@ -82,7 +82,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="course",
-        lab=twins,
+        lab=twins.LAB,
         state=twins.Settings(),
         ask=Choose(("divergence", "spike", "non_finite")),
         evidence=practice.course,
@@ -94,7 +94,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="floor",
-        lab=drift,
+        lab=drift.LAB,
         state=bounds.FEW,
         ask=Choose(("zero", "hundred_thousandth", "hundredth", "half")),
         evidence=bounds.floor,
@@ -106,7 +106,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="spectral",
-        lab=placement,
+        lab=placement.LAB,
         state=_BARE,
         ask=Choose(("reached", "half", "fifteenth", "thousandth")),
         evidence=bounds.spectral,
@@ -115,7 +115,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="remedies",
-        lab=drift,
+        lab=drift.LAB,
         start=practice.FRESH.but(variant="rms"),
         state=practice.FRESH.but(variant="rms", scale=10),
         ask=Choose(("same", "times", "square")),
@@ -129,7 +129,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="capped",
-        lab=drift,
+        lab=drift.LAB,
         state=practice.FRESH.but(variant="softcap", scale=10),
         ask=Choose(("half", "tenth", "thousandth", "ten_thousandth")),
         evidence=practice.capped,
@@ -138,7 +138,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="rate",
-        lab=epsilon,
+        lab=epsilon.LAB,
         state=epsilon.Settings(size=10),
         ask=Choose(("same", "tenth", "hundredth")),
         evidence=practice.rate,
@@ -150,7 +150,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="rounding",
-        lab=placement,
+        lab=placement.LAB,
         state=placement.PRESETS["cast_order"],
         ask=Choose(("millionth", "half_percent", "tenth")),
         evidence=practice.rounding,
@@ -162,7 +162,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="latent",
-        lab=mla,
+        lab=mla.LAB,
         state=mla.Settings(),
         ask=Choose(("forty", "double", "fifth", "same")),
         evidence=practice.latent,
@@ -175,7 +175,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="context",
-        lab=drift,
+        lab=drift.LAB,
         start=bounds.FEW,
         state=bounds.FEW.but(n_keys=256),
         ask=Estimate(0.004, 1, "norm.top_weight"),
@@ -189,7 +189,7 @@ STOPS: Final = in_slots(
     ),
     Stop(
         name="table",
-        lab=models,
+        lab=models.LAB,
         state=models.Settings(verified="conformance"),
         ask=Choose(("tenth", "half", "all")),
         evidence=practice.table,

@@ -1,6 +1,7 @@
 """The arrows in the plane, which can be taken hold of: the component and its messages.
 
 * `arrows(settings, key=..., turned=...)`: mounts it; `turned` is called with the dials that a hand moved;
+* `arrows_body(settings)`: the middle of their page;
 * `kept(prefix)`, `keep(prefix, moved)`: its state on a page without dials.
 
 The browser computes the shares of this two-wide case itself, within the frame in which an arrow is dragged
@@ -11,16 +12,18 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import streamlit as st
 from streamlit.runtime import Runtime
 
 from qkdemo.dials import Dial, SettingsError, Value, declarations
-from qkdemo.labs.arrows import LONGEST, N_KEYS, Settings, word_of
+from qkdemo.labs.arrows import LONGEST, N_KEYS, Result, Settings, explain, run, word_of
 from qkdemo.messages import phrase, say
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
+from qkdemo.web.lab.controls import turn
 from qkdemo.web.track import lesson
 
 _SHOWN: Final = (0.1, 1000.0)  # weight scales that the component's own dial reaches
@@ -44,6 +47,18 @@ def arrows(settings: Settings, *, key: str, turned: Callable[[Mapping[str, Value
             turned(moved)
 
     _COMPONENT.mount({"view": json.dumps(view(settings, heading), allow_nan=False)}, key=key, on_pick_change=picked)
+
+
+def arrows_body(settings: Settings) -> Result:
+    """What stands on the page of the arrows between their dials and what a visitor takes away."""
+    if lesson.current() is None:
+        st.title(say("arrows.question"))
+        if not lecture.on():
+            st.markdown(say("arrows.instruction"))
+    arrows(settings, key="arrows.exhibit", turned=partial(turn, Settings, "arrows"))
+    result = run(settings)
+    lesson.tell(" ".join(explain(result)[1:]))
+    return result
 
 
 def kept(prefix: str) -> Settings:

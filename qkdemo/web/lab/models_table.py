@@ -1,5 +1,6 @@
 """How the table of models is drawn: in words, with links, searched, and two rows beside each other.
 
+* `models_body(settings)`: the middle of the page;
 * `search_box()`: what is searched for; the link keeps it, as it keeps the pair;
 * `show_rows(result)`, `show_families(result)`: the tables; `FIRST_COLUMNS`, `LARGE`: which columns are seen first;
 * `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
@@ -11,12 +12,25 @@ from typing import Any, Final
 import streamlit as st
 
 from qkdemo.facts.models import MODELS
-from qkdemo.labs.models import SHOWN, Result, beside, family_rows, rows
+from qkdemo.labs.models import (
+    SHOWN,
+    Result,
+    Settings,
+    beside,
+    corrections,
+    explain,
+    family_rows,
+    finding,
+    rows,
+    run,
+    searched,
+)
 from qkdemo.messages import has, say
 from qkdemo.notation import written
 from qkdemo.web import lecture
 from qkdemo.web.link import ask, asked
 from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import tell
 
 _SEARCH: Final = "models:find"
 _SIDES: Final = ("left", "right")
@@ -29,6 +43,20 @@ FIRST_COLUMNS: Final = (
 )
 LARGE: Final = FIRST_COLUMNS[:7]  # what a lecture shows, in large type
 _WIDTHS: Final = {"model": 146, "link": 210, "note": 600}  # in pixels; the others are as wide as their words
+
+
+def models_body(settings: Settings) -> Result:
+    """The middle of the page: the rows that pass, a pair of them, and what is often told wrongly."""
+    heading = st.empty()
+    result = searched(run(settings), search_box())
+    heading.title(finding(result))
+    show_rows(result)
+    tell(" ".join(explain(result)[1:]))
+    st.header(say("models.compare"))
+    show_pair(result)
+    st.header(say("models.often"))
+    tell("\n".join(f"- {sentence}" for sentence in corrections()))
+    return result
 
 
 def search_box() -> str:

@@ -1,61 +1,73 @@
-"""Measuring on the machine that serves the page: only when asked, one at a time, and it can be stopped.
+"""What a lab computes only when asked: one visitor at a time, with a bar, and it can be stopped.
 
-* `measured_here(settings)`: the button, how far it is, and the times, or None if there are none for these dials.
+* `demanded(demand, settings, show)`: the button, how far it is, and what was found for these dials;
+* `rows_of(demand, settings)`: the table of that, by its title, once there is one.
 """
 
 import threading
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import streamlit as st
 
-from qkdemo.labs.cost import Measured, Settings, measure
+from qkdemo.labs.lab import M, OnDemand, Rows, S, Section
 from qkdemo.messages import say
+from qkdemo.web.lab.takeaway import table_of
 
 _one_at_a_time: Final = threading.Lock()
-_KEPT: Final = "cost:measured"
-_MOST_KEPT: Final = 8
+_MOST_KEPT: Final = 8  # in a session
 
 
-def measured_here(settings: Settings) -> Measured | None:
-    """Draw the controls; what was measured for exactly these dials in this session."""
-    kept: dict[Settings, Measured] = st.session_state.setdefault(_KEPT, {})
+def demanded(demand: OnDemand[S, M], settings: S, show: Callable[[Section], None]) -> None:
+    """Draw the controls, and what was found for exactly these dials in this session."""
+    key = demand.name.replace(".", ":")
     with st.container(horizontal=True, vertical_alignment="center"):
-        asked = st.button(say("cost.measure.start"), icon=":material/timer:", key="cost:measure")
+        asked = st.button(say(f"{demand.name}.start"), icon=":material/timer:", key=key)
         place = st.empty()
     if asked:
-        measured = _measure(settings, place)
-        if measured is not None:
-            kept[settings] = measured
-            for old in list(kept)[:-_MOST_KEPT]:
-                del kept[old]
-    found = kept.get(settings)
+        _compute(demand, settings, place)
+    found = _kept(demand).get(settings)
     if found is None:
-        st.markdown(say("cost.measure.none"))
-    return found
+        st.markdown(say(f"{demand.name}.none"))
+        return
+    section = demand.section(found)
+    if section.exhibit is None:
+        st.dataframe(table_of(demand.rows(found)), hide_index=True)
+    show(section)
 
 
-def last_measured(settings: Settings) -> Measured | None:
-    """What was measured for these dials before this run."""
-    kept: dict[Settings, Measured] = st.session_state.get(_KEPT, {})
-    return kept.get(settings)
+def rows_of(demand: OnDemand[S, M], settings: S) -> Mapping[str, Callable[[], Rows]]:
+    """The title of the table and what makes it, if something was found for these dials before this run."""
+    found = _kept(demand).get(settings)
+    return {} if found is None else {f"{demand.name}.table": partial(demand.rows, found)}
 
 
-def _measure(settings: Settings, place: st.delta_generator.DeltaGenerator) -> Measured | None:
+def _kept(demand: OnDemand[S, M]) -> dict[S, M]:
+    kept: dict[S, M] = st.session_state.setdefault(f"{demand.name}:kept", {})
+    return kept
+
+
+def _compute(demand: OnDemand[S, M], settings: S, place: st.delta_generator.DeltaGenerator) -> None:
     if not _one_at_a_time.acquire(blocking=False):
-        st.info(say("cost.measure.busy"))
-        return None
+        st.info(say("on_demand.busy"))
+        return
     try:
-        place.button(say("cost.measure.stop"), icon=":material/stop:", key="cost:stop")  # any click ends this run
+        place.button(
+            say("on_demand.stop"), icon=":material/stop:", key=f"{demand.name}:stop"
+        )  # any click ends this run
         bar, began = st.progress(0.0), time.monotonic()
 
         def after_round(done: int, rounds: int) -> None:
             left = (time.monotonic() - began) / done * (rounds - done)
-            bar.progress(done / rounds, say("cost.measure.progress", done=done, rounds=rounds, left=round(left)))
+            bar.progress(done / rounds, say("on_demand.progress", done=done, rounds=rounds, left=round(left)))
 
-        measured = measure(settings, after_round=after_round)
+        kept = _kept(demand)
+        kept[settings] = demand.run(settings, after_round)
+        for old in list(kept)[:-_MOST_KEPT]:
+            del kept[old]
         bar.empty()
         place.empty()
-        return measured
     finally:
         _one_at_a_time.release()

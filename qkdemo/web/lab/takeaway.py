@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import streamlit as st
@@ -21,6 +21,7 @@ from qkdemo.web.track import lesson
 from qkdemo.web.track.glossary import linked
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +30,8 @@ class Takeaway:
 
     lab: str
     settings: Dials
-    tables: Mapping[str, Callable[[], Sequence[Row]]]  # title → rows, one for every chart
-    programs: Mapping[str, Callable[[], str]]  # title → program
+    tables: Callable[[], Mapping[str, Callable[[], Sequence[Row]]]]  # a title's key → rows, one for every chart
+    programs: Callable[[], Mapping[str, Callable[[], str]]]  # a title's key → program
 
 
 def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
@@ -44,7 +45,7 @@ def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = 
     draws: dict[str, Callable[[], None]] = {
         **own,
         say("takeaway.table"): lambda: _table(offer),
-        **({say("takeaway.code"): lambda: _code(offer)} if offer.programs else {}),
+        say("takeaway.code"): lambda: _code(offer),
         say("takeaway.link"): lambda: _link(offer),
         say("takeaway.how"): lambda: _how(offer),
     }
@@ -86,8 +87,7 @@ def _word(value: Any) -> Any:
 
 
 def _table(offer: Takeaway) -> None:
-    title = _chosen(say("takeaway.which"), list(offer.tables), f"{offer.lab}:which")
-    rows = offer.tables[title]()
+    rows = _chosen(say("takeaway.which"), offer.tables(), f"{offer.lab}:which")()
     if not rows:
         st.info(say("takeaway.empty"))
         return
@@ -114,10 +114,10 @@ def _table(offer: Takeaway) -> None:
 
 
 def _code(offer: Takeaway) -> None:
-    title = _chosen(say("takeaway.side"), list(offer.programs), f"{offer.lab}:program")
+    program = _chosen(say("takeaway.side"), offer.programs(), f"{offer.lab}:program")
     own = f"takeaway.code_help_{offer.lab}"
     st.markdown(say(own if has(own) else "takeaway.code_help"))
-    st.code(offer.programs[title](), language="python")
+    st.code(program(), language="python")
 
 
 def _link(offer: Takeaway) -> None:
@@ -142,5 +142,8 @@ def _is_real(table: pa.Table, column: str) -> bool:
     return bool(pa.types.is_floating(table.schema.field(column).type))
 
 
-def _chosen(label: str, titles: Sequence[str], key: str) -> str:
-    return titles[0] if len(titles) == 1 else st.radio(label, titles, horizontal=True, key=key)
+def _chosen(label: str, made: Mapping[str, Callable[[], T]], key: str) -> Callable[[], T]:
+    """One of them, by its title."""
+    titles = {say(title): make for title, make in made.items()}
+    names = list(titles)
+    return titles[names[0] if len(names) == 1 else st.radio(label, names, horizontal=True, key=key)]

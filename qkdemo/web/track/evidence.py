@@ -1,21 +1,23 @@
-"""What the lab of a stop says, wherever that is shown: on its page, on a card, in a handout.
+"""What the lab of a stop says and draws, wherever that is shown: on its page, on a card, in a handout.
 
-* `evidence_now(stop)`: that; of a stop that trains, that of its finished run, and None before there is one;
-* `finished(plan)`: the steps of a run, once it is finished;
-* `train_here(stop, progress)`: finishes that run in this process, and keeps it for as long as that lives: for a shell.
+* `evidence_now(stop)`: what it says; of a lab that trains, what its finished runs say, and None before there are any;
+* `drawn(stop, state)`: its exhibit in a state, without a page;
+* `train_here(stop, progress)`: finishes its runs in this process, and keeps them while that lives: for a shell.
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from qkdemo.labs.training.lab import plan_of
+from qkdemo.charts.spec import Drawn
+from qkdemo.dials import Dials
+from qkdemo.labs.lab import TrainedLab
 from qkdemo.runs.batches import Progress
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import Chunk
 from qkdemo.runs.store import Store, StoreError, default_url
 from qkdemo.runs.train_to_end import train_whole
-from qkdemo.tracks.catalogue import evidence, is_trained
-from qkdemo.tracks.stop import Evidence, Stop, Trained
+from qkdemo.tracks.catalogue import evidence
+from qkdemo.tracks.stop import Evidence, Stop
 from qkdemo.web.training.stream import pool
 
 _TRAINED_HERE: Final[dict[str, Chunk]] = {}
@@ -23,11 +25,18 @@ _TRAINED_HERE: Final[dict[str, Chunk]] = {}
 
 def evidence_now(stop: Stop) -> Evidence | None:
     """What the stop's lab says; None as long as that has to be trained."""
-    if not is_trained(stop):
+    if not isinstance(stop.lab, TrainedLab):
         return evidence(stop)
-    plan = plan_of(stop.state)
-    chunk = finished(plan)
-    return None if chunk is None else stop.evidence(Trained(plan, chunk.curves))
+    result = _recorded(stop.lab, stop.state)
+    return None if result is None else stop.evidence(result)
+
+
+def drawn(stop: Stop, state: Dials) -> Drawn | None:
+    """The exhibit of the stop's lab in that state; None if the lab has none, or its runs are not recorded."""
+    if stop.lab.exhibit is None:
+        return None
+    result = _recorded(stop.lab, state) if isinstance(stop.lab, TrainedLab) else stop.lab.run(state)
+    return None if result is None else stop.lab.exhibit(result)
 
 
 def finished(plan: Plan) -> Chunk | None:
@@ -46,9 +55,16 @@ def finished(plan: Plan) -> Chunk | None:
 
 
 def train_here(stop: Stop, progress: Progress = lambda done, total: None) -> None:
-    """Train the run of a stop that trains. Raises SettingsError or RuntimeError if it cannot be trained here."""
-    plan = plan_of(stop.state)
-    _TRAINED_HERE[plan.name] = train_whole(plan, progress)
+    """Train the runs of a stop that trains. Raises SettingsError or RuntimeError if they cannot be trained here."""
+    if isinstance(stop.lab, TrainedLab):
+        for plan in stop.lab.plans(stop.state):
+            _TRAINED_HERE[plan.name] = train_whole(plan, progress)
+
+
+def _recorded(lab: TrainedLab, state: Dials) -> Any:
+    """What the lab's runs say, once all are finished."""
+    chunks = [finished(plan) for plan in lab.plans(state)]
+    return None if None in chunks else lab.read(state, [chunk.curves for chunk in chunks if chunk is not None])
 
 
 @lru_cache(maxsize=2)

@@ -66,7 +66,8 @@ class Lesson:
     @property
     def base(self) -> Dials:
         """What the dials stand at unless the visitor turns them."""
-        return self.stop.state if self.said.shown or self.stop.start is None else self.stop.start
+        base: Dials = self.stop.state if self.said.shown or self.stop.start is None else self.stop.start
+        return base
 
     @property
     def evidence(self) -> Evidence | None:
@@ -81,7 +82,7 @@ class Lesson:
 
 def page_of(stop: Stop) -> Entry:
     """The page that shows a stop's lab."""
-    return next(entry for entry in PAGES.values() if entry.lab is stop.lab)
+    return PAGES[stop.lab.name]
 
 
 def now(page: str) -> tuple[Lesson | None, str]:

@@ -1,6 +1,7 @@
 """What stands on the page of losses over learning rates.
 
-* `curves(sweep)`: progress, exhibit and words, drawn anew while runs finish; `offer(sweep)`: what a visitor takes away.
+* `rates_body(settings)`: between dials and what a visitor takes away;
+* `curves(sweep)`: progress, exhibit and words, drawn anew while runs finish.
 """
 
 from functools import lru_cache, partial
@@ -11,15 +12,26 @@ import streamlit as st
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
+from qkdemo.labs.learning_rates.words import explain
 from qkdemo.messages import say
-from qkdemo.runs.program import sweep_program
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
-from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.training.rates_runs import PREFIX, Sweep, look, own_run, start, stop
+from qkdemo.web.track.lesson import tell
+from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, look, own_run, start, stop
 
 _EVERY_S: Final = 1.0
 _PICKED: Final = f"{PREFIX}:picked"
+
+
+def rates_body(settings: rates.Settings) -> rates.Result:
+    """Draw it; the result is what was trained when the page was drawn."""
+    sweep = attend(settings)
+    if isinstance(sweep, str):
+        st.title(say("page.sensitivity"))
+        st.info(sweep)
+        st.stop()
+    curves(sweep)
+    return sweep.result
 
 
 def curves(sweep: Sweep) -> None:
@@ -55,12 +67,12 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
             st.progress(sweep.share, sweep.words)
     for notice in sweep.notices:
         st.info(notice)
-    st.markdown(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
+    tell(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
 
 
 @lru_cache(maxsize=32)
 def _said(result: rates.Result) -> tuple[str, ...]:
-    return tuple(rates.explain(result))
+    return tuple(explain(result))
 
 
 def _about(own: Own | None, settings: rates.Settings) -> list[str]:
@@ -70,21 +82,6 @@ def _about(own: Own | None, settings: rates.Settings) -> list[str]:
     other = own.schedule != settings.schedule
     key = "rates.own.other_schedule" if other else "rates.own.words"
     return [say(key, schedule=say(f"schedule.{own.schedule}.short"), ours=say(f"schedule.{settings.schedule}.short"))]
-
-
-def offer(sweep: Sweep) -> None:
-    """Tables, link, and how it was computed."""
-    take_away(
-        Takeaway(
-            lab=PREFIX,
-            settings=sweep.settings,
-            tables={
-                say("rates.table.points"): lambda: rates.point_rows(sweep.result),
-                say("rates.table.runs"): lambda: rates.run_rows(sweep.result),
-            },
-            programs={say("training.program"): partial(sweep_program, sweep.plans)},
-        )
-    )
 
 
 def _pick(settings: rates.Settings, pick: Pick) -> None:

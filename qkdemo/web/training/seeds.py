@@ -10,8 +10,9 @@ from typing import Final
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.labs.training.lab import Settings, definitions, plan_of
+from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.view import View, seeds_exhibit, status_words, table_rows
+from qkdemo.labs.training.words import definitions
 from qkdemo.messages import say
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import PoolError

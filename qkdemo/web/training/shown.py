@@ -15,9 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
-from qkdemo.labs.training.lab import Fork, ForkWord, Settings, explain, forked_from, plan_of, with_forks
+from qkdemo.labs.training.lab import Fork, ForkWord, Settings, forked_from, plan_of, with_forks
 from qkdemo.labs.training.lessons import lessons
 from qkdemo.labs.training.view import View, pace_of, shown_head
+from qkdemo.labs.training.words import explain
 from qkdemo.messages import say
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan

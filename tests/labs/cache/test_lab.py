@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import draw_block
 from qkdemo.floats.formats import FORMATS
-from qkdemo.labs.cache import PRESETS, Settings, every, explain, run
+from qkdemo.labs.cache import PRESETS, Settings, every, explain, run, snippet
 from qkdemo.labs.cache import lab as cache
+from qkdemo.labs.cache.words import findings
 from qkdemo.notation import written
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ class Server:
     """Decodes token by token: writes each key once, reads the whole cache at every step."""
 
     def __init__(self, settings: Settings) -> None:
-        block = draw_block(cache._recipe(settings))
+        block = draw_block(cache.recipe_of(settings))
         shape = (settings.n_keys, settings.n_heads, settings.d_head)
         self.q, self.k = ((block.x @ w.mT).reshape(shape).numpy() for w in (block.w_q, block.w_k))
         self.gain_q, self.gain_k = block.gain_q.numpy(), block.gain_k.numpy()
@@ -185,12 +186,12 @@ def test_where_one_looks_changes_no_number(looked: dict[str, Any]) -> None:
 
 def test_each_step_has_its_own_sentence_and_says_its_own_error() -> None:
     result = run(Settings())
-    said = cache.findings(result)
+    said = findings(result)
     assert "single key" in said[0]
     for step, (sentence, error) in enumerate(zip(said[1:], result.weight_error[1:], strict=True), 1):
         assert f"step {step} " in sentence
         assert written(error, 3) in sentence
-    assert "every cache looks right" in cache.findings(run(Settings(n_keys=1)))[0]
+    assert "every cache looks right" in findings(run(Settings(n_keys=1)))[0]
 
 
 def test_unit_gains_hide_a_norm_that_is_applied_twice() -> None:
@@ -225,7 +226,7 @@ def test_every_preset_is_described(name: str) -> None:
 )
 def test_the_snippet_is_a_second_opinion(way: str, changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     settings = SMALL.but(way=way, head_spread=2, **changes)
-    exec(cache.snippet(settings), {})
+    exec(snippet(settings), {})
     printed = json.loads(capsys.readouterr().out)["weight_error"]
     assert run(settings).weight_error == pytest.approx(printed, rel=1e-6, abs=1e-12)
 
@@ -235,7 +236,7 @@ def test_the_snippet_is_a_second_opinion(way: str, changes: dict[str, Any], caps
 def test_the_snippet_stores_in_the_format_chosen(way: str, format: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A sum in another order may round to the neighbouring number: one step of the format in a weight."""
     settings = SMALL.but(way=way, format=format)
-    exec(cache.snippet(settings), {})
+    exec(snippet(settings), {})
     printed = json.loads(capsys.readouterr().out)["weight_error"]
     step = torch.finfo(FORMATS[format].dtype).eps  # type: ignore[index]
     assert run(settings).weight_error == pytest.approx(printed, abs=step)

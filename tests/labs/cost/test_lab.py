@@ -17,10 +17,11 @@ from qkdemo.labs.cost import (
     explain_times,
     measure,
     run,
+    snippet,
     sweep,
     time_finding,
+    timing,
 )
-from qkdemo.labs.cost import lab as cost
 
 TINY = Settings(n_keys=16, n_heads=2, d_head=16, d_model=16, repeats=3)
 
@@ -109,7 +110,7 @@ def test_the_sweep_holds_the_length_chosen() -> None:
 @pytest.mark.parametrize("causal", [True, False])
 def test_fused_and_explicit_attention_are_the_same_function(causal: bool) -> None:
     settings = TINY.but(causal=causal)
-    inputs = [x.double() for x in cost._inputs(settings, "cpu")]
+    inputs = [x.double() for x in timing._inputs(settings, "cpu")]
     made = {way: attend(*inputs, settings) for way, attend in WAYS.items()}  # type: ignore[arg-type, call-arg]
     torch.testing.assert_close(made["sdpa"], made["explicit"])
     torch.testing.assert_close(made["sdpa_norms"], made["explicit_norms"])
@@ -130,7 +131,7 @@ def test_times_are_described_with_their_machine() -> None:
 
 
 def test_the_snippet_runs_and_says_the_same_share(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(cost.snippet(TINY), {})
+    exec(snippet(TINY), {})
     printed = json.loads(capsys.readouterr().out)
     assert printed["share"] == pytest.approx(run(TINY).parts[2].share)
     assert printed["sdpa"] > 0

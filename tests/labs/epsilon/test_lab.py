@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.attention.norms import NORMS, RULES, normalise
-from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run
+from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run, snippet
 from qkdemo.labs.epsilon import lab as epsilon
 from qkdemo.notation import written
 
@@ -111,7 +111,7 @@ def test_every_state_is_described(name: str, rule: str) -> None:
 @pytest.mark.parametrize("name", ["not_normalised", "lost_in_float16", "unit_vectors"])
 def test_the_snippet_is_a_second_opinion(name: str, rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     settings = PRESETS[name].but(rule=rule)
-    exec(epsilon.snippet(settings), {})
+    exec(snippet(settings), {})
     printed, row = json.loads(capsys.readouterr().out), epsilon.rows(run(settings))[RULE_WORDS.index(rule)]
     for column, value in printed.items():
         assert value == pytest.approx(row[column], rel=1e-3, nan_ok=True)

@@ -336,12 +336,14 @@ def test_first_failures_beyond_ten_thousand_are_told_to_five_digits() -> None:
 
 def test_without_a_gpu_there_is_no_row_of_one_and_with_one_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     state = Settings(n_keys=4, d_head=8)
-    monkeypatch.setattr("qkdemo.labs.formats.lab.available_devices", lambda: ("cpu",))
+    for module in ("tables", "words"):
+        monkeypatch.setattr(f"qkdemo.labs.formats.{module}.available_devices", lambda: ("cpu",))
     without = rows(run(state))
     assert {each["format"] for each in without} == set(STORED)
     assert not any("this GPU" in said for said in explain(run(state)))
     on_cpu = native_rows(state, "cpu")
-    monkeypatch.setattr("qkdemo.labs.formats.lab.available_devices", lambda: ("cpu", "cuda"))
-    monkeypatch.setattr("qkdemo.labs.formats.lab.native_rows", lambda settings, device: on_cpu)
+    for module in ("tables", "words"):
+        monkeypatch.setattr(f"qkdemo.labs.formats.{module}.available_devices", lambda: ("cpu", "cuda"))
+        monkeypatch.setattr(f"qkdemo.labs.formats.{module}.native_rows", lambda settings, device: on_cpu)
     assert rows(run(state)) == without + on_cpu
     assert any("the device’s own matmul loses" in said for said in explain(run(state)))

@@ -15,8 +15,6 @@ from qkdemo.labs.learning_rates.lab import (
     Result,
     Settings,
     around,
-    explain,
-    finding,
     order,
     plans_of,
     point_rows,
@@ -30,6 +28,7 @@ from qkdemo.labs.learning_rates.lab import (
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, seed_walls, wall_of
 from qkdemo.labs.learning_rates.sensitivity import Point
 from qkdemo.labs.learning_rates.view import _HEADS, Own, picked, rates_exhibit
+from qkdemo.labs.learning_rates.words import explain, finding
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.training.outcome import ends_of

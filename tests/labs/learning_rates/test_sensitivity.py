@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from qkdemo.labs.learning_rates.command import SWEPT
+from qkdemo.labs.learning_rates.command import COMMAND
 from qkdemo.labs.learning_rates.sensitivity import Point, by_side, curve, sensitivity
 from qkdemo.training.schedule import SCHEDULES
 
@@ -23,7 +23,7 @@ def test_a_flat_curve_is_not_sensitive_and_the_number_is_the_mean_distance_from_
 
 def test_it_does_not_matter_how_densely_the_rates_stand_near_a_wall() -> None:
     """A loss that is flat, then linear in ln(rate): the integral by hand, on the command's own grid and on others."""
-    grid = [float(rate) for rate in SWEPT["learning_rate"].split(",")]
+    grid = [float(rate) for rate in COMMAND.swept["learning_rate"].split(",")]
 
     def loss(rate: float) -> float:
         return max(0.0, math.log(rate / 0.03))  # flat up to 0.03, then a wall

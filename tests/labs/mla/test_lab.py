@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.labs.mla import PRESETS, Settings, cost, explain, run
+from qkdemo.labs.mla import PRESETS, Settings, cost, explain, run, snippet
 from qkdemo.labs.mla import lab as mla
 from qkdemo.labs.mla.costs import Widths, burden
+from qkdemo.labs.mla.words import findings
 
 SMALL = Settings(n_heads=4, latent=16, d_content=8, d_rotary=4, n_keys=8)
 
@@ -78,7 +79,7 @@ def test_in_16_bits_the_readings_agree_to_what_16_bits_can_hold(format: Any) -> 
 
 def test_keys_are_dear_to_form_at_every_context_but_the_shortest() -> None:
     """One token: the absorbed query, 2 · 128 · 512 a head, costs about twice the one key that is formed."""
-    said = mla.findings(run(Settings()))
+    said = findings(run(Settings()))
     assert len(said) == 18
     assert "half" in said[0] or "2.0" in said[0] or "1.9" in said[0]
     assert "113 times" in said[15]
@@ -115,7 +116,7 @@ def test_every_preset_is_described(name: str) -> None:
 @pytest.mark.parametrize("statistic", ["content", "joint"])
 def test_the_snippet_is_a_second_opinion(statistic: Any, capsys: pytest.CaptureFixture[str]) -> None:
     settings = SMALL.but(statistic=statistic)
-    exec(mla.snippet(settings), {})
+    exec(snippet(settings), {})
     printed = json.loads(capsys.readouterr().out)
     assert printed["relative_difference"] < 1e-13
     assert abs(run(settings).explicit.all).max() == pytest.approx(printed["largest"], rel=1e-12)

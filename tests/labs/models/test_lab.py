@@ -33,29 +33,29 @@ def test_every_preset_lets_something_pass_and_only_what_it_says(name: str) -> No
 
 
 def test_every_word_of_the_table_can_be_filtered_for() -> None:
-    for dial, column in models._COLUMNS.items():
+    for dial, column in models.COLUMNS.items():
         for value in {getattr(model, column) for model in MODELS}:
             found = run(Settings(**{dial: value})).models
             assert found == tuple(model for model in MODELS if getattr(model, column) == value)
 
 
 def test_every_column_can_be_filtered_by_but_the_name_and_the_note_which_are_searched() -> None:
-    filters = {*models._COLUMNS.values(), *models._CAPS.values(), "default_on", "epsilon"}
+    filters = {*models.COLUMNS.values(), *models.CAPS.values(), "default_on", "epsilon"}
     assert set(models.SHOWN) - filters == {"model", "note"}
 
 
 def test_every_epsilon_of_the_table_can_be_filtered_for() -> None:
-    assert set(models._EPSILONS.values()) == {one.epsilon for one in MODELS}
-    for word, value in models._EPSILONS.items():
+    assert set(models.EPSILONS.values()) == {one.epsilon for one in MODELS}
+    for word, value in models.EPSILONS.items():
         found = run(Settings(epsilon_set=word)).models  # type: ignore[arg-type]
         assert found == tuple(one for one in MODELS if one.epsilon == value)
 
 
-@pytest.mark.parametrize("cap", models._CAPS)
+@pytest.mark.parametrize("cap", models.CAPS)
 def test_caps_on_attention_and_on_the_output_are_told_apart(cap: str) -> None:
     capped, uncapped = (run(Settings(**{cap: word})).models for word in ("yes", "no"))
-    assert {getattr(one, models._CAPS[cap]) for one in uncapped} == {None}
-    assert None not in {getattr(one, models._CAPS[cap]) for one in capped}
+    assert {getattr(one, models.CAPS[cap]) for one in uncapped} == {None}
+    assert None not in {getattr(one, models.CAPS[cap]) for one in capped}
     assert len(capped) + len(uncapped) == len(MODELS)
 
 

@@ -14,8 +14,17 @@ from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.labs import placement
-from qkdemo.labs.placement import PRESETS, Settings, block_of, explain, mistakes, over_spreads, pipeline_of, run
+from qkdemo.labs.placement import (
+    PRESETS,
+    Settings,
+    block_of,
+    explain,
+    mistakes_of,
+    pipeline_of,
+    run,
+)
 from qkdemo.labs.placement.diagnosis import diagnose
+from qkdemo.labs.placement.lab import over_spreads
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING
 
 SMALL = Settings(d_model=32, n_heads=4, d_head=8, n_keys=8, right_order="norm_rotary")
@@ -36,23 +45,23 @@ PUBLISHED = {
 
 def test_every_known_mistake_is_as_large_as_was_found_elsewhere() -> None:
     """To 3 %: the published number is one draw, the spread of eight of ours just brackets it."""
-    for mistake in mistakes(PRESETS["all_mistakes"]):
+    for mistake in mistakes_of(PRESETS["all_mistakes"]):
         published = PUBLISHED[mistake.mistake]
         assert 0.97 * mistake.lowest <= published <= 1.03 * mistake.highest, mistake
 
 
 def test_mistakes_stand_in_the_order_of_their_hurt() -> None:
-    medians = [mistake.median for mistake in mistakes(PRESETS["all_mistakes"])]
+    medians = [mistake.median for mistake in mistakes_of(PRESETS["all_mistakes"])]
     assert medians == sorted(medians)
 
 
 def test_unit_gains_hide_whatever_concerns_a_gain() -> None:
-    hidden = {m.mistake for m in mistakes(PRESETS["all_mistakes"]) if m.with_unit_gains < ROUNDING}
+    hidden = {m.mistake for m in mistakes_of(PRESETS["all_mistakes"]) if m.with_unit_gains < ROUNDING}
     assert hidden == {"rotary_first", "q_gain_on_k", "gain_not_permuted"}
 
 
 def test_even_inputs_hide_the_width_of_the_norm_and_the_mean() -> None:
-    found = {mistake.mistake: mistake for mistake in mistakes(PRESETS["all_mistakes"])}
+    found = {mistake.mistake: mistake for mistake in mistakes_of(PRESETS["all_mistakes"])}
     for name in ("full_width", "norm_skipped", "layernorm_for_rms"):
         assert found[name].with_uneven_inputs > 2 * found[name].relative_score_error
 

@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from qkdemo.cli.command import TRAININGS, main
-from qkdemo.labs.training.command import PRESETS, differing
+from qkdemo.cli.command import COMMANDS, main
+from qkdemo.labs.training.command import COMMAND, differing
 from qkdemo.runs.batches import LARGEST_BATCH, together, train_all
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import CURVES
@@ -134,7 +134,7 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
             assert point["solved"] + point["partly"] + point["failed"] == 2
 
 
-@pytest.mark.parametrize("word", TRAININGS)
+@pytest.mark.parametrize("word", [word for word, command in COMMANDS.items() if command.train])
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -165,7 +165,7 @@ def test_runs_share_a_batch_only_if_their_shapes_and_lengths_agree() -> None:
 
 
 def test_presets_are_allowed_and_differ() -> None:
-    assert len(set(PRESETS.values())) == len(PRESETS)
+    assert len(set(COMMAND.presets.values())) == len(COMMAND.presets)
 
 
 def test_training_keeps_torch_to_one_thread_and_gives_the_others_back() -> None:

@@ -13,7 +13,7 @@ ESTIMATES = [
     pytest.param(stop.ask, id=f"{track}-{stop.name}")
     for track, stops in TRACKS.items()
     for stop in stops
-    if stop.lab is drift and isinstance(stop.ask, Estimate)
+    if stop.lab is drift.LAB and isinstance(stop.ask, Estimate)
 ]
 
 

@@ -20,20 +20,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.labs.training.lab import (
-    PRESETS,
-    Fork,
-    Settings,
-    counted,
-    definitions,
-    explain,
-    findings,
-    forked_from,
-    forks_of,
-    longest_finding,
-    plan_of,
-    with_forks,
-)
+from qkdemo.labs.training.lab import PRESETS, Fork, Settings, forked_from, forks_of, plan_of, with_forks
 from qkdemo.labs.training.view import (
     live_view,
     pace_of,
@@ -43,6 +30,7 @@ from qkdemo.labs.training.view import (
     status_words,
     table_rows,
 )
+from qkdemo.labs.training.words import counted, definitions, explain, findings, longest_finding
 from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written
 from qkdemo.runs.live import Live, Status

@@ -1,0 +1,51 @@
+"""The arrows in words: `findings(result)`, a headline per scale; `explain(result)`; `percent`, `word_of`."""
+
+import math
+
+import numpy as np
+
+from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def findings(result: Result) -> list[str]:
+    """What each scale of the sweep shows."""
+    return [_finding(result, at) for at in range(len(result.scales))]
+
+
+def explain(result: Result) -> list[str]:
+    """Which word wins on either side, how many count, and why."""
+    at, sentences = result.at, [_finding(result, result.at)]
+    for side in (result.plain, result.twin):
+        if side.winner(at) is not None:
+            values = {"counting": written(side.counting[at], 2), "keys": N_KEYS}
+            sentences.append(say(f"arrows.counting.{side.variant}", **values))
+    lost = int((~np.isfinite(result.plain.raw[at])).sum())
+    if lost:
+        sentences.append(say("arrows.lost", lost=lost, format=result.settings.format))
+    return [*sentences, say("arrows.why", gain=written(result.settings.gain))]
+
+
+def _finding(result: Result, at: int) -> str:
+    plain, twin = result.plain.winner(at), result.twin.winner(at)
+    values = {
+        "query": say("arrows.word.query"),
+        "plain": "" if plain is None else word_of(plain),
+        "plain_share": "" if plain is None else percent(result.plain.shares[at, plain]),
+        "norm": "" if twin is None else word_of(twin),
+        "norm_share": "" if twin is None else percent(result.twin.shares[at, twin]),
+    }
+    kind = "undefined" if plain is None else "alike" if plain == twin else "apart"
+    return say(f"arrows.finding.{kind}", **values)
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent; what is neither nothing nor all is never written as 0 or 100.
+
+    >>> [percent(x) for x in (0.0, 1e-9, 0.666, 0.9999, 1.0)]
+    ['0 %', '< 1 %', '67 %', '> 99 %', '100 %']
+    """
+    if 0 < share < 0.005:
+        return "< 1 %"
+    return "> 99 %" if 0.995 <= share < 1 else f"{math.floor(100 * share + 0.5)} %"

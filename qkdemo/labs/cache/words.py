@@ -1,0 +1,55 @@
+"""A cache result in words: `findings(result)`, a headline per step; `explain(result)`, the shown step and its label."""
+
+from qkdemo.attention.norms import SIZED
+from qkdemo.labs.cache.lab import Result
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def findings(result: Result) -> list[str]:
+    """What each step shows, one sentence per step."""
+    return [_finding(result, step) for step in range(result.settings.n_keys)]
+
+
+def _finding(result: Result, step: int) -> str:
+    settings = result.settings
+    values = {
+        "step": step,
+        "way": say(f"choice.way.{settings.way}"),
+        "weight": written(result.weight_error[step], 3),
+        "format": settings.format,
+        "stored": say(f"choice.quantised.{settings.quantised}"),
+    }
+    if step == 0:
+        return say("cache.undecided" if settings.n_keys == 1 else "cache.finding.one_key", **values)
+    if result.label != "wrong":
+        return say(f"cache.finding.{result.label}", **values)
+    if result.from_step is not None and step < result.from_step:
+        return say("cache.finding.not_yet", **values)
+    mistaken = settings.way in ("normed_again", "other_heads_gain", "one_late")
+    because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
+    return say(f"cache.finding.{'wrong' if mistaken else 'inexact'}", because=because, **values)
+
+
+def explain(result: Result) -> list[str]:
+    """What the shown step says; the label, by how much and from which step; what hides a mistake, what it costs."""
+    settings = result.settings
+    values = {
+        "way": say(f"choice.way.{settings.way}"),
+        "format": settings.format,
+        "weight": written(result.weight_error.max(), 3),
+        "logit": written(result.logit_error[-1], 3),
+        "off": written(result.key_error[-1], 3),
+        "step": "–" if result.from_step is None else result.from_step,
+    }
+    sentences = [_finding(result, result.shown[0])]
+    if result.label != "undecided":
+        sentences += [say(f"cache.{result.label}", **values), say("cache.first_step")]
+    if settings.quantised != "none":
+        before = say("cache.before" if settings.way == "raw" else "cache.after")
+        stored = say(f"choice.quantised.{settings.quantised}")
+        sentences.append(say("cache.quantised", stored=stored, when=before, off=values["off"]))
+    repeatable = settings.way == "normed_again" and settings.norm in SIZED
+    if settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
+        sentences.append(say("cache.unit_gains"))
+    return [*sentences, say("cache.size", bytes=result.bytes_per_token)]

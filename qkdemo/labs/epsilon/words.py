@@ -1,0 +1,46 @@
+"""An epsilon result in words: `findings(result)`, a headline per size; `explain(result)`, the current vector."""
+
+import math
+from typing import Final
+
+from qkdemo.labs.epsilon.lab import Result
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+NORMALISED: Final = 0.99  # share of the expected length from which a vector counts as normalised
+
+
+def findings(result: Result) -> list[str]:
+    """The headline at every size: how far the chosen rule normalises such a vector."""
+    shares, settings = result.share[result.rule], result.settings
+    return [
+        say(f"epsilon.{_state(share)}", size=written(size), share=written(100 * share, 3), format=settings.format)
+        for size, share in zip(result.sizes.tolist(), shares.tolist(), strict=True)
+    ]
+
+
+def explain(result: Result) -> list[str]:
+    """How far the current vector is normalised, where that ends, the slope, and the zero vector."""
+    settings, rule, at = result.settings, result.rule, result.at
+    values = {
+        "epsilon": written(settings.epsilon),
+        "threshold": written(result.threshold, 3),
+        "steepest": written(result.steepest, 3),
+        "slope": written(result.slope[rule, at], 3),
+        "format": settings.format,
+    }
+    slope = "undefined" if math.isnan(result.slope[rule, at]) else "stopped" if result.threshold else "endless"
+    zero, steep = result.zero_output[rule], result.zero_slope[rule]
+    kind = "undefined" if math.isnan(zero) else "no_slope" if math.isnan(steep) else "fine"
+    return [
+        findings(result)[at],
+        say(f"epsilon.{'lost' if result.lost else f'rule.{settings.rule}'}", **values),
+        say(f"epsilon.slope.{slope}", **values),
+        say(f"epsilon.zero.{kind}", slope=written(steep, 3)),
+    ]
+
+
+def _state(share: float) -> str:
+    if math.isfinite(share):
+        return "normalised" if share > NORMALISED else "short"
+    return "undefined" if math.isnan(share) else "overflow"

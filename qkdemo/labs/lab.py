@@ -1,0 +1,165 @@
+"""What a lab is: the one type by which pages, command line, tracks, handouts and tests know every lab.
+
+* `Lab`: one question about attention, how it is answered, and the ways to read the answer;
+* `TrainedLab`: a lab whose answer is read off recorded runs;
+* `Section`: a part of its page; `OnDemand`: what it computes only when asked; `Command`: how a shell calls it.
+
+A lab is declared in the `__init__` of its folder and named in `labs.registry`, and nowhere else. Its functions take
+settings or a result, are pure, and know neither pages nor widgets. Types are checked where it is declared: a view that
+takes another lab's result does not pass.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import TypeVar
+
+from qkdemo.charts.spec import Drawn, Pick
+from qkdemo.dials import Dials, Value
+from qkdemo.runs.batches import Progress
+from qkdemo.runs.plan import Plan
+from qkdemo.runs.train_to_end import train_whole
+
+
+class Answer(Protocol):
+    """What every result says: the settings that it answers."""
+
+    @property
+    def settings(self) -> Dials:
+        """The dials."""
+
+
+# Written without them, `Lab` is any lab.
+S = TypeVar("S", bound=Dials, default=Any)
+R = TypeVar("R", bound=Answer, default=Any)
+M = TypeVar("M", default=Any)
+
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Report: TypeAlias = Mapping[str, Any]  # names of tables, and of single numbers
+Curves: TypeAlias = NDArray[np.float32]  # [steps, runs, curves]
+
+
+def _nothing(settings: Dials, pick: Pick) -> dict[str, Value]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page: an exhibit, and sentences about it.
+
+    `picked` says which dials a pick in the exhibit turns. `title` is a sentence's key; `listed` puts each sentence into
+    a line of its own. While a track's question is open the page shows no sentence.
+    """
+
+    exhibit: Drawn | None = None
+    name: str = ""  # of the exhibit, among those of its page
+    picked: Callable[[Pick], Mapping[str, Value]] = lambda pick: {}
+    sentences: Sequence[str] = ()
+    title: str = ""
+    listed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OnDemand(Generic[S, M]):
+    """Arithmetic of a second or more, done when a visitor asks for it.
+
+    Its sentences stand under `name`: `tab`, `start`, `none` (before it was done) and `table`. `run` tells how far it is
+    by calling its second argument with rounds done and rounds to do, and may be stopped by what that raises.
+    """
+
+    name: str
+    run: Callable[[S, Callable[[int, int], None]], M]
+    rows: Callable[[M], Rows]
+    section: Callable[[M], Section]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Command(Generic[S]):
+    """A lab from a shell: `python -m qkdemo <word>`; every dial is a flag.
+
+    `base` is the state it starts from and `swept` are lists that dials go through unless they are given. It reports one
+    state after another (`report`; with `--measure`, `measured`), or trains all runs together (`train`), which gives the
+    report and every step of every run as columns.
+    """
+
+    word: str
+    page: str  # whose names the named states have
+    settings: type[S]
+    presets: Mapping[str, S]
+    base: S
+    swept: Mapping[str, str] = field(default_factory=dict)
+    report: Callable[[S], Report] | None = None
+    measured: Callable[[S], Report] | None = None
+    train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lab(Generic[S, R]):
+    """One question about attention.
+
+    `name` is that of its page and of its command, and the first word of its sentences' keys. `explain` begins with the
+    headline of the exhibit. `exhibit` draws what a handout shows too; what stands under it on the page are `sections`,
+    by default what `explain` says, and `tabs`, which are made when they are opened. Titles are sentences' keys.
+    """
+
+    name: str
+    icon: str  # a Material symbol
+    question: str
+    settings: type[S]
+    presets: Mapping[str, S]
+    run: Callable[[S], R]
+    explain: Callable[[R], Sequence[str]]
+    tables: Callable[[R], Mapping[str, Callable[[], Rows]]]
+    programs: Callable[[R], Mapping[str, Callable[[], str]]]
+    report: Callable[[S], Report] | None = None  # what a shell prints of one state
+    measured_report: Callable[[S], Report] | None = None  # and with `--measure`
+    exhibit: Callable[[R], Drawn] | None = None
+    picked: Callable[[S, Pick], Mapping[str, Value]] = _nothing
+    sections: Callable[[R], Sequence[Section]] | None = None
+    tabs: Callable[[R], Mapping[str, Callable[[], Section]]] = lambda result: {}
+    on_demand: OnDemand[S, Any] | None = None
+    menu: str = ""  # in which its page stands, if not in the first row
+
+    @property
+    def command(self) -> Command[Any]:
+        """How a shell calls it: by its name."""
+        return Command(
+            word=self.name,
+            page=self.name,
+            settings=self.settings,
+            presets=self.presets,
+            base=self.settings(),
+            report=self.report,
+            measured=self.measured_report,
+        )
+
+    def beneath(self, result: R) -> Sequence[Section]:
+        """What stands under the exhibit."""
+        return [Section(sentences=self.explain(result)[1:])] if self.sections is None else self.sections(result)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainedLab(Lab[S, R]):
+    """A lab whose answer is read off runs, which workers train and a store keeps.
+
+    `plans` says what to train; `read` makes the answer of what every plan's telemetry is, None where it is not known.
+    """
+
+    plans: Callable[[S], Sequence[Plan]]
+    read: Callable[[S, Sequence[Curves | None]], R]
+    from_a_shell: Command[Any]
+
+    @property
+    def command(self) -> Command[Any]:
+        """How a shell calls it: runs there have dials of their own."""
+        return self.from_a_shell
+
+
+def trained_here(
+    plans: Callable[[S], Sequence[Plan]], read: Callable[[S, Sequence[Curves | None]], R]
+) -> Callable[[S], R]:
+    """The `run` of a trained lab: trains everything in this process, to its end."""
+    return lambda settings: read(settings, [train_whole(plan).curves for plan in plans(settings)])

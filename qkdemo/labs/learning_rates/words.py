@@ -1,0 +1,113 @@
+"""Losses over learning rates in words: `finding(result)`, the headline; `explain(result)`; `failures_of(outcomes)`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from qkdemo.labs.learning_rates.lab import Result
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, factor_words, wall_of
+from qkdemo.labs.learning_rates.sensitivity import by_side, sensitivity
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.training.outcome import FAILURES, LAST_STEPS, Outcome, ends_of, solved_below
+from qkdemo.training.settings import RemedyWord
+from qkdemo.training.tasks import TASKS
+
+_ALIKE: Final = 1.25  # walls that lie nearer to each other are called alike: the grid resolves no less
+
+
+_MAJORITY: Final = 0.5
+
+
+def finding(result: Result) -> str:
+    """The headline: how far plain attention gets, and how far the remedy."""
+    if not result.whole:
+        return say("rates.partial", done=result.done, count=len(result.rates))
+    plain = result.curves[0]
+    twin = result.curves[1] if len(result.curves) > 1 else None
+    if twin is None:
+        return _finding_of_one(result, plain)
+    walls = [wall_of(curve, result.settings) for curve in (plain, twin)]
+    at = [wall.at if wall is not None else None for wall in walls]
+    key = "_".join("never" if wall is None else "open" if wall.at is None else "wall" for wall in walls)
+    factor = 1.0
+    if at[0] is not None and at[1] is not None:
+        factor = at[1] / at[0]
+        key = "wider" if factor > _ALIKE else "narrower" if factor < 1 / _ALIKE else "alike"
+    return say(
+        f"rates.finding.{key}",
+        variant=_name(twin.variant),
+        high=written(result.rates[-1]),
+        factor=factor_words(factor, plain, twin, result.settings),
+        **{name: about(curve, result.settings) for name, curve in zip(("plain", "twin"), (plain, twin), strict=True)},
+        **{name: _lowest(curve) for name, curve in zip(("plain_loss", "twin_loss"), (plain, twin), strict=True)},
+    )
+
+
+def _finding_of_one(result: Result, plain: Curve) -> str:
+    wall = wall_of(plain, result.settings)
+    if wall is None:
+        return say("rates.one_never", plain=_lowest(plain))
+    return say("rates.one_open" if wall.at is None else "rates.one", plain=about(plain, result.settings))
+
+
+def explain(result: Result) -> list[str]:
+    """What the curves say, after the headline."""
+    sentences = [finding(result)]
+    if not result.done:
+        return sentences
+    for curve in result.curves[1:]:
+        sentences += _fails_too(curve, result)
+    task = TASKS[result.settings.task]
+    if task.floor is not None:
+        seeds = result.settings.n_seeds
+        values = {"limit": written(solved_below(task), 3), "steps": LAST_STEPS, "seeds": seeds}
+        sentences.append(say("rates.limit" if seeds > 1 else "rates.limit_one", **values))
+    if result.whole:
+        numbers = [_number(curve) for curve in result.curves]
+        sentences.append(say("rates.sensitivity", numbers=", ".join(numbers)))
+    sentences += [_befell(curve) for curve in result.curves]
+    return sentences
+
+
+def _number(curve: Curve) -> str:
+    """Its LR sensitivity, and from which side that comes."""
+    whole, (low, high) = sensitivity(curve.found), by_side(curve.found)
+    parts = {"number": written(whole, 3), "low": written(low, 2), "high": written(high, 2)}
+    return say("rates.number", variant=_name(curve.variant), **parts)
+
+
+def _fails_too(curve: Curve, result: Result) -> Iterator[str]:
+    """From which rate on most seeds fail, beyond a rate that is solved."""
+    wall = wall_of(curve, result.settings)
+    if wall is None:
+        return
+    for rate, ends in zip(result.rates, curve.outcomes, strict=True):
+        failed = sum(end.outcome == "failed" for end in ends)
+        if rate > wall.last_solved and ends and failed > _MAJORITY * len(ends):
+            yield say("rates.fails", variant=_name(curve.variant), rate=written(rate), failed=failed, n=len(ends))
+            return
+
+
+def _befell(curve: Curve) -> str:
+    """How every run ended, those that failed by how they failed; apart from that, in how many there were spikes."""
+    runs = curve.all_outcomes
+    counts = ends_of(runs)
+    values = {"variant": _name(curve.variant), "n": len(runs), "solved": counts["solved"], "partly": counts["partly"]}
+    failures = failures_of(runs)
+    how = say("rates.failed_how", how=failures) if failures else ""
+    failed, spiked = sum(counts[word] for word in FAILURES), sum(outcome.spikes > 0 for outcome in runs)
+    return say("rates.befell", failed=failed, how=how, spiked=spiked, **values)
+
+
+def failures_of(outcomes: Sequence[Outcome]) -> str:
+    """`6 stayed at chance, 1 came down too slowly`: how those that failed did; nothing if none did."""
+    counts = ends_of(outcomes)
+    return ", ".join(say(f"rates.end.{word}", count=counts[word]) for word in FAILURES if counts[word])
+
+
+def _lowest(curve: Curve) -> str:
+    return written(min(point.mean for point in curve.found), 3)
+
+
+def _name(word: RemedyWord) -> str:
+    return say(f"variant.{word}.name")

@@ -1,0 +1,70 @@
+"""The table of models in words.
+
+* `finding(result)`, `explain(result)`: how many rows pass, and how they are spread;
+* `beside(left, right)`: what sets two models apart; `corrections()`: what is often told wrongly."""
+
+from qkdemo.facts.models import MODELS, Model, differing, named
+from qkdemo.labs.models.lab import Result, counts
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def finding(result: Result) -> str:
+    """How many rows pass, and how many different functions they are at least."""
+    values = {"found": len(result.models), "all": len(MODELS)}
+    if not result.models:
+        return say("models.none", **values)
+    if len(result.models) == 1:
+        return say("models.one", name=result.models[0].model, **values)
+    known = [model for model in result.models if model.pipeline is not None]
+    kinds: list[Model] = []
+    for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
+        if all(_differing(model, other) for other in kinds):
+            kinds.append(model)
+    several = "ways_all" if len(result.models) == len(MODELS) else "ways"
+    word = several if len(kinds) > 1 else "alike_all" if len(known) == len(result.models) else "found"
+    return say(f"models.{word}", ways=len(kinds), **values)
+
+
+def _differing(left: Model, right: Model) -> list[str]:
+    """In which choices two models with a pipeline differ, as far as both were read."""
+    assert left.pipeline is not None
+    assert right.pipeline is not None
+    return differing(left.pipeline, right.pipeline, left.unread | right.unread)
+
+
+def explain(result: Result) -> list[str]:
+    """How many rows pass, and how they are spread."""
+    sentences = [finding(result)]
+    for column in ("kind", "norm", "place", "order", "verified") if result.models else ():
+        parts = [f"{_word(column, word)} {count}" for word, count in counts(result.models, column)]
+        sentences.append(say("models.spread", column=say(f"column.{column}"), parts="; ".join(parts)))
+        if column == "kind":
+            sentences.append(say("models.counted"))
+    return sentences
+
+
+def _word(column: str, word: str) -> str:
+    return say("models.without") if word == "none" else say(f"choice.{column}.{word}")
+
+
+def beside(left: Model, right: Model) -> list[str]:
+    """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
+    apart = [say(f"choice_name.{name}") for name in _differing(left, right)]
+    names = {"left": left.model, "right": right.model}
+    sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
+    for model in (left, right):
+        others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
+        key = "models.others" if others else "models.alone"
+        sentences.append(say(key, name=model.model, names=named(others, "; ") if others else ""))
+    return sentences
+
+
+def corrections() -> list[str]:
+    """What is often told wrongly, each with the numbers of its row."""
+    gemma = next(model for model in MODELS if model.id == "gemma-2-transformers")
+    assert gemma.softcap is not None
+    assert gemma.output_softcap is not None
+    caps = {"attention": written(gemma.softcap), "output": written(gemma.output_softcap)}
+    names = ("gemma_2", "qwen_2", "command_r", "olmo_2", "llama_4", "deepseek")
+    return [say(f"models.correction.{name}", **caps) for name in names]

@@ -1,0 +1,112 @@
+"""Two pipelines in words: `findings(settings)`, a headline per spread of the gains; `explain(result)`."""
+
+from functools import lru_cache
+from typing import Final
+
+from qkdemo.facts.models import in_words
+from qkdemo.labs.placement.comparisons import Difference, differing
+from qkdemo.labs.placement.lab import (
+    Result,
+    Settings,
+    mistakes_over_spreads,
+    over_spreads,
+    pair_of,
+    spreads_of,
+    swept_in,
+)
+from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_NAMED: Final = 3  # differences that a headline names
+
+
+def findings(settings: Settings) -> list[str]:
+    """The headline at every spread of the gains."""
+    return list(_findings(settings))
+
+
+@lru_cache(maxsize=64)
+def _findings(settings: Settings) -> list[str]:
+    if settings.compare == "all_mistakes":
+        curves = mistakes_over_spreads(settings)
+        return headlines(curves, [_gains(settings, spread) for spread in curves.spreads])
+    name, swept, states = _name(settings), over_spreads(settings), _states(settings)
+    return [
+        say(
+            f"placement.finding.{states[at] if name else 'nothing'}",
+            name=name,
+            gains=_gains(settings, swept.spreads[at]),
+            format=settings.format,
+            score=written(100 * apart.logits, 3),
+            output=written(100 * apart.output, 3),
+        )
+        for at, apart in enumerate(swept.differences)
+    ]
+
+
+def _gains(settings: Settings, spread: float) -> str:
+    if settings.gains == "unit" or spread == 0:
+        return say("placement.unit")
+    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+
+
+def _name(settings: Settings) -> str:
+    """What differs, in words: the known mistake it is, or the choices; nothing if nothing differs."""
+    pair = pair_of(settings)
+    known, names = known_as(*pair), differing(*pair)
+    if known:
+        return say(f"mistake_name.{known}")
+    words = "; ".join(say(f"choice_name.{name}") for name in names[:_NAMED])
+    return say("placement.several", names=words, count=len(names) - _NAMED) if len(names) > _NAMED else words
+
+
+def _states(settings: Settings) -> list[str]:
+    """What sets the sides apart at each spread: the function, the format, what comes after the logits, or nothing."""
+    pairs = zip(over_spreads(settings).differences, swept_in(settings, "float64").differences, strict=True)
+    return [_state(apart, exactly) for apart, exactly in pairs]
+
+
+def _state(apart: Difference, exactly: Difference) -> str:
+    if exactly.logits >= ROUNDING:
+        return "apart"
+    if apart.logits >= ROUNDING:
+        return "rounding"
+    return "only_output" if apart.output >= ROUNDING else "same"
+
+
+def explain(result: Result) -> list[str]:
+    """How far the sides are apart, then what the pattern of the error points to."""
+    return list(_sentences(result))
+
+
+@lru_cache(maxsize=64)
+def _sentences(result: Result) -> list[str]:
+    settings = result.settings
+    if settings.compare == "all_mistakes":
+        return [
+            findings(settings)[spreads_of(settings).index(settings.gain_spread)],
+            vanishing(mistakes_over_spreads(settings)),
+        ]
+    numbers = {
+        "score": written(result.relative_score_error, 3),
+        "raw": written(result.relative_raw_error, 3),
+        "weight": written(result.largest_weight_difference, 3),
+        "output": written(result.relative_output_error, 3),
+    }
+    state = _states(settings)[spreads_of(settings).index(settings.gain_spread)]
+    sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
+    names = differing(*pair_of(settings))
+    if names:
+        sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
+    sides = zip(("left", "right"), pair_of(settings), strict=True)
+    sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
+    verdict = result.verdict
+    if verdict.cause != "same":
+        values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
+        sentences.append(say(f"cause.{verdict.cause}", **values))
+        ends = {"first": written(verdict.first, 3), "last": written(verdict.last, 3), "offset": settings.offset}
+        sentences.append(say("placement.by_position", last_position=settings.offset + settings.n_keys - 1, **ends))
+    if state == "apart" and settings.gains == "unit":
+        sentences.append(say("placement.unit_gains"))
+    return sentences

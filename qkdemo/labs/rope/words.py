@@ -1,0 +1,64 @@
+"""A rotary result in words: `findings(result)`, a headline per position; `explain(result)`."""
+
+import numpy as np
+
+from qkdemo.labs.rope.lab import AGREE, Result, Settings
+from qkdemo.messages import say
+from qkdemo.notation import counted, written
+
+
+def findings(result: Result) -> list[str]:
+    """The headline at every position."""
+    first, last = result.norm_rotary, result.rotary_norm
+    kind = "agree" if result.agree else "apart" if result.relative else "moved"
+    broken = " " + say("rope.broken", **_bounds(result)) if result.broken else ""
+    return [
+        say(f"rope.finding.{kind}", position=at, norm_rotary=written(a), rotary_norm=written(b)) + broken
+        for at, a, b in zip(result.positions.tolist(), first.logit, last.logit, strict=True)
+    ]
+
+
+def explain(result: Result) -> list[str]:
+    """Whether the orders agree, which bound holds, and what moving the text does to each order."""
+    settings, at = result.settings, result.at
+    spread = [np.ptp(side.logit) for side in (result.norm_rotary, result.rotary_norm)]
+    numbers = {
+        "disagreement": written(100 * result.disagreement, 3),
+        "position": settings.position,
+        "distance": settings.distance,
+        "norm_rotary": written(result.norm_rotary.logit[at]),
+        "rotary_norm": written(result.rotary_norm.logit[at]),
+    }
+    sentences = [say(f"rope.{'agree' if result.agree else 'apart'}.{_why(settings)}", **numbers)]
+    sentences.append(say("rope.scores", **numbers))
+    if result.relative:
+        sentences.append(say("rope.relative", **numbers))
+    else:
+        shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
+        sentences.append(say("rope.not_relative", **numbers, **shift))
+    wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
+    unsafe = "bound_wrong" if result.reach is None else "bound_far"
+    state = "bound_broken" if result.broken else unsafe if wrong else "bound_same"
+    sentences.append(say(f"rope.{state}", **_bounds(result)))
+    if result.reach is not None:
+        assert result.reached is not None
+        far = "far" if result.reach > result.distances[-1] else "near"
+        values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
+        sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
+    return sentences
+
+
+def _bounds(result: Result) -> dict[str, str]:
+    """Four digits; more where a bound that is broken would read the same as what breaks it."""
+    bounds = (result.bound_naive, result.max_abs_logit)
+    digits = next((n for n in range(4, 10) if not result.broken or len({written(x, n) for x in bounds}) == 2), 10)
+    return {
+        "naive": written(result.bound_naive, digits),
+        "pairwise": written(result.bound_pairwise, digits),
+        "largest": written(result.max_abs_logit, digits),
+        "d": str(result.settings.d_head),
+    }
+
+
+def _why(settings: Settings) -> str:
+    return "layernorm" if settings.norm == "layernorm" else settings.gain_kind

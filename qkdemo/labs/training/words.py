@@ -1,0 +1,214 @@
+"""Twins in words.
+
+* `findings(plan, curves, first)`: the headline after every step; `longest_finding(plan)`: one as long as they come;
+* `explain(plan, curves)`: how far the twins have come; `definitions(plan)`: what its words mean;
+* `counted(plan, curves)`: of many seeds, how many came to what."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.plan import Plan, outcomes
+from qkdemo.training import settings as training
+from qkdemo.training.outcome import LAST_STEPS, Side, course, failed_from, solved_below
+from qkdemo.training.tasks import TASKS, Task
+from qkdemo.training.telemetry import CURVES
+
+
+def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
+    """What is to be said after step `first` and after each later one; `curves` as in a chunk, from step 1 on."""
+    run = plan.legs[0].runs[1]
+    task = TASKS[run.task]
+    losses = [curves[:, row, CURVES.index("loss")] for row in (0, 1)]
+    if task.floor is None:
+        chance = written(task.chance(), 3)
+        return [
+            say("twins.losses", plain=_nats(plain), twin=_nats(twin), variant=_name(run), chance=chance)
+            for plain, twin in zip(losses[0][first - 1 :].tolist(), losses[1][first - 1 :].tolist(), strict=True)
+        ]
+    logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
+    sides = [course(task, loss, largest) for loss, largest in zip(losses, logits, strict=True)]
+    after = plan.legs[-1].after if len(plan.legs) > 1 else plan.steps
+    if len(curves) > after:
+        sides += [_unforked(plan, task, curves, row) for row in (0, 1)]
+    said: dict[tuple[object, ...], str] = {}
+    sentences = []
+    for step in range(first, len(curves) + 1):
+        now = [side[step - 1] for side in sides]
+        key = (*now, step > after, step == plan.steps)
+        if key not in said:
+            if step > after:
+                before = [side[after - 1] for side in sides[:2]]
+                said[key] = _fork_words(plan) + _of_fork(plan, before, now, ended=step == plan.steps)
+            else:
+                said[key] = _sentence(now[0], now[1], run)
+        sentences.append(said[key])
+    return sentences
+
+
+def _unforked(plan: Plan, task: Task, curves: NDArray[np.float32], row: int) -> list[Side]:
+    """The course of a twin that the last fork left as it was: its own row up to there, then the one beside."""
+    after = plan.legs[-1].after
+    whole = np.concatenate([curves[:after, row], curves[after:, row + 2]])
+    return course(task, whole[:, CURVES.index("loss")], whole[:, CURVES.index("max_abs_logit")])
+
+
+def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: bool) -> str:
+    """What became of a fork. `before`: both twins at its step; `now`: both, and then both as they were not forked."""
+    leg, variant = plan.legs[-1], _name(plan.legs[0].runs[1])
+    words = [_since_fork(plan, was, side, ended=ended) for was, side in zip(before, now, strict=False)]
+    if leg.runs[1] == leg.runs[3] and leg.runs[0] != leg.runs[2]:  # plain attention alone goes on otherwise
+        key = "twins.fork.one_alike" if now[0].word == now[2].word else "twins.fork.one"
+        return say(key, plain=words[0], unforked=_unforked_words(plan, now[2]))
+    if plan.legs[0].runs[1].variant == "none":
+        return say("twins.fork.same", plain=words[0])
+    text = say("twins.fork.both", plain=words[0], twin=words[1], variant=variant)
+    names = [say("twins.plain"), say("twins.twin", variant=variant)]
+    return text + "".join(
+        " " + say("twins.fork.unlike", side=name, unforked=_unforked_words(plan, other))
+        for name, side, other in zip(names, now[:2], now[2:], strict=True)
+        if side.word != other.word
+    )
+
+
+def _unforked_words(plan: Plan, side: Side) -> str:
+    return say(f"twins.unforked.{side.word}", since=side.since, solved=_solved(plan.legs[0].runs[1]))
+
+
+def _since_fork(plan: Plan, was: Side, now: Side, *, ended: bool) -> str:
+    """How a twin stands that the last fork changed; the word is final once the run has `ended`."""
+    after, solved = plan.legs[-1].after, _solved(plan.legs[0].runs[1])
+    held = was.word in ("learnt", "back"), now.word in ("learnt", "back")
+    if now.word == was.word and now.since <= after:
+        stays = "holds" if held[1] else was.word
+        return say(f"twins.since.{stays}_{'ended' if ended else 'so_far'}", steps=plan.steps - after)
+    kind: str = "found" if was.word == "lost" and held[1] else "lost_found" if now.word == "back" else now.word
+    return say(f"twins.since.{kind}", since=now.since, steps=now.since - after, solved=solved)
+
+
+def longest_finding(plan: Plan) -> str:
+    """A finding as long as they come, so that a page can keep room for it."""
+    run, steps = plan.legs[0].runs[1], plan.steps
+    if TASKS[run.task].floor is None:
+        loss = _nats(1.111)
+        return say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+    if len(plan.legs) > 1:
+        stays, back = Side("lost", 0, None, True), Side("back", steps, None, False)
+        return _fork_words(plan) + _of_fork(plan, [stays] * 2, [stays, stays, back, stays], ended=True)
+    lost = say("twins.is.lost_warned", since=steps, earlier=steps)
+    return say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
+
+
+def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
+    variant = _name(run)
+    if run.variant == "none":
+        return say(f"twins.same.{plain.word}", since=plain.since, solved=_solved(run))
+    if plain.word == twin.word == "lost":
+        text = say("twins.both.lost", plain=plain.since, twin=twin.since, variant=variant)
+    elif plain.word == twin.word:
+        text = say(f"twins.both.{plain.word}", variant=variant, solved=_solved(run))
+    else:
+        words = _words(plain, twin, _solved(run)), _words(twin, plain, _solved(run))
+        text = say("twins.apart", plain=words[0], twin=words[1], variant=variant)
+    if plain.large_at is not None and plain.word in ("unlearnt", "learnt"):
+        text += " " + say("twins.warned", step=plain.large_at, variant=variant)
+    return text
+
+
+def _words(side: Side, other: Side, solved: str) -> str:
+    if side.word in ("learnt", "back") and other.word == "lost":
+        return say("twins.is.keeps")
+    if side.word == "lost" and side.large_at is not None and side.large_at < side.since:
+        return say("twins.is.lost_warned", since=side.since, earlier=side.since - side.large_at)
+    return say(f"twins.is.{side.word}", since=side.since, solved=solved)
+
+
+def _fork_words(plan: Plan) -> str:
+    leg = plan.legs[-1]
+    plain, twin = leg.runs[:2]
+    if twin.learning_rate != plan.legs[-2].runs[1].learning_rate or twin.schedule != plan.legs[-2].runs[1].schedule:
+        return say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
+    if plain.variant != plan.legs[-2].runs[0].variant:
+        return say("twins.from.variant", after=leg.after, variant=_name(plain)) + " "
+    return ""
+
+
+def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
+    """Sentences about the twins as far as they have come."""
+    if not len(curves):
+        return []
+    found = outcomes(plan, curves)
+    sides = [_first_side(plan), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
+    return [
+        findings(plan, curves, len(curves))[-1],
+        *(
+            say(
+                "twins.stands",
+                side=side,
+                steps=len(curves),
+                loss=_nats(outcome.final_loss),
+                word=say(f"twins.outcome.{outcome.outcome}"),
+                logit=written(outcome.max_abs_logit),
+                slope=written(outcome.final_softmax_slope, 3),
+                last=min(LAST_STEPS, len(curves)),
+            )
+            for side, outcome in zip(sides, found, strict=False)
+        ),
+        definitions(plan),
+    ]
+
+
+def definitions(plan: Plan) -> str:
+    """What solved, partly and failed mean for this task."""
+    task = TASKS[plan.legs[0].runs[0].task]
+    failed = written(failed_from(task), 3)
+    if task.floor is None:
+        return say("twins.defined_without_floor", failed=failed)
+    return say("twins.defined", solved=written(solved_below(task), 3), failed=failed)
+
+
+def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
+    """`plain collapsed in 20 of 20, …` for a plan of many seeds that is finished."""
+    found = outcomes(plan, curves)
+    sentences = []
+    for at, key in enumerate(("plain", "twin")):
+        mine = found[at::2]
+        words = [outcome.outcome for outcome in mine]
+        sentences.append(
+            say(
+                f"twins.count.{key}",
+                variant=_name(plan.legs[0].runs[1]),
+                n=len(mine),
+                failed=words.count("failed"),
+                solved=words.count("solved"),
+                partly=words.count("partly"),
+                learnt=sum(outcome.learnt_first for outcome in mine),
+                logit=written(max(outcome.max_abs_logit for outcome in mine)),
+            )
+        )
+    return sentences
+
+
+def _solved(run: training.Settings) -> str:
+    """The loss below which a step counts as learnt, of a task with a floor."""
+    return written(solved_below(TASKS[run.task]), 3)
+
+
+def _nats(x: float) -> str:
+    return written(x, 3)
+
+
+def _name(run: training.Settings) -> str:
+    return say(f"variant.{run.variant}.name")
+
+
+def _first_side(plan: Plan) -> str:
+    """What the first twin is called: plain attention, as long as no fork gave it a remedy."""
+    now = plan.legs[-1].runs[0]
+    if now.variant == "none":
+        return say("twins.plain")
+    since = next(leg.after for leg in plan.legs if leg.runs[0].variant == now.variant)
+    return say("twins.once_plain", variant=_name(now), since=since)

@@ -1,0 +1,76 @@
+"""The page of any lab: its dials, its exhibit, what its numbers say, and what a visitor takes away.
+
+* `lab_page(lab)`: draws it; `body` and `tabs` are for labs whose main part is no exhibit that is dragged;
+* `show(lab, section)`: a part of it.
+
+While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import streamlit as st
+
+from qkdemo.labs.lab import Lab, R, S, Section
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import dials, turn
+from qkdemo.web.lab.exhibit import Pick, exhibit
+from qkdemo.web.lab.on_demand import demanded, rows_of
+from qkdemo.web.lab.takeaway import Takeaway, take_away
+from qkdemo.web.track.lesson import tell
+
+Body = Callable[[S], R]
+NO_TABS: Mapping[str, Callable[[R], None]] = {}
+
+
+def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, Callable[[R], None]] = NO_TABS) -> None:
+    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew."""
+    settings = dials(lab.settings, lab.presets, lab.name)
+    result = _body(lab, settings) if body is None else body(settings)
+    own: dict[str, Callable[[], None]] = {}
+    own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
+    own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
+    demand = lab.on_demand
+    if demand is not None:
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, partial(show, lab))
+    offer = Takeaway(
+        lab=lab.name,
+        settings=result.settings,
+        tables=lambda: {**lab.tables(result), **({} if demand is None else rows_of(demand, settings))},
+        programs=lambda: lab.programs(result),
+    )
+    take_away(offer, own)
+
+
+def show(lab: Lab[S, R], section: Section) -> None:
+    """A part of a page: its title, its exhibit, its sentences."""
+    if section.exhibit is not None:
+
+        def picked(pick: Pick) -> None:
+            turn(lab.settings, lab.name, section.picked(pick))
+
+        exhibit(*section.exhibit, key=f"{lab.name}.{section.name}", on_pick=picked)
+    if section.title:
+        with st.container(border=True):
+            tell("\n\n".join([f"## {say(section.title)}", *section.sentences]))
+    elif section.sentences:
+        lines = section.sentences
+        tell("\n".join(f"- {sentence}" for sentence in lines) if section.listed else " ".join(lines))
+
+
+def _body(lab: Lab[S, R], settings: S) -> R:
+    result = lab.run(settings)
+    if lab.exhibit is not None:
+        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
+        show(lab, main)
+    for section in lab.beneath(result):
+        show(lab, section)
+    return result
+
+
+def _opened(lab: Lab[S, R], make: Callable[[], Section]) -> None:
+    section = make()
+    if section.exhibit is None:
+        st.info(" ".join(section.sentences))
+    else:
+        show(lab, section)
