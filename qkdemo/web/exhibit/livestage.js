@@ -90,6 +90,7 @@ export class LiveStage extends Stage {
 
   lostLine(gone) {
     this.gone = gone;
+    this.ask(true);
     if (this.parts) this.fillBar();
   }
 
@@ -192,14 +193,14 @@ export class LiveStage extends Stage {
     play.disabled = this.commands ? false : this.sweep.rows < 2;
     step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
     stop.disabled = !live.own || AT_REST.has(this.status.state);
-    setText(text, this.gone ? words[this.feed.restarting ? "restarting" : "offline"] : this.status.text);
+    setText(text, this.gone ? words[whyGone(this.feed)] : this.status.text);
     setText(notice, this.status.notice);
     notice.hidden = !this.status.notice;
   }
 
   draw(all) {
     super.draw(all);
-    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.view.words.waiting;
+    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.view.words[this.feed?.full ? "full" : "waiting"];
   }
 
   refresh() {
@@ -217,4 +218,9 @@ export class LiveStage extends Stage {
 
 function setText(node, words) {
   if (node.textContent !== words) node.textContent = words;
+}
+
+function whyGone({ restarting, full }) {
+  if (full) return "full";
+  return restarting ? "restarting" : "offline";
 }

@@ -16,6 +16,7 @@ import streamlit as st
 from qkdemo.labs.learning_rates.lab import Result, Settings, order, plans_of, result_of
 from qkdemo.labs.learning_rates.view import Own, own_of
 from qkdemo.messages import say
+from qkdemo.runs.durations import duration
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
@@ -68,13 +69,11 @@ class Sweep:
             if live is not None and live.state == "queued":
                 status = self.workers.status(live)
                 return (
-                    text
-                    + " · "
-                    + say("training.status.queued", position=status.position, wait=max(1, round(status.wait_s)))
+                    text + " · " + say("training.status.queued", position=status.position, wait=duration(status.wait_s))
                 )
             if live is not None and live.state == "going" and live.step_s is not None:
                 left = live.step_s * (1 - self.share) * len(self.plans) * self.settings.steps
-                return text + " · " + say("training.status.left", left=max(1, round(left)))
+                return text + " · " + say("training.status.left", left=duration(left))
         return text + " · " + say("training.status.stopped") if self.share and not self.going else text
 
     @property
