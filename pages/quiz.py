@@ -5,9 +5,10 @@ import streamlit as st
 from qkdemo.messages import say
 from qkdemo.tracks import quiz
 from qkdemo.web.lab.controls import dials
-from qkdemo.web.quiz.class_results import for_a_class, joined
+from qkdemo.web.quiz.classes import arrive, for_a_class, joined
 from qkdemo.web.quiz.page import sheet
 
+arrive()
 settings = dials(quiz.Settings, quiz.PRESETS, "quiz")
 questions = quiz.quiz(settings)
 st.title(say(f"quiz.page.title.{settings.track}"))

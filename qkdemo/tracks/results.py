@@ -1,18 +1,19 @@
 """What a class answered in the quizzes, without a word about who answered.
 
-* `Results(url)`: kept in the database of the recorded runs; `add`, `of_class`;
-* `Row`: one finished quiz; `row_of(marked)`: a new one;
-* `is_code(text)`: whether a text can name a class;
+* `Row`: one finished quiz; `row_of(marked, name)`: a new one;
 * `votes(rows, settings)`: in one quiz, how many took each choice;
-* `means(rows)`, `shares(rows)`, `table(rows)`: before against after, by quiz and by question, and every row.
+* `means(rows)`, `shares(rows)`, `table(rows)`: before against after, by quiz and by question, and every row;
+* `python -m qkdemo.tracks.results CODE`: the rows of a class of an earlier version, as CSV.
 
-A row has a random name, the class, which quiz it was, the answers, the score, and when, to the minute; no name, no
-address, nothing of the browser. Whoever knows the code of a class can read its rows. What is kept is bounded: a class
-takes `MOST_ROWS`, and beyond `MOST_IN_ALL` the classes that were written to longest ago are dropped.
+A row has a name that leads to nobody, which quiz it was, the answers, the score, and when, to the minute; nothing of
+the browser, no address. `qkdemo.tracks.classes` keeps it.
+
+Earlier versions let a lecturer choose the code, and whoever knew it read the class. Nothing is collected under such a
+code any more, and no page reads it; what was collected is left where it is, for whoever runs the server.
 """
 
-import re
-import secrets
+import csv
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -21,13 +22,9 @@ from typing import Final
 
 import sqlalchemy as sql
 
-from qkdemo.messages import say
-from qkdemo.runs.database import Database, StoreError, told
+from qkdemo.runs.database import Database, default_url, told
 from qkdemo.tracks.quiz import QUIZZES, Marked, Question, Settings, quiz
 
-MOST_ROWS: Final = 2000  # of a class
-MOST_IN_ALL: Final = 20_000
-_CODE: Final = re.compile(r"[A-Za-z0-9-]{1,40}")
 _MINUTE_S: Final = 60
 _RIGHT: Final = "!"
 _TABLES: Final = sql.MetaData()
@@ -77,42 +74,24 @@ class Votes:
     left_open: int
 
 
-def is_code(text: str) -> bool:
-    """Whether `text` can be the code of a class: 1 to 40 letters, digits and dashes."""
-    return _CODE.fullmatch(text) is not None
-
-
-def row_of(result: Marked) -> Row:
-    """A finished quiz as it is kept, of this minute."""
+def row_of(result: Marked, name: str) -> Row:
+    """A finished quiz as it is kept, of this minute, by the name that stands for its browser there."""
     state = result.settings
     answers = (
         "" if word is None else word + (_RIGHT if right else "")
         for word, right in zip(result.answers, result.right, strict=True)
     )
     minute = int(time.time()) // _MINUTE_S
-    return Row(secrets.token_hex(8), state.track, state.when, state.seed, ",".join(answers), result.score, minute)
+    return Row(name, state.track, state.when, state.seed, ",".join(answers), result.score, minute)
 
 
-class Results(Database):
-    """Safe to use from several threads, and on one database from several processes. Every method raises StoreError."""
+class Earlier(Database):
+    """The classes of earlier versions."""
 
     tables = _TABLES
 
-    def add(self, course: str, row: Row, most_rows: int = MOST_ROWS, most_in_all: int = MOST_IN_ALL) -> None:
-        """Keep a finished quiz of a class; the same row again changes nothing. Raises StoreError also if it is full."""
-        if not is_code(course):
-            raise StoreError(say("quiz.class.no_code"))
-        with told("quiz.class.write"), self.engine.begin() as db:
-            mine = _QUIZZES.c.course == course
-            if db.scalar(sql.select(sql.func.count()).where(_QUIZZES.c.name == row.name)):
-                return
-            if (db.scalar(sql.select(sql.func.count()).where(mine)) or 0) >= most_rows:
-                raise StoreError(say("quiz.class.full", most=most_rows))
-            db.execute(_QUIZZES.insert().values(course=course, **vars(row)))
-            _drop_oldest(db, most_in_all, course)
-
     def of_class(self, course: str) -> list[Row]:
-        """The rows of a class, the earliest first; of one minute in the order of their random names."""
+        """The rows of a class, the earliest first. Raises StoreError."""
         columns = [_QUIZZES.c[field.name] for field in fields(Row)]
         chosen = sql.select(*columns).where(_QUIZZES.c.course == course).order_by(_QUIZZES.c.minute, _QUIZZES.c.name)
         with told("quiz.class.read"), self.engine.connect() as db:
@@ -187,12 +166,18 @@ def table(rows: Sequence[Row]) -> list[dict[str, str | int | None]]:
     ]
 
 
-def _drop_oldest(db: sql.Connection, most: int, spared: str) -> None:
-    """Whole classes but `spared`, those that were written to longest ago first, until the rest is within bounds."""
-    sizes = sql.select(_QUIZZES.c.course, sql.func.count()).group_by(_QUIZZES.c.course)
-    newest_first = (_QUIZZES.c.course != spared, sql.func.max(_QUIZZES.c.minute).desc(), _QUIZZES.c.course)
-    kept = 0
-    for course, count in db.execute(sizes.order_by(*newest_first)).all():
-        kept += count
-        if kept > most and course != spared:
-            db.execute(_QUIZZES.delete().where(_QUIZZES.c.course == course))
+def main(words: list[str]) -> int:
+    """Writes the rows of an earlier class; returns the exit status."""
+    if len(words) != 1:
+        sys.stderr.write("Usage: python -m qkdemo.tracks.results CODE\n")
+        return 2
+    rows = table(Earlier(default_url()).of_class(words[0]))
+    if rows:
+        writer = csv.DictWriter(sys.stdout, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return 0 if rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

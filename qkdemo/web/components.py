@@ -47,12 +47,13 @@ class Component:
         self._name, self._html = name, html
         self._renderer: ComponentRenderer | None = None
 
-    def mount(self, data: Mapping[str, Any], *, key: str, **callbacks: Any) -> Mapping[str, Any]:
+    def mount(self, data: Mapping[str, Any] | bytes, *, key: str, **callbacks: Any) -> Mapping[str, Any]:
         """Put it on the page with `data`; `on_<trigger>_change` are called with what the visitor does in it.
 
         Returns what was triggered in it before this run.
         """
-        return cast(Mapping[str, Any], self._known()(data=dict(data), key=key, **callbacks))
+        sent = data if isinstance(data, bytes) else dict(data)
+        return cast(Mapping[str, Any], self._known()(data=sent, key=key, **callbacks))
 
     def _known(self) -> ComponentRenderer:
         """The mounting function, its assets known to the current runtime: tests start several in one process."""

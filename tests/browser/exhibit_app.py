@@ -8,7 +8,8 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
-from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.exhibit import exhibit, sent
+from qkdemo.web.lab.parcel import parts_of
 
 ROWS, KEYS = 41, 8
 state = st.session_state
@@ -49,6 +50,7 @@ table = pa.table(
         "tones": ["03"] * ROWS,
         "heat": lists(codes, "uint8"),
         "arms": lists(np.outer(scale, np.ones(KEYS)), "float32"),
+        "angles": lists(np.tile(0.3 * np.arange(KEYS), (ROWS, 1)), "float32"),
     }
 )
 lines = [{"role": "plain", "column": "plain", "label": "plain"}, {"role": "norm", "column": "norm", "label": "L2·g"}]
@@ -116,7 +118,7 @@ panels: list[dict[str, object]] = [
         "title": "Arrows",
         "wide": 6,
         "role": "plain",
-        "angles": [0.3 * number for number in range(KEYS)],
+        "angles": "angles",
         "lengths": "arms",
         "query": "scale",
         "selected": key,
@@ -142,6 +144,11 @@ view = {
     },
     "alt": "All of it in words.",
 }
+
+
+if "lost" in st.query_params and "lost" not in state:  # a message that the browser never got: all is taken for known
+    state.lost = True
+    sent().known.update(dict.fromkeys(part.name for part in parts_of(table, "scale")))
 
 
 def take(pick: Pick) -> None:

@@ -33,7 +33,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def exhibit(page: Page, address: str) -> Page:
     page.goto(address)
-    expect(page.locator(".reading")).to_have_text(COMMITTED)
+    expect(page.locator(".reading")).to_have_text(COMMITTED, timeout=30_000)  # the server's first page
     return page
 
 
@@ -170,3 +170,15 @@ def test_nothing_scrolls_sideways(page: Page, address: str, width: int) -> None:
     page.goto(address)
     expect(page.locator(".reading")).to_have_text(COMMITTED)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("query", ["", "?lost=1"])
+@pytest.mark.parametrize("inflates", [True, False])
+def test_what_the_browser_does_not_have_or_cannot_open_it_asks_for_again(
+    page: Page, address: str, query: str, inflates: bool
+) -> None:
+    if not inflates:
+        page.add_init_script("delete window.DecompressionStream")
+    page.goto(address + query)
+    expect(page.locator(".reading")).to_have_text(COMMITTED)
+    expect(page.locator("h1")).to_contain_text("At scale 10 the plain logit is 10.")

@@ -25,7 +25,7 @@ def test_a_held_key_leaves_the_dial_where_the_hand_left_it(
     server: str, page: Page, page_name: str, dial: str, start: float
 ) -> None:
     page.goto(f"{server}/{page_name}?{dial}={start}")
-    expect(page.locator(".reading").first).to_be_visible()
+    expect(page.locator(".reading").first).to_be_visible(timeout=30_000)
     name = next(each.label for each in declarations(PAGES[page_name].lab.Settings) if each.name == dial)
     slider = page.locator("[data-testid=stSidebar]").get_by_role("slider", name=name)
     slider.focus()

@@ -1,45 +1,44 @@
-// The sweep: the Arrow table that Python sent, one row per position of the dial, decoded column by column when first asked for.
+// The sweep: the columns that Python sent, one row per position of the dial, decoded when first asked for.
+
+import { numbersIn, textsIn } from "./parcel.js";
 
 export class Sweep {
-  constructor(table, dial) {
-    this.table = table;
-    this.rows = table.numRows;
-    this.columns = new Map();
+  constructor({ rows, columns }, dial) {
+    this.rows = rows;
+    this.columns = columns;
     this.dial = this.numbers(dial.column);
     this.scaled = scaleOf(dial.log, this.dial[0]);
     this.places = Float64Array.from(this.dial, (value) => this.place(value));
   }
 
   has(name) {
-    return Boolean(this.table.getChild(name));
+    return this.columns.has(name);
   }
 
   // The scalar column as a Float64Array.
   numbers(name) {
-    return this.decoded(name, (column) => Float64Array.from({ length: this.rows }, (_, row) => Number(column.get(row))));
+    return this.decoded(name, (column) => Float64Array.from(numbersIn(column)));
   }
 
   // The list of one row as a typed array.
   list(name, row) {
-    return this.decoded(name, (column) => Array.from({ length: this.rows }, (_, r) => column.get(r).toArray()))[row];
+    return this.decoded(name, (column) => listsOf(numbersIn(column), column.width, this.rows))[row];
   }
 
   // The strings of a column.
   texts(name) {
-    return this.decoded(name, (column) => Array.from({ length: this.rows }, (_, row) => String(column.get(row) ?? "")));
+    return this.decoded(name, textsIn);
   }
 
   text(name, row) {
     return this.texts(name)[row];
   }
 
+  // What a column holds: kept with it, since the next sweep may have it too.
   decoded(name, decode) {
-    if (!this.columns.has(name)) {
-      const column = this.table.getChild(name);
-      if (!column) throw new Error(`exhibit: the table has no column ${name}`);
-      this.columns.set(name, decode(column));
-    }
-    return this.columns.get(name);
+    const column = this.columns.get(name);
+    if (!column) throw new Error(`exhibit: the table has no column ${name}`);
+    return (column.decoded ??= decode(column));
   }
 
   // Where a dial value lies between the first row (0) and the last (1).
@@ -69,4 +68,11 @@ export class Sweep {
 function scaleOf(log, first) {
   if (!log) return (value) => value;
   return first > 0 ? Math.log : Math.log1p;
+}
+
+// One typed array for each row.
+function listsOf(numbers, width, rows) {
+  const lists = Array.from({ length: rows }, () => new numbers.constructor(width));
+  for (let i = 0; i < width; i++) for (let row = 0; row < rows; row++) lists[row][i] = numbers[i * rows + row];
+  return lists;
 }

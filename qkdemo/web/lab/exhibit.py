@@ -3,8 +3,9 @@
 * `exhibit(table, view, key=..., on_pick=...)`: mounts it and hands over what the visitor picks in it.
 
 Python sends a whole sweep, one row per position of the dial; the browser shows any row of it at once, without a round
-trip. The component draws and looks up: it does no arithmetic about attention, writes no numbers and knows no words. Its
-assets lie in `exhibit/`, small ES modules served from a URL, so that they are not sent again with every update.
+trip; what it has is not sent again (`parcel`). The component draws and looks up: it does no arithmetic about attention,
+writes no numbers and knows no words. Its assets lie in `exhibit/`, small ES modules served from a URL, so that they are
+not sent again with every update.
 
 `table` has one row per position, ascending in the dial's column: float64 scalars, fixed-size lists of float32 (vectors)
 or uint8 (matrices, row by row), and strings, which are every text that follows the cursor. Scalars and vectors may hold
@@ -66,6 +67,7 @@ from streamlit.runtime import Runtime
 
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
+from qkdemo.web.lab.parcel import Known, parcel
 from qkdemo.web.read_off import dial_name
 from qkdemo.web.track import lesson
 
@@ -73,11 +75,12 @@ Pick = dict[str, Any]
 
 COMMANDS: Final = ("play", "pause", "step", "stop")
 _REAL: Final = frozenset({"dial", "guess"})
-_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news"}
+_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news", "again"}
+_SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
 
-def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: Callable[[Pick], None]) -> None:
+def exhibit(table: pa.Table, view: Mapping[str, Any], *, key: str, on_pick: Callable[[Pick], None]) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
     A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
@@ -93,13 +96,35 @@ def exhibit(table: pa.Table, view: Mapping[str, object], *, key: str, on_pick: C
         match pick:
             case None:
                 pass
+            case {"again": plain}:
+                sent().know_nothing(plain=bool(plain))
             case {"guess": guess}:
                 lesson.predict(guess)
             case _:
                 on_pick(pick)
 
-    text = json.dumps(_taught(table, dict(view)), allow_nan=False)  # an object Streamlit would read and write anew
-    _COMPONENT.mount({"table": table, "view": text}, key=key, on_pick_change=picked)
+    had, column = sent(), str(view["dial"]["column"])
+    text = json.dumps(_taught(table, dict(view)), allow_nan=False, ensure_ascii=False)
+    _COMPONENT.mount(parcel(text, table, column, had.known, plain=had.plain), key=key, on_pick_change=picked)
+
+
+class Sent:
+    """What a visitor's browser was sent: parts of tables, and whether deflated."""
+
+    def __init__(self) -> None:
+        self.known: Known = Known()
+        self.plain = False
+
+    def know_nothing(self, *, plain: bool) -> None:
+        """A message was dropped, or this browser cannot inflate."""
+        self.known.clear()
+        self.plain = self.plain or plain
+
+
+def sent() -> Sent:
+    """What this visitor's browser has."""
+    had: Sent = st.session_state.setdefault(_SENT, Sent())
+    return had
 
 
 def read_pick(message: object) -> Pick | None:

@@ -19,7 +19,7 @@ from qkdemo.web.connection import ANSWERS
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.takeaway import csv_of
 from qkdemo.web.quiz.arrival import arrive_at
-from qkdemo.web.quiz.class_results import Kept, keep, kept, what_was_kept
+from qkdemo.web.quiz.classes import keep, what_was_kept
 
 _KEY: Final = "quiz"
 _SENT: Final = f"{ANSWERS}{_KEY}"
@@ -36,7 +36,7 @@ def sheet(settings: Settings, questions: Sequence[Question], code: str) -> None:
     if result is None:
         _open(settings, questions, code)
     else:
-        _locked(settings, questions, result)
+        _locked(settings, questions, result, code)
     st.markdown(say("quiz.page.how"))
 
 
@@ -53,13 +53,13 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
                     key=_of(settings, question),
                 )
         st.form_submit_button(
-            say("quiz.page.send"), on_click=_send, args=(settings, questions, code, kept()), icon=":material/lock:"
+            say("quiz.page.send"), on_click=_send, args=(settings, questions, code), icon=":material/lock:"
         )
     if Runtime.exists():
         _DRAFT.mount({"key": _key(settings), "within": "st-key-" + _QUESTIONS.replace(":", "-")}, key="draft")
 
 
-def _send(settings: Settings, questions: Sequence[Question], code: str, into: Kept) -> None:
+def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
     answers = [st.session_state.get(_of(settings, question)) for question in questions]
     if not any(answers):
         st.toast(say("quiz.page.empty"), icon=":material/edit_off:")
@@ -67,7 +67,7 @@ def _send(settings: Settings, questions: Sequence[Question], code: str, into: Ke
     result = marked(settings, answers)
     st.session_state[_sent(settings)] = ",".join(word or "" for word in result.answers)
     if code:
-        keep(code, result, into)
+        keep(code, result)
 
 
 def _result(settings: Settings) -> Marked | None:
@@ -76,7 +76,7 @@ def _result(settings: Settings) -> Marked | None:
     return marked(settings, words) if len(words) == len(quiz(settings)) else None
 
 
-def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -> None:
+def _locked(settings: Settings, questions: Sequence[Question], result: Marked, code: str) -> None:
     with st.container(key=_RESULT):
         st.header(_score(result))
     what_was_kept(result)
@@ -87,6 +87,9 @@ def _locked(settings: Settings, questions: Sequence[Question], result: Marked) -
             st.markdown(f"**{_verdict(word, right=right)}** {text(settings.track, question, 'explain')}")
     st.markdown(f"**{_score(result)}**")
     with st.container(horizontal=True):
+        if code:
+            change, icon = say("quiz.page.change"), ":material/edit:"
+            st.button(change, on_click=_change, args=(settings, result), key=f"{_KEY}:change", icon=icon)
         st.button(
             say("quiz.page.again"), on_click=_again, args=(settings,), key=f"{_KEY}:again", icon=":material/replay:"
         )
@@ -123,6 +126,13 @@ def _score(result: Marked) -> str:
     left = sum(word is None for word in result.answers)
     score = say("quiz.page.score", score=result.score, of=len(result.answers))
     return f"{score} · {say('quiz.page.left_open', open=left)}" if left else score
+
+
+def _change(settings: Settings, result: Marked) -> None:
+    """Open the sheet again, with what was sent: a class counts what is sent last."""
+    del st.session_state[_sent(settings)]
+    for question, word in zip(quiz(settings), result.answers, strict=True):
+        st.session_state[_of(settings, question)] = word
 
 
 def _again(settings: Settings) -> None:

@@ -1,27 +1,29 @@
 """The page of the quizzes: from the link to a locked sheet, and what a class gets to see."""
 
 import re
-from contextlib import suppress
+import sqlite3
 from pathlib import Path
-from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.messages import say
-from qkdemo.tracks.quiz import Settings, marked, quiz, text
-from qkdemo.tracks.results import Results
-from qkdemo.web.quiz import class_results as quiz_class
+from qkdemo.runs.database import default_url
+from qkdemo.tracks.quiz import Settings, quiz, text
+from qkdemo.web.quiz import classes
+from qkdemo.web.serving.limits import Limit
 from tests.web.visit import complaints, link_of, visit
 
 
 @pytest.fixture(autouse=True)
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    url = f"sqlite:///{tmp_path}/runs.sqlite"
-    monkeypatch.setenv("QKDEMO_STORE", url)
-    quiz_class._results.cache_clear()
-    return url
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/runs.sqlite")
+    classes._classes.cache_clear()
+    monkeypatch.setattr(classes, "here", lambda: "192.0.2.1")
+    for name in ("_SENT", "_NEW", "_TRIED"):
+        monkeypatch.setattr(classes, name, Limit(most=100, every_s=1))
 
 
 def radios(app: AppTest, state: Settings) -> list[Any]:
@@ -56,12 +58,13 @@ def test_a_link_opens_its_quiz_and_a_track_in_it_is_no_lesson() -> None:
 
 
 def test_another_track_is_chosen_on_the_page_and_the_link_follows() -> None:
-    app = visit("quiz", {"track": "researcher", "class": "physics-1"})
+    _, code, _ = made()
+    app = visit("quiz", {"track": "researcher", "class": code})
     app.radio(key="quiz.track").set_value("developer").run()
     assert app.title[0].value == "Eight questions for developers"
-    assert link_of(app) == {"track": "developer", "class": "physics-1"}
+    assert link_of(app) == {"track": "developer", "class": code}
     app.radio(key="quiz.track").set_value("beginner").run()
-    assert link_of(app) == {"class": "physics-1"}
+    assert link_of(app) == {"class": code}
     assert not complaints(app)
 
 
@@ -109,34 +112,77 @@ def test_another_one_asks_other_numbers_and_leaves_the_first_locked() -> None:
     assert app.header[0].value == "8 of 8 right"
 
 
-def test_without_a_class_nothing_is_kept(url: str) -> None:
+def opened(app: AppTest) -> AppTest:
+    """With the lecturer's part open."""
+    app.session_state["quiz:class"] = True
+    return app.run()
+
+
+def made(query: dict[str, str] | None = None) -> tuple[AppTest, str, str]:
+    """A lecturer who has just made a class; its code, and its secret."""
+    app = opened(visit("quiz", query))
+    app = app.button(key="quiz:make").click().run()
+    assert not app.exception
+    hall, own = (urlsplit(code.value).query for code in app.code)
+    code = dict(parse_qsl(hall))["class"]
+    assert "results" not in hall
+    return app, code, dict(parse_qsl(own))["results"]
+
+
+def test_without_a_class_nothing_is_kept(tmp_path: Path) -> None:
     send(visit("quiz"), Settings(), right=3)
-    assert Results(url).of_class("") == []
-    assert not (Path(url.removeprefix("sqlite:///")).exists() and Results(url).of_class("physics-1"))
+    file = tmp_path / "runs.sqlite"
+    assert not (file.exists() and sqlite3.connect(file).execute("SELECT * FROM sqlite_master").fetchall())
 
 
-def test_a_class_gets_the_first_answers_of_a_visitor_and_everybody_is_told(url: str) -> None:
+def test_a_lecturer_makes_a_class_with_two_links() -> None:
+    app, code, secret = made({"track": "developer", "seed": "3"})
+    hall = app.code[0].value
+    for part in ("track=developer", "when=pre", "seed=3", f"class={code}", "hide=seed%2Ctrack%2Cwhen"):
+        assert part in hall
+    assert secret not in hall
+    assert link_of(app)["class"] == code  # the lecturer stands in it, so that lecture mode shows its link
+    assert say("quiz.class.none") in words(app)
+
+
+def test_a_class_gets_one_answer_of_a_browser_and_it_can_be_changed() -> None:
+    _, code, _ = made()
     state = Settings(track="developer", seed=4)
-    app = visit("quiz", state.to_texts() | {"class": "physics-1"})
-    assert "Anyone who knows the class code can read" in app.info[0].value
+    app = visit("quiz", state.to_texts() | {"class": code})
+    assert "No name, no address" in app.info[0].value
     app = send(app, state, right=6)
-    assert "were kept for the class physics-1" in app.success[0].value
+    assert f"were kept for the class {code}" in app.success[0].value
+    app = app.button(key="quiz:change").click().run()
+    chosen = [radio.value for radio in radios(app, state)]
+    assert chosen[:6] == [question.answer for question in quiz(state)[:6]]  # as they were sent
+    app = send(app, state, right=8)
+    assert app.header[0].value == "8 of 8 right"
     app.button(key="quiz:again").click().run()
     again = state.but(seed=int(link_of(app)["seed"]))
-    assert link_of(app)["class"] == "physics-1"
-    app = send(app, again, right=8)
-    assert "these further ones are not" in words(app)
-    assert [row.score for row in Results(url).of_class("physics-1")] == [6]
+    send(app, again, right=3)
+    assert [row.score for row in classes._classes(default_url()).of_class(code)] == [3]
+    send(visit("quiz", state.to_texts() | {"class": code}), state, right=5)  # another browser
+    assert sorted(row.score for row in classes._classes(default_url()).of_class(code)) == [3, 5]
 
 
-def test_whoever_knows_the_code_reads_means_and_rows() -> None:
+def test_who_knows_the_code_can_answer_and_reads_nothing() -> None:
+    _, code, _ = made()
+    app = opened(visit("quiz", {"class": code}))
+    assert not app.exception
+    assert not app.dataframe
+    assert "are read by its lecturer’s link alone" in words(app)
+    assert not [button for button in app.button if button.key == "quiz:clear"]
+
+
+def test_the_lecturers_link_opens_the_results_on_any_device_and_its_secret_leaves_the_address() -> None:
+    _, code, secret = made()
     for when, right in (("pre", 2), ("post", 7)):
         state = Settings(when=when, seed=right)
-        send(visit("quiz", state.to_texts() | {"class": "physics-1"}), state, right=right)
-    app = visit("quiz", {"class": "physics-1"})
+        send(visit("quiz", state.to_texts() | {"class": code}), state, right=right)
+    app = visit("quiz", {"results": secret})
+    assert link_of(app) == {"class": code}
     assert not app.dataframe  # nothing is read before it is asked for
-    app.session_state["quiz:class"] = True
-    app.run()
+    app = opened(app)
     assert not app.exception
     assert say("quiz.class.no_votes") in words(app)
     assert "Sent with other numbers, and not counted here: 1." in words(app)
@@ -146,12 +192,59 @@ def test_whoever_knows_the_code_reads_means_and_rows() -> None:
     assert by_question["post"].to_list() == ["100 %"] * 7 + ["0 %"]
 
 
+def test_the_lecturer_clears_a_class_after_a_second_word() -> None:
+    lecturer, code, _ = made()
+    send(visit("quiz", {"class": code}), Settings(), right=2)
+    app = lecturer.run()
+    assert app.button(key="quiz:clear").disabled
+    app.checkbox(key="quiz:sure").check().run()
+    app.button(key="quiz:clear").click().run()
+    assert not app.exception
+    assert say("quiz.class.none") in words(app)
+    assert classes._classes(default_url()).of_class(code) == []
+
+
+@pytest.mark.parametrize("secret", ["", "wrong", "A" * 22, "%27", "x" * 5000])
+def test_another_secret_opens_nothing(secret: str) -> None:
+    made()
+    app = visit("quiz", {"results": secret} if secret else {})
+    assert bool(complaints(app)) == bool(secret)
+    app = opened(app)
+    assert not app.exception
+    assert "results" not in link_of(app)
+    assert not app.dataframe
+
+
+def test_a_link_of_an_earlier_version_says_what_became_of_its_class() -> None:
+    app = send(visit("quiz", {"class": "physics-1"}), Settings(), right=2)
+    (said,) = complaints(app)
+    assert "Nothing is collected under it any more" in said
+    assert "python -m qkdemo.tracks.results" in said
+    assert not app.success
+
+
+def test_what_is_done_too_often_from_one_address_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, code, secret = made()
+    for name in ("_SENT", "_NEW", "_TRIED"):
+        monkeypatch.setattr(classes, name, Limit(most=1, every_s=1000))
+    first = send(visit("quiz", {"class": code}), Settings(), right=1)
+    assert first.success
+    second = send(visit("quiz", {"class": code}), Settings(), right=1)
+    assert "too often from this address" in complaints(second)[0]
+    assert second.header[0].value == "1 of 8 right"  # marked all the same
+    visit("quiz", {"results": "wrong"})
+    assert "too often" in complaints(visit("quiz", {"results": secret}))[0]
+    made()
+    app = opened(visit("quiz"))
+    app = app.button(key="quiz:make").click().run()
+    assert "too often" in complaints(app)[0]
+
+
 def test_votes_of_a_class_are_bars_in_the_order_of_the_choices() -> None:
     state = Settings(seed=5)
+    app, code, _ = made(state.to_texts())
     for right in (8, 8, 0):
-        send(visit("quiz", state.to_texts() | {"class": "physics-1"}), state, right=right)
-    app = visit("quiz", state.to_texts() | {"class": "physics-1"})
-    app.session_state["quiz:class"] = True
+        send(visit("quiz", state.to_texts() | {"class": code}), state, right=right)
     app.run()
     assert not app.exception
     assert "Choices in this quiz, question by question; sent by 3" in words(app)
@@ -169,47 +262,14 @@ def test_a_disk_that_cannot_be_written_is_said_and_the_sheet_is_marked_all_the_s
 ) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/file/runs.sqlite")
-    app = send(visit("quiz", {"class": "physics-1"}), Settings(), right=1)
+    app = send(visit("quiz", {"class": "ABCD-2345"}), Settings(), right=1)
     assert not app.exception
     assert app.header[0].value == "1 of 8 right"
-    assert "were not kept for the class physics-1" in complaints(app)[0]
-    app.session_state["quiz:class"] = True
-    app.run()
+    assert "cannot be opened" in complaints(app)[0]
+    app = opened(visit("quiz"))
+    app = app.button(key="quiz:make").click().run()
     assert not app.exception
-
-
-def test_two_quick_clicks_are_one_vote(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their callbacks run beside each other, in threads: the second begins while the first still writes."""
-    together = Barrier(2)
-    writing = Results.add
-
-    def slowly(*args: Any) -> None:
-        with suppress(BrokenBarrierError):
-            together.wait(0.2)
-        writing(*args)
-
-    monkeypatch.setattr(Results, "add", slowly)
-    result = marked(Settings(), [each.choices[0] for each in quiz(Settings())])
-    into: quiz_class.Kept = {}
-    quiz_class._results(url)  # the table is there
-    clicks = [Thread(target=quiz_class.keep, args=("physics-1", result, into)) for _ in range(2)]
-    for click in clicks:
-        click.start()
-    for click in clicks:
-        click.join()
-    assert len(Results(url).of_class("physics-1")) == 1
-
-
-def test_a_lecturer_makes_a_link_for_a_class() -> None:
-    app = visit("quiz", {"track": "developer", "seed": "3"})
-    app.session_state["quiz:class"] = True
-    app.run()
-    app.text_input(key="quiz:code").set_value("not a code").run()
-    assert "1 to 40 letters" in complaints(app)[0]
-    app.text_input(key="quiz:code").set_value("physics-2").run()
-    link = app.code[0].value
-    for part in ("track=developer", "when=pre", "seed=3", "class=physics-2", "hide=seed%2Ctrack%2Cwhen"):
-        assert part in link
+    assert "cannot be opened" in complaints(app)[0]
 
 
 def test_in_a_lecture_a_quiz_lists_no_keys_of_a_lesson() -> None:
