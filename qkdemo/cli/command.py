@@ -26,7 +26,9 @@ from qkdemo.labs.learning_rates import command as sensitivity_command
 from qkdemo.labs.training import command as train_command
 from qkdemo.messages import say
 from qkdemo.notation import plain
+from qkdemo.runs.batches import price_of
 from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
+from qkdemo.training import settings as training
 
 LABS: Final[dict[str, ModuleType]] = {
     "arrows": arrows,
@@ -78,6 +80,8 @@ def _lab(words: Sequence[str]) -> int:
     unkept = ""
     if lab in TRAININGS.values():
         states = list(dict.fromkeys(states))  # runs are counted: none twice
+        runs = [state for state in states if isinstance(state, training.Settings)]
+        print(say("command.price", runs=len(runs), price=price_of(runs)), file=sys.stderr)
         report, columns = lab.report_all(states, ProgressLine())
         if file:
             unkept = write_parquet(file, columns)

@@ -200,7 +200,13 @@ export class LiveStage extends Stage {
 
   draw(all) {
     super.draw(all);
-    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.view.words[this.feed?.full ? "full" : "waiting"];
+    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.nothingYet();
+  }
+
+  // Why nothing is drawn: no place to watch from, a run that waits for a press, or one that is about to start.
+  nothingYet() {
+    if (this.feed?.full) return this.view.words.full;
+    return (AT_REST.has(this.status.state) && this.status.notice) || this.view.words.waiting;
   }
 
   refresh() {
