@@ -24,7 +24,9 @@ from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.notation import plain
+from qkdemo.runs.batches import price_of
 from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
+from qkdemo.training import settings as training
 
 COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab in LABS.values()}
 _LONGEST_RANGE: Final = 10_000
@@ -63,7 +65,10 @@ def _lab(words: Sequence[str]) -> int:
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     unkept = ""
     if lab.train is not None:
-        found, columns = lab.train(list(dict.fromkeys(states)), ProgressLine())  # runs are counted: none twice
+        states = list(dict.fromkeys(states))  # runs are counted: none twice
+        runs = [state for state in states if isinstance(state, training.Settings)]
+        print(say("command.price", runs=len(runs), price=price_of(runs)), file=sys.stderr)
+        found, columns = lab.train(states, ProgressLine())
         report |= found
         if file:
             unkept = write_parquet(file, columns)

@@ -1,7 +1,7 @@
 """Training any number of runs to their end: those that can share a batch train together.
 
 * `train_all(runs, progress)`: every run's telemetry, in the order of `runs`;
-* `together(runs)`: which runs share a batch;
+* `together(runs)`: which runs share a batch; `price_of(runs)`: what they take, in words;
 * `one_thread()`, `keep_freed_memory()`: how torch trains them fastest.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from qkdemo.runs.budget import at_once
+from qkdemo.runs.budget import at_once, price, state_bytes, step_bytes, step_seconds
 from qkdemo.training.settings import SHARED, Settings
 from qkdemo.training.telemetry import CURVES, Telemetry, joined
 from qkdemo.training.trainer import Trainer
@@ -69,6 +69,13 @@ def _trained(runs: Sequence[Settings], progress: Progress) -> list[Telemetry]:
         for column, at in enumerate(batch):
             telemetry[at] = whole.of_runs([column])
     return [entry for entry in telemetry if entry is not None]
+
+
+def price_of(runs: Sequence[Settings]) -> str:
+    """What training them takes: seconds on one core of the machine of `budget`, and memory, at most about."""
+    batches = [[runs[at] for at in batch] for batch in together(runs)]
+    sizes = (len(batch) * (state_bytes(batch[0]) + step_bytes(batch[0])) for batch in batches)
+    return price(sum(batch[0].steps * step_seconds(batch) for batch in batches), max(sizes))
 
 
 def together(runs: Sequence[Settings]) -> list[list[int]]:

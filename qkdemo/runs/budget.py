@@ -3,11 +3,13 @@
 * `state_bytes(run)`: weights and moments; `step_bytes(run)`: what one step needs besides, at most about;
 * `at_once(run)`: how many such runs take a step together here; more need more memory, and train no faster;
 * `plan_bytes(plan)`: the most that a worker holds for a plan; `by_seeds(plan)`: a plan in parts that hold less each;
+  `joined_curves(...)`: what they made, as that of the plan;
 * `seconds_of(plan)`: how long it takes on the machine on which this was measured, on one core;
+* `UNASKED_S`: what takes longer is not begun by opening a link; `price(...)`: what it takes, in words;
 * `free_memory()`: bytes that a new process may still take here.
 
-The numbers are fits to measurements (`tests/training/test_budget.py` measures them anew): memory within a factor of
-two, and rather too much than too little; seconds within a factor of two from the smallest models to the largest.
+The numbers are fits to measurements: memory rather too much than too little, seconds within a factor of two from the
+smallest models to the largest. What is said before a run begins is no more than that.
 """
 
 import os
@@ -18,12 +20,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.durations import duration
 from qkdemo.runs.plan import Plan
 from qkdemo.training.parameters import n_parameters, shape_of
 from qkdemo.training.settings import Settings
 
 GROUP_BYTES: Final = 256 << 20  # for one step of all runs that take it together
 PLAN_BYTES: Final = 512 << 20  # for a plan, where its seeds can be trained apart
+UNASKED_S: Final = 120.0
 _SHARE: Final = 8  # of the free memory one part, for a group of runs
 _UNKNOWN: Final = 2 << 30  # where nothing says how much is free
 _NUMBER: Final = 4  # bytes
@@ -90,6 +99,14 @@ def by_seeds(plan: Plan) -> tuple[Part, ...]:
     return tuple(Part(tuple(group), _only(plan, group)) for group in _split(list(columns.values()), count))
 
 
+def joined_curves(parts: Sequence[Part], curves: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The telemetry of a plan, [steps, runs, curves], from that of its parts."""
+    if len(parts) == 1:
+        return curves[0]
+    order = np.argsort(np.concatenate([part.columns for part in parts]))
+    return np.concatenate(curves, axis=1)[:, order]
+
+
 def _split(of_seeds: Sequence[Sequence[int]], count: int) -> list[list[int]]:
     """The columns of all seeds in `count` groups as even as can be, each in order."""
     cuts = [len(of_seeds) * at // count for at in range(count + 1)]
@@ -120,6 +137,18 @@ def _run_ns(run: Settings) -> float:
     entries = shape.n_layers * (tokens * shape.d_model + pairs)
     products = 6 * tokens * n_parameters(shape) + 12 * shape.n_layers * pairs * shape.d_head
     return _NS_PER_ENTRY * entries + products / _FLOPS_PER_NS
+
+
+def is_dear(plans: Sequence[Plan]) -> bool:
+    """Whether all of these take so long, or so much memory, that somebody has to ask for them."""
+    return sum(map(seconds_of, plans)) > UNASKED_S or max(map(plan_bytes, plans), default=0) > free_memory() // 2
+
+
+def price(seconds: float, most_bytes: int) -> str:
+    """`about 4.4 days of computing and 0.5 GB of memory`."""
+    gigabytes = most_bytes / 1e9
+    word, number = ("gb", written(gigabytes, 2)) if gigabytes >= 1 else ("mb", str(max(1, round(1000 * gigabytes))))
+    return say("size.price", time=duration(seconds), size=say(f"size.{word}", number=number))
 
 
 def free_memory() -> int:

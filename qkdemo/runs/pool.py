@@ -21,7 +21,7 @@ from qkdemo.runs.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.recall import Recall, play
 from qkdemo.runs.series import Series
-from qkdemo.runs.store import Store, StoreError, default_url
+from qkdemo.runs.store import Store, default_url
 from qkdemo.runs.workshop import Workshop
 
 _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
@@ -85,6 +85,18 @@ class Pool:
             self._series.drop(visitor)
             return self._begin(known, (visitor, address), pace, again=again)
 
+    def show(self, plan: Plan, visitor: str, why: str) -> Live:
+        """The run of `plan`, which is that visitor's, as it stands; `why` it is not started is said on its page."""
+        known = self._known(plan)
+        with self._lock:
+            live = self._recall.find(plan) or known
+            if live.state in RESTING and live.steps < plan.steps:
+                live.notice = live.notice or why
+            live.visitors.add(visitor)
+            live.owner = live.owner or visitor
+            self._recall.remember(live)
+            return live
+
     def start_all(self, plans: Sequence[Plan], visitor: str, address: str = "") -> None:
         """The runs of `plans` one after another, as fast as it goes, but for those that are finished. Raises PoolError.
 
@@ -94,6 +106,11 @@ class Pool:
             self._refuse(visitor, address)
             self._series.begin(visitor, plans, address)
         self._go_on(visitor)
+
+    def still_wants(self, visitor: str, plans: Sequence[Plan]) -> bool:
+        """Whether some of `plans` are yet to be trained in that visitor's series."""
+        with self._lock:
+            return self._series.still_wants(visitor, plans)
 
     def attend(self, visitor: str) -> None:
         """That visitor is still there, though no stream says so."""
@@ -154,15 +171,7 @@ class Pool:
     def status(self, live: Live) -> Status:
         """How it stands."""
         with self._lock:
-            left, position, wait, silent = None, 0, 0.0, 0.0
-            hurried = live.state == "going" and self._shop.pace_of(live) != live.pace
-            if live.state == "going":
-                left, silent = self._shop.left_s(live), self._shop.silent_s(live)
-            if live.state == "queued":
-                position, wait = self._shop.wait_of(live)
-            notice = live.notice or (self.away if live.unread else "")
-            told = (notice, live.recorded)
-            return Status(live.state, live.steps, live.pace, left, position, wait, hurried, silent, *told)
+            return self._shop.status(live, live.notice or (self.away if live.unread else ""))
 
     @property
     def away(self) -> str:
@@ -171,7 +180,7 @@ class Pool:
 
     def seconds_of(self, plans: Sequence[Plan]) -> float:
         """How long these plans take here, one after another, with nobody else waiting."""
-        return sum(map(seconds_of, plans)) * self._shop.slowness
+        return sum(map(seconds_of, plans)) * self._shop.estimates.slowness
 
     @property
     def processes(self) -> list[int]:
@@ -249,6 +258,9 @@ class Pool:
         """It came to rest by itself: the series that wait for it go on."""
         with self._lock:
             visitors = self._series.wanting(live.plan, live.state)
+            if live.state == "paused":  # at the ceiling: what comes after it waits for a hand
+                for visitor in self._series.stuck(live.plan):
+                    self._series.drop(visitor)
         for visitor in visitors:
             self._go_on(visitor)
 
@@ -261,9 +273,10 @@ class Pool:
                 if self._series.is_over(visitor, plan, live.state):
                     continue
                 try:
-                    self._begin(live, (visitor, self._series.address_of(visitor)), math.inf)
+                    live = self._begin(live, (visitor, self._series.address_of(visitor)), math.inf)
                 except PoolError as error:
                     live.notice = str(error)
+                if live.state in RESTING:  # refused, or somebody else let it rest
                     self._series.drop(visitor)
                 return
 
@@ -274,20 +287,8 @@ class Pool:
     def tick(self) -> None:
         """Twice a second: turns, rests, workers that hang; and what the store could not be asked before."""
         self._shop.tick()
-        with self._lock:
-            unread = [live for live in self._recall.lives.values() if live.unread]
-        if not self._recall.ask_again():
-            return
-        for live in unread:
-            try:
-                record = self._recall.record(live.plan)
-            except StoreError:
-                return
+        for live, record in self._recall.caught_up():
             with self._lock:
-                live.unread = False
-                live.version += 1
-                if record is None or record.chunk.last <= live.steps:
-                    continue
                 active = live.state not in RESTING
                 if active:
                     self._shop.rest(live, "stopped")

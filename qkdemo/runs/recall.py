@@ -8,7 +8,8 @@ store that is away or locked is asked again every few seconds, and nobody waits 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Final, TypeVar
 
@@ -71,6 +72,19 @@ class Recall:
         if self.why and self._clock() - self._failed_at >= RETRY_S:
             self.plan_of("")
         return not self.why
+
+    def caught_up(self) -> Iterator[tuple[Live, Record]]:
+        """What the store has more of runs that it could not be asked of, now that it can; call it without the lock."""
+        unread = [live for live in list(self.lives.values()) if live.unread]
+        if not self.ask_again():
+            return
+        for live in unread:
+            with suppress(StoreError):
+                record = self.record(live.plan)
+                live.unread = False
+                live.version += 1
+                if record is not None and record.chunk.last > live.steps:
+                    yield live, record
 
     def _asked(self, ask: Callable[[Store], _Told]) -> _Told | None:
         if self._store is None:

@@ -63,6 +63,15 @@ class Series:
             self._passed[visitor] += 1
         return over
 
+    def still_wants(self, visitor: str, plans: Sequence[Plan]) -> bool:
+        """Whether some of `plans` are in that visitor's series, and not over."""
+        left = self._plans.get(visitor, ())[self._passed.get(visitor, 0) :]
+        return any(plan in left for plan in plans)
+
+    def stuck(self, plan: Plan) -> list[str]:
+        """Whose series is at `plan`."""
+        return [who for who, plans in self._plans.items() if plans[self._passed[who] :][:1] == (plan,)]
+
     def wanting(self, plan: Plan, state: StateWord) -> list[str]:
         """Whose series goes on when `plan` has come to rest in that state."""
         return [visitor for visitor, plans in self._plans.items() if plan in plans] if state in _OVER else []

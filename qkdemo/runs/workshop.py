@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from qkdemo.messages import say
-from qkdemo.runs.budget import free_memory, plan_bytes, step_seconds
+from qkdemo.runs.budget import free_memory, plan_bytes
+from qkdemo.runs.estimates import Estimates
 from qkdemo.runs.job import CEILING_S
-from qkdemo.runs.line import TURN_S, Line, shared, waits
-from qkdemo.runs.live import RESTING, Live, StateWord
+from qkdemo.runs.line import TURN_S, Line
+from qkdemo.runs.live import RESTING, Live, StateWord, Status
 from qkdemo.runs.news import take
 from qkdemo.runs.process import WorkerProcess
 from qkdemo.runs.record import chunk_from_bytes
@@ -27,12 +28,10 @@ _FORGOTTEN_S: Final = 3.0  # and one that went on by itself, as soon as anybody 
 _HURRIED_S: Final = 30.0  # for so long a run that nobody watches is still slowed down to its pace
 SILENT_S: Final = 12.0  # a worker whose work has not moved for so long is ended
 _STARTING_S: Final = 180.0  # a worker that has not said yet that it is ready
-_STRANGE_S: Final = 5.0  # silence that its page speaks of
 _ATTEMPTS: Final = 3  # workers that may die of one run
 _MOST_SPARE: Final = 20
 _LATE_S: Final = 2.0  # between two ticks
 _NEWS_TICKS: Final = 4  # between two words to those who wait
-_AGED: Final = 0.8  # of what was known of the speed, when it is measured again
 
 
 class Workshop:
@@ -45,7 +44,7 @@ class Workshop:
         self.workers = [WorkerProcess(url, self.heard, clock) for _ in range(workers)]
         self._lock, self._over, self._clock = lock, over, clock
         self._spare: list[Live] = []
-        self.slowness = 1.0  # how many times longer a step takes here than `budget` says
+        self.estimates = Estimates(self.line, self.workers, clock)
         self._closed = False
         self._ticks, self._ticked = 0, clock()
 
@@ -103,33 +102,9 @@ class Workshop:
             if worker.live is not None:
                 worker.set_pace(self.pace_of(worker.live))
 
-    def left_s(self, live: Live) -> float:
-        """Seconds until a run that goes on is finished, in turns with those that wait."""
-        computing = self._need(live)
-        if not len(self.line):
-            return max(computing, (live.until - live.steps) / self.pace_of(live))
-        others = [self._need(one) for one in [*self.line, *self._going()] if one is not live]
-        return shared(computing, others, len(self.workers))
-
-    def wait_of(self, live: Live) -> tuple[int, float]:
-        """The place of a run in line, from 1, and for how many seconds it still waits."""
-        order = self.line.in_order()
-        at = order.index(live)
-        busy = [self._taken_s(worker) for worker in self.workers]
-        return at + 1, waits(busy, [self._need(one) for one in order[: at + 1]])[at]
-
-    def _taken_s(self, worker: WorkerProcess) -> float:
-        """For how many seconds it is still with the run that it has, as others wait."""
-        live = worker.live
-        if live is None:
-            return 0.0
-        turn = max(0.0, TURN_S - (self._clock() - worker.since)) if live.keeps_place else math.inf
-        return min(self._need(live), turn)
-
-    def silent_s(self, live: Live) -> float:
-        """For how long its worker has said nothing, if that is strange."""
-        silence = max((self._clock() - worker.heard for worker in self.workers if worker.live is live), default=0.0)
-        return silence if silence > _STRANGE_S else 0.0
+    def status(self, live: Live, notice: str) -> Status:
+        """How a run stands."""
+        return self.estimates.status(live, self.pace_of(live), notice)
 
     def close(self) -> None:
         """Let every worker end, as soon as it has written what it has."""
@@ -163,11 +138,6 @@ class Workshop:
     def _going(self) -> list[Live]:
         return [worker.live for worker in self.workers if worker.live is not None]
 
-    def _need(self, live: Live) -> float:
-        """Seconds that it still computes."""
-        runs = live.plan.legs[live.plan.leg_of(live.steps + 1)].runs
-        return (live.until - live.steps) * (live.step_s or step_seconds(runs) * self.slowness)
-
     def _forget_spare(self, live: Live) -> None:
         if live in self._spare:
             self._spare.remove(live)
@@ -196,7 +166,7 @@ class Workshop:
             for worker in self.workers if late > 0 else ():
                 worker.heard += late  # this process was held up itself, and may not have read what they said
             if self._ticks % _NEWS_TICKS == 0:
-                for live in [*self.line, *(live for live in self._going() if self.silent_s(live))]:
+                for live in [*self.line, *(live for live in self._going() if self.estimates.silent_s(live))]:
                     live.version += 1  # their place moves on, and nothing else
             for worker in self.workers:
                 self._look_after(worker, now)
@@ -251,16 +221,10 @@ class Workshop:
         if len(live.chunks) > 64:
             live.chunks = [live.chunk]
         if self.pace_of(live) == math.inf and live.timed:
-            self._timed(live, (now - live.touched) / told["count"])
+            self.estimates.timed(live, (now - live.touched) / told["count"])
         live.touched, live.timed = now, True
         live.recorded = None
         live.version += 1
-
-    def _timed(self, live: Live, took: float) -> None:
-        """A step took so long."""
-        live.step_s = took if live.step_s is None else _AGED * live.step_s + (1 - _AGED) * took
-        expected = step_seconds(live.plan.legs[live.plan.leg_of(live.steps)].runs)
-        self.slowness = _AGED * self.slowness + (1 - _AGED) * min(max(live.step_s / expected, 0.1), 100.0)
 
     def _on_failed(self, worker: WorkerProcess, live: Live, told: dict[str, Any]) -> None:
         self.line.leave(live)

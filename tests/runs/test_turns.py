@@ -35,7 +35,7 @@ class Clock:
 class Shop:
     """A pool whose workers are the test's own: what they are told, and what they say."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, url: str, workers: int) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, workers: int) -> None:
         self.orders: list[tuple[int, str]] = []
         self.killed: list[WorkerProcess] = []
         self.clock = Clock()
@@ -52,7 +52,7 @@ class Shop:
         monkeypatch.setattr(WorkerProcess, "_send", told)
         monkeypatch.setattr(WorkerProcess, "kill", ended)
         monkeypatch.setattr(pool_module, "_TICK_S", 1e9)  # the test does it
-        self.pool = Pool(Store(url), url, workers, self.clock)
+        self.pool = Pool(store, None, workers, self.clock)
 
     def plan(self, seed: int, steps: int = 40) -> Plan:
         return twins(SMALL.but(seed=seed, steps=steps))
@@ -88,7 +88,7 @@ def shops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     made: list[Shop] = []
 
     def opened(workers: int = 1) -> Shop:
-        made.append(Shop(monkeypatch, f"sqlite:///{tmp_path}/runs.sqlite", workers))
+        made.append(Shop(monkeypatch, Store(f"sqlite:///{tmp_path}/runs.sqlite"), workers))
         return made[-1]
 
     yield opened

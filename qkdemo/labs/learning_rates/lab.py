@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from qkdemo.dials import Choice, Dial, Dials, Value, declarations
 from qkdemo.labs.learning_rates.max_stable_lr import Curve
 from qkdemo.labs.learning_rates.sensitivity import Point
+from qkdemo.runs.budget import Part, by_seeds
 from qkdemo.runs.plan import Leg, Plan, outcomes
 from qkdemo.training import settings as training
 from qkdemo.training.outcome import Outcome, summary
@@ -99,6 +100,12 @@ def plans_of(settings: Settings) -> tuple[Plan, ...]:
     return tuple(plans)
 
 
+@lru_cache(maxsize=64)
+def parts_of(settings: Settings) -> tuple[tuple[Part, ...], ...]:
+    """Per rate the plans that are trained: one, or where that would be too large several, with some of the seeds."""
+    return tuple(by_seeds(plan) for plan in plans_of(settings))
+
+
 def around(run: training.Settings) -> Settings:
     """The curves among which `run` stands: its dials, on the default schedule if its own is a ramp."""
     own = {dial.name: getattr(run, dial.name) for dial in declarations(training.Settings)}
@@ -148,24 +155,52 @@ class Result:
         return self.done == len(self.rates)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """What became of runs, in the order of their plan, and the loss with which each began."""
+
+    outcomes: tuple[Outcome, ...]
+    first_losses: tuple[float, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, curves: NDArray[np.float32]) -> "Ended":
+        """From the telemetry of a plan that is finished, [steps, runs, curves]."""
+        return cls(tuple(outcomes(plan, curves)), tuple(curves[0, :, CURVES.index("loss")].tolist()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Part], ended: Sequence["Ended"]) -> "Ended":
+        """Of a plan whose parts were trained apart."""
+        found = {
+            column: (outcome, loss)
+            for part, each in zip(parts, ended, strict=True)
+            for column, outcome, loss in zip(part.columns, each.outcomes, each.first_losses, strict=True)
+        }
+        ends, losses = zip(*(found[column] for column in sorted(found)), strict=True)
+        return cls(ends, losses)
+
+
 def result_of(settings: Settings, trained: Sequence[NDArray[np.float32] | None]) -> Result:
     """The curves from the telemetry of every plan, [steps, runs, curves]; None where it is not finished."""
-    words, count = words_of(settings), settings.n_seeds
-    points: dict[RemedyWord, list[Point | None]] = {word: [] for word in words}
-    found: dict[RemedyWord, list[tuple[Outcome, ...]]] = {word: [] for word in words}
-    for rate, plan, curves in zip(rates_of(settings), plans_of(settings), trained, strict=True):
-        ends = outcomes(plan, curves) if curves is not None else []
-        for at, word in enumerate(words):
-            mine = tuple(ends[at * count : (at + 1) * count])
-            found[word].append(mine)
-            if curves is None:
-                points[word].append(None)
-                continue
-            first = curves[0, at * count : (at + 1) * count, CURVES.index("loss")]
-            points[word].append(Point(rate, tuple(end.final_loss for end in mine), float(first.mean())))
-    return Result(
-        settings, rates_of(settings), tuple(Curve(word, tuple(points[word]), tuple(found[word])) for word in words)
-    )
+    plans = zip(plans_of(settings), trained, strict=True)
+    return result_from(settings, tuple(None if curves is None else Ended.of(plan, curves) for plan, curves in plans))
+
+
+@lru_cache(maxsize=32)
+def result_from(settings: Settings, ended: tuple[Ended | None, ...]) -> Result:
+    """The curves from what became of the runs of every rate; None where they are not finished."""
+    count = settings.n_seeds
+    curves = []
+    for at, word in enumerate(words_of(settings)):
+        points: list[Point | None] = []
+        mine: list[tuple[Outcome, ...]] = []
+        for rate, each in zip(rates_of(settings), ended, strict=True):
+            own = slice(at * count, (at + 1) * count)
+            ends, firsts = (each.outcomes[own], each.first_losses[own]) if each is not None else ((), ())
+            mine.append(ends)
+            losses = tuple(end.final_loss for end in ends)
+            points.append(Point(rate, losses, sum(firsts) / count) if ends else None)
+        curves.append(Curve(word, tuple(points), tuple(mine)))
+    return Result(settings, rates_of(settings), tuple(curves))
 
 
 def point_rows(result: Result) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Result, Settings
 from qkdemo.labs.training.words import counted, findings, longest_finding
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
+from qkdemo.runs.durations import duration
 from qkdemo.runs.live import Status
 from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.runs.record import mapped_steps
@@ -32,7 +33,7 @@ View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
 _WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
 _TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
-_WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "restarting", "waiting")
+_WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "restarting", "full", "waiting")
 _MOST_LOGIT: Final = 12  # decades above 1 that an axis may reach
 _TICKS: Final = 6
 NO_ROWS: Final = pa.table({"step": [0.0]})  # what a live exhibit's table is: its rows arrive otherwise
@@ -190,9 +191,11 @@ def status_words(status: Status, plan: Plan) -> str:
     parts = [say("training.status.step", step=status.steps, steps=plan.steps)]
     match status.state:
         case "queued" if status.position:
-            parts.append(say("training.status.queued", position=status.position, wait=max(1, round(status.wait_s))))
+            parts.append(say("training.status.queued", position=status.position, wait=duration(status.wait_s)))
+        case "going" if status.silent_s:
+            parts.append(say("training.status.silent", since=duration(status.silent_s)))
         case "going":
-            parts.append(say("training.status.left", left=max(1, round(status.left_s or 0))))
+            parts.append(say("training.status.left", left=duration(status.left_s or 0)))
             if status.hurried:
                 parts.append(say("training.status.hurried"))
         case "finished" if status.recorded is not None:

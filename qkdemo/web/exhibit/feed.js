@@ -4,6 +4,7 @@ import { HOME } from "./home.js";
 
 const MASKED = 254;
 const RETRY_MS = 2000;
+const FULL_MS = 10000;
 
 // As Sweep, but with `rows` so far of `steps` in all: axes span the whole run from the beginning.
 export class LiveSweep {
@@ -93,7 +94,7 @@ export class LiveSweep {
 }
 
 // Calls `take(message)` for every message and `offline(yes)` when the connection goes and comes; `restarting` says whether
-// the server said goodbye.
+// the server said goodbye, `full` whether it has no place for one more who watches.
 export class Feed {
   constructor(url, take, offline) {
     Object.assign(this, { url, take, offline });
@@ -103,7 +104,7 @@ export class Feed {
   open() {
     this.source = new EventSource(new URL(this.url, HOME));
     this.source.onopen = () => {
-      this.restarting = false;
+      this.restarting = this.full = false;
       this.offline(false);
     };
     this.source.onmessage = (event) => {
@@ -115,11 +116,25 @@ export class Feed {
       this.offline(true);
       if (this.source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.open(), RETRY_MS);
+      this.timer = setTimeout(() => this.askAgain(), RETRY_MS);
     };
   }
 
+  // A stream that is refused does not say why; the headers alone do, and end at once.
+  async askAgain() {
+    const answer = await fetch(new URL(this.url, HOME), { method: "HEAD" }).catch(() => null);
+    if (this.closed) return;
+    this.full = answer?.status === 503;
+    if (!this.full) {
+      this.open();
+      return;
+    }
+    this.offline(true);
+    this.timer = setTimeout(() => this.askAgain(), FULL_MS);
+  }
+
   close() {
+    this.closed = true;
     clearTimeout(this.timer);
     this.source.close();
   }

@@ -90,6 +90,7 @@ export class LiveStage extends Stage {
 
   lostLine(gone) {
     this.gone = gone;
+    this.ask(true);
     if (this.parts) this.fillBar();
   }
 
@@ -192,14 +193,20 @@ export class LiveStage extends Stage {
     play.disabled = this.commands ? false : this.sweep.rows < 2;
     step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
     stop.disabled = !live.own || AT_REST.has(this.status.state);
-    setText(text, this.gone ? words[this.feed.restarting ? "restarting" : "offline"] : this.status.text);
+    setText(text, this.gone ? words[whyGone(this.feed)] : this.status.text);
     setText(notice, this.status.notice);
     notice.hidden = !this.status.notice;
   }
 
   draw(all) {
     super.draw(all);
-    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.view.words.waiting;
+    if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.nothingYet();
+  }
+
+  // Why nothing is drawn: no place to watch from, a run that waits for a press, or one that is about to start.
+  nothingYet() {
+    if (this.feed?.full) return this.view.words.full;
+    return (AT_REST.has(this.status.state) && this.status.notice) || this.view.words.waiting;
   }
 
   refresh() {
@@ -217,4 +224,9 @@ export class LiveStage extends Stage {
 
 function setText(node, words) {
   if (node.textContent !== words) node.textContent = words;
+}
+
+function whyGone({ restarting, full }) {
+  if (full) return "full";
+  return restarting ? "restarting" : "offline";
 }

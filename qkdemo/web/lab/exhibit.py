@@ -41,7 +41,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
               others): the rows are not in the
               table, they arrive from the url as `web.training.stream` writes them; y.grows: an axis takes in what
-              arrives; words: play, pause, step, stop, offline, restarting, waiting
+              arrives; words: play, pause, step, stop, offline, restarting, full, waiting
     A track adds:
     veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
               is a number that can be drawn, {column, low, high}

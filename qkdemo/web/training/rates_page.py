@@ -65,6 +65,8 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
             st.markdown(sweep.words)
         else:
             st.progress(sweep.share, sweep.words)
+    if not sweep.going and not result.whole:
+        st.markdown(sweep.price)
     for notice in sweep.notices:
         st.info(notice)
     tell(" ".join([*sentences[1:], *_about(own, sweep.settings)]))

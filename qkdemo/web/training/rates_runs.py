@@ -3,24 +3,29 @@
 * `attend(settings)`: the sweep of a visitor; `Sweep`: how it stands, and what is trained of it;
 * `start(settings)`, `stop(settings)`: what buttons call; `own_run(settings)`: the visitor's last twins.
 
-Every rate is a run of its own in the store, so that what is trained is there at once the next time, also for others.
+Every rate is a run of its own in the store, or several where its seeds are trained apart, so that what is trained is
+there at once the next time, also for others. What takes long, or much memory, waits for a press.
 """
 
 import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
+from itertools import chain
 from typing import Final
 
 import streamlit as st
 
-from qkdemo.labs.learning_rates.lab import Result, Settings, order, plans_of, result_of
+from qkdemo.labs.learning_rates.lab import Ended, Result, Settings, order, parts_of, plans_of, result_from
 from qkdemo.labs.learning_rates.view import Own, own_of
 from qkdemo.messages import say
+from qkdemo.runs.budget import Part, is_dear, plan_bytes, price
+from qkdemo.runs.durations import duration
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.link import marked
+from qkdemo.web.serving.limits import here
 from qkdemo.web.training.shown import shown_run, visitor
 from qkdemo.web.training.stream import pool
 
@@ -30,57 +35,76 @@ _STARTED: Final = f"{PREFIX}:started"
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """The runs of all rates, in order; None for one that nothing is known of."""
+    """The runs of all rates, in order, each in its parts; None for one that nothing is known of."""
 
     settings: Settings
-    plans: tuple[Plan, ...]
-    lives: tuple[Live | None, ...]
+    lives: tuple[tuple[Live | None, ...], ...]
     workers: Pool
 
     @property
+    def plans(self) -> tuple[Plan, ...]:
+        """All runs of each rate."""
+        return plans_of(self.settings)
+
+    @property
     def going(self) -> bool:
-        """Whether one of them trains or waits for a worker."""
-        return any(live is not None and live.state not in RESTING for live in self.lives)
+        """Whether one of them trains or waits for a worker, or is about to."""
+        active = any(live.state not in RESTING for live in self._known)
+        return active or self.workers.still_wants(visitor(), _plans_in(self.settings))
 
     @property
     def result(self) -> Result:
         """The curves as far as they are trained."""
-        done = tuple(live if live is not None and live.state == "finished" else None for live in self.lives)
-        return _result(self.settings, done)
+        rates = zip(parts_of(self.settings), self.lives, strict=True)
+        return result_from(self.settings, tuple(_ended(parts, lives) for parts, lives in rates))
 
     @property
     def share(self) -> float:
         """The share of all steps that is trained."""
-        return sum(live.steps for live in self.lives if live is not None) / (len(self.plans) * self.settings.steps)
+        done = sum(live.steps * live.plan.width for live in self._known)
+        return done / (self._runs * self.settings.steps)
 
     @property
     def words(self) -> str:
         """How far it is, how long it still takes, or when it was recorded."""
-        done = sum(live is not None and live.state == "finished" for live in self.lives)
+        done = sum(all(live is not None and live.state == "finished" for live in lives) for lives in self.lives)
         if done == len(self.lives):
-            times = [live.recorded for live in self.lives if live is not None]
+            times = [live.recorded for live in self._known]
             if None in times:
                 return say("rates.status.unkept")
             when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(max(filter(None, times))))
             return say("rates.status.recorded", runs=self._runs, when=when, engine=ENGINE)
         text = say("rates.status.done", done=done, count=len(self.lives), runs=self._runs)
-        for live in self.lives:
-            if live is not None and live.state == "queued":
-                status = self.workers.status(live)
-                return (
-                    text
-                    + " · "
-                    + say("training.status.queued", position=status.position, wait=max(1, round(status.wait_s)))
-                )
-            if live is not None and live.state == "going" and live.step_s is not None:
-                left = live.step_s * (1 - self.share) * len(self.plans) * self.settings.steps
-                return text + " · " + say("training.status.left", left=max(1, round(left)))
-        return text + " · " + say("training.status.stopped") if self.share and not self.going else text
+        active = next((live for live in self._known if live.state not in RESTING), None)
+        if active is None:
+            return f"{text} · {say('training.status.stopped')}" if self.share else text
+        status = self.workers.status(active)
+        if active.state == "queued":
+            wait = say("training.status.queued", position=status.position, wait=duration(status.wait_s))
+            return f"{text} · {wait}"
+        return f"{text} · {say('training.status.left', left=duration(self._left_s))}"
+
+    @property
+    def price(self) -> str:
+        """What the rest of it takes, and whether that is too much for a link alone."""
+        rest = _rest(self.settings, self.workers)
+        most = max(map(plan_bytes, rest), default=0)
+        said = say("rates.price", price=price(self._left_s, most))
+        return f"{said} {say('rates.dear')}" if is_dear(rest) else said
 
     @property
     def notices(self) -> list[str]:
         """What the workers have to say, once each."""
-        return list(dict.fromkeys(live.notice for live in self.lives if live is not None and live.notice))
+        said = [live.notice for live in self._known if live.notice]
+        return list(dict.fromkeys([*said, *filter(None, [self.workers.away])]))
+
+    @property
+    def _known(self) -> list[Live]:
+        return [live for live in chain.from_iterable(self.lives) if live is not None]
+
+    @property
+    def _left_s(self) -> float:
+        return self.workers.seconds_of(_plans_in(self.settings)) * (1 - self.share)
 
     @property
     def _runs(self) -> int:
@@ -90,23 +114,24 @@ class Sweep:
 def attend(settings: Settings) -> Sweep | str:
     """The sweep on this visitor's screen; a sentence if there can be none.
 
-    The first one of a visit is started; later, dials that describe another one start nothing by themselves.
+    The first one of a visit is started, unless it takes too much for that or may be recorded in a store that cannot be
+    asked; later, dials that describe another one start nothing by themselves.
     """
     workers = pool()
     if workers is None:
         return say("training.no_server")
     if not st.session_state.get(_STARTED):
         st.session_state[_STARTED] = True
-        start(settings)
-    workers.attend(visitor())
+        if not is_dear(_rest(settings, workers)) and not workers.away:
+            start(settings)
     return look(settings, workers)
 
 
 def look(settings: Settings, workers: Pool) -> Sweep:
     """The sweep as it stands now."""
-    plans = plans_of(settings)
     workers.attend(visitor())
-    return Sweep(settings, plans, tuple(workers.look(plan) for plan in plans), workers)
+    lives = tuple(tuple(workers.look(part.plan) for part in parts) for parts in parts_of(settings))
+    return Sweep(settings, lives, workers)
 
 
 def start(settings: Settings) -> None:
@@ -114,9 +139,10 @@ def start(settings: Settings) -> None:
     workers = pool()
     if workers is None:
         return
-    plans = plans_of(settings)
+    parts = parts_of(settings)
+    plans = [part.plan for at in order(len(parts)) for part in parts[at]]
     try:
-        workers.start_all([plans[at] for at in order(len(plans))], visitor())
+        workers.start_all(plans, visitor(), here())
     except PoolError as error:
         st.toast(str(error))
 
@@ -136,6 +162,23 @@ def own_run(settings: Settings) -> Own | None:
     return own_of(live, settings) if live is not None else None
 
 
-@lru_cache(maxsize=32)
-def _result(settings: Settings, done: tuple[Live | None, ...]) -> Result:
-    return result_of(settings, [live.chunk.curves if live is not None else None for live in done])
+def _plans_in(settings: Settings) -> list[Plan]:
+    return [part.plan for parts in parts_of(settings) for part in parts]
+
+
+def _rest(settings: Settings, workers: Pool) -> list[Plan]:
+    """The plans of a sweep that are not trained to their end."""
+    plans = _plans_in(settings)
+    return [plan for plan in plans if (live := workers.look(plan)) is None or live.state != "finished"]
+
+
+def _ended(parts: tuple[Part, ...], lives: tuple[Live | None, ...]) -> Ended | None:
+    """What became of the runs of one rate; None where some of them are not finished."""
+    found = [live for live in lives if live is not None and live.state == "finished"]
+    if len(found) < len(parts):
+        return None
+    return Ended.joined(parts, [live.once("ended", partial(_of, live)) for live in found])
+
+
+def _of(live: Live) -> Ended:
+    return Ended.of(live.plan, live.chunk.curves)

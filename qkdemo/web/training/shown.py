@@ -8,7 +8,6 @@ opened starts its run; one that is recorded is shown as it is.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -20,11 +19,13 @@ from qkdemo.labs.training.lessons import lessons
 from qkdemo.labs.training.view import View, pace_of, shown_head
 from qkdemo.labs.training.words import explain
 from qkdemo.messages import say
+from qkdemo.runs.budget import is_dear, plan_bytes, price
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
+from qkdemo.web.serving.limits import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
@@ -61,12 +62,12 @@ class Shown:
     @property
     def words(self) -> list[str]:
         """What its numbers say, once it rests."""
-        return _explained(self.live, self.live.steps) if self.resting else []
+        return self.live.once("words", lambda: explain(self.plan, self.live.chunk.curves)) if self.resting else []
 
     @property
     def lessons(self) -> list[str]:
         """What it teaches beyond which twin won, once it is finished."""
-        return _taught(self.live, self.live.steps) if self.resting else []
+        return self.live.once("lessons", lambda: lessons(self.plan, self.live.chunk.curves)) if self.resting else []
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
@@ -90,7 +91,8 @@ def attend(settings: Settings) -> Shown | str:
     held: Settings | None = st.session_state.get(_SHOWN)
     if held is None:
         held = _before()
-    go = st.session_state.pop(_GO, False) or held is None
+    asked = st.session_state.pop(_GO, False)  # by a press, not by the link alone
+    go = asked or held is None
     try:
         if go or _same_run(settings, held) or _at_hand(workers, settings, held):
             held = settings
@@ -99,7 +101,11 @@ def attend(settings: Settings) -> Shown | str:
         live = None if go else workers.live(plan.name)
         if live is None:
             again = st.session_state.pop(_AGAIN, False)
-            live = workers.start(plan, visitor(), pace=pace_of(held), again=again)
+            if not asked and is_dear([plan]):
+                dear = say("live.dear", price=price(workers.seconds_of([plan]), plan_bytes(plan)))
+                live = workers.show(plan, visitor(), dear)
+            else:
+                live = workers.start(plan, visitor(), pace=pace_of(held), again=again, address=here())
             st.session_state[_AT] = None
     except PoolError as error:
         return str(error)
@@ -152,7 +158,7 @@ def on_pick(pick: Pick) -> None:
     match pick:
         case {"command": "play"}:
             try:
-                workers.start(live.plan, visitor(), pace=pace_of(held))
+                workers.start(live.plan, visitor(), pace=pace_of(held), address=here())
             except PoolError as error:
                 st.toast(str(error))
         case {"command": "pause"}:
@@ -190,16 +196,6 @@ def fork(shown: Shown, word: ForkWord, rate: float, steps: int) -> None:
 def put_back(shown: Shown) -> None:
     """Turn the dials to the run on screen."""
     turn(Settings, PREFIX, shown.settings.as_dict())
-
-
-@lru_cache(maxsize=32)
-def _explained(live: Live, steps: int) -> list[str]:
-    return explain(live.plan, live.chunk.curves[:steps])
-
-
-@lru_cache(maxsize=32)
-def _taught(live: Live, steps: int) -> list[str]:
-    return lessons(live.plan, live.chunk.curves[:steps])
 
 
 def _same_run(settings: Settings, held: Settings | None) -> bool:

@@ -24,23 +24,28 @@ from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
+from qkdemo.messages import say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
 from qkdemo.runs.record import Chunk, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
+from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
 
 WORKERS: Final = "QKDEMO_WORKERS"
 PATH: Final = "live"
-MOST_WATCHERS: Final = 500
 _MANY: Final = 40  # watchers of one stream, from which on it sends eleven times a second
 _SLOW_S: Final = 0.09
 _HEARTBEAT_S: Final = 15.0
 _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_RETRY_AFTER: Final = "10"  # seconds
+_HERE: Final = ("127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
 _PATIENCE_S: Final = 0.5  # for a store that another process has locked: visitors wait
@@ -49,6 +54,7 @@ _FAREWELL: Final = b'data: {"closing": true}\n\n'
 
 _pool: Pool | None = None
 _leaving = False
+_places: Final = Places()
 _lock: Final = threading.Lock()
 _streams: Final[dict[tuple[int, int, int], "_Stream"]] = {}
 
@@ -103,16 +109,37 @@ async def _watch(request: Request) -> Response:
     live = await asyncio.to_thread(_pool.live, name)
     if live is None or not live.plan.maps or head[0] >= live.plan.map_shape[0] or head[1] >= live.plan.map_shape[1]:
         return PlainTextResponse("There is no such run.", status_code=404)
-    if sum(len(stream.queues) for stream in _streams.values()) >= MOST_WATCHERS:
-        return PlainTextResponse("Too many watch. Try again in a minute.", status_code=503)
+    who = name_in(request.cookies)
+    place = _places.take(who, _address(request))
+    if place is None:
+        return PlainTextResponse(say("live.watched"), status_code=503, headers={"Retry-After": _RETRY_AFTER})
+    if request.method == "HEAD":
+        place.leave()
+        return Response(headers=_HEADERS, media_type="text/event-stream")
     key = (live.generation, *head)
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
     seen = _seen(request.headers.get("last-event-id", ""), live)
-    return StreamingResponse(
-        stream.messages(seen, key, name_in(request.cookies)),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return _Answer(place, stream.messages(seen, key, who), media_type="text/event-stream", headers=_HEADERS)
+
+
+def _address(request: Request) -> str:
+    """Where a browser is; empty for this machine itself, as Streamlit has it."""
+    host = request.client.host if request.client is not None else ""
+    return "" if host in _HERE else host
+
+
+class _Answer(StreamingResponse):
+    """A stream, which holds its place until it ends in whichever way."""
+
+    def __init__(self, place: Place, content: AsyncIterator[bytes], **more: Any) -> None:
+        super().__init__(content, **more)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._place.leave()
 
 
 def _head(request: Request) -> tuple[int, int] | None:

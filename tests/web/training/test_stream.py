@@ -6,7 +6,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 from qkdemo.web.lab.exhibit import read_pick
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
+from qkdemo.web.serving.places import Places
 from qkdemo.web.serving.visitors import COOKIE, issue, name_in
 from qkdemo.web.training import stream as live_module
 from qkdemo.web.training.stream import routes, rows_between
@@ -149,8 +150,50 @@ def test_what_is_no_run_is_not_found(client: TestClient, path: str) -> None:
 
 
 def test_a_full_house_is_told_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_module, "MOST_WATCHERS", 0)
-    assert client.get(f"/live/{PLAN.name}").status_code == 503
+    monkeypatch.setattr(live_module, "_places", Places(most=0))
+    answer = client.get(f"/live/{PLAN.name}")
+    assert answer.status_code == 503
+    assert answer.text == say("live.watched")
+    assert answer.headers["retry-after"] == "10"
+
+
+def test_who_asks_for_the_headers_alone_gets_them_at_once(client: TestClient) -> None:
+    answer = client.head(f"/live/{PLAN.name}")
+    assert (answer.status_code, answer.text) == (200, "")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert client.head(f"/live/{'0' * 24}").status_code == 404
+
+
+def test_a_full_house_says_so_in_the_headers_too(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_module, "_places", Places(most=0))
+    assert client.head(f"/live/{PLAN.name}").status_code == 503
+
+
+def test_a_place_is_given_back_when_a_stream_ends_in_whichever_way(
+    pool: Pool, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = Places(most=1)
+    monkeypatch.setattr(live_module, "_places", places)
+    monkeypatch.setattr(live_module, "_leaving", True)  # or the answer would never end
+    for _ in range(3):
+        assert client.get(f"/live/{PLAN.name}").status_code == 200
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"data: "
+        raise RuntimeError
+
+    place = places.take("", "")
+    assert place is not None
+    answer = live_module._Answer(place, broken())
+
+    async def receive() -> Any:
+        await asyncio.sleep(60)
+
+    async def send(message: Any) -> None: ...
+
+    with pytest.raises(RuntimeError):
+        in_a_loop(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send))
+    assert places.take("", "") is not None
 
 
 def test_who_watches_is_said_by_the_cookie_that_the_server_gave_and_by_no_link(
