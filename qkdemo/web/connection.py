@@ -29,6 +29,7 @@ from qkdemo.web.components import Component
 
 HELD: Final = "held:"
 ANSWERS: Final = f"{HELD}answers:"
+_ANSWERED: Final = ("quiz",)  # pages that want the answers of before
 _MOST: Final = 50
 _LONGEST: Final = 4000  # characters of one
 _PATH: Final = "_qkdemo"
@@ -42,7 +43,7 @@ _KEPT: Final = Component("kept", html="<span class='kept'></span>")
 def keep_up(page: str) -> None:
     """Take from the browser what a session before this one held; before anything asks for it."""
     if Runtime.exists():
-        data = {"server": _SERVER, "page": page, "answers": ANSWERS}
+        data = {"server": _SERVER, "page": page, "wants": ANSWERS if page in _ANSWERED else ""}
         back: Any = _AGAIN.mount(data, key="again", on_again_change=lambda: None).get("again")
         if isinstance(back, dict):
             take_back(back.get("kept"), same_page=back.get("why") == "back")

@@ -82,7 +82,7 @@ def answers(page: Page) -> list[int]:
 
 def answer(page: Page, many: int) -> None:
     groups = page.locator(GROUPS)
-    expect(groups).to_have_count(8)
+    expect(groups).to_have_count(8, timeout=PATIENCE_MS)
     settled(page)
     for at in range(many):
         groups.nth(at).locator("input").nth(1).press(" ")
@@ -101,8 +101,14 @@ def test_answers_outlast_an_outage_are_sent_at_the_first_press_and_stay_sent(lin
     out_and_back(page, line)
     expect(result).to_have_text(f"{right} of 8 right · 2 left open")
     expect(page.locator(GROUPS)).to_have_count(0)
+    page.goto(f"{line.address}/drift?seed=x")  # elsewhere nothing is asked for: the page runs once
+    expect(page.locator(".reading").first).to_be_visible(timeout=PATIENCE_MS)
+    settled(page)
+    expect(page.get_by_text("seed must be a number")).to_be_visible()
     page.reload()
-    expect(result).to_have_text(f"{right} of 8 right · 2 left open")
+    expect(page.locator(".reading").first).to_be_visible(timeout=PATIENCE_MS)
+    page.goto(f"{line.address}/{QUESTIONS}&seed=3")
+    expect(result).to_have_text(f"{right} of 8 right · 2 left open", timeout=PATIENCE_MS)
     forget(page)
 
 
@@ -110,17 +116,17 @@ def test_answers_that_are_not_sent_outlast_a_reload_and_stand_on_their_own_sheet
     page.goto(f"{server}/{QUESTIONS}&seed=3")
     answer(page, 5)
     page.reload()
-    expect(page.locator(GROUPS)).to_have_count(8)
+    expect(page.locator(GROUPS)).to_have_count(8, timeout=PATIENCE_MS)
     until(page, lambda: answers(page) == [1] * 5 + [-1] * 3)
     page.goto(f"{server}/{QUESTIONS}&seed=4")
-    expect(page.locator(GROUPS)).to_have_count(8)
+    expect(page.locator(GROUPS)).to_have_count(8, timeout=PATIENCE_MS)
     settled(page)
     assert answers(page) == [-1] * 8
 
 
 def test_charts_follow_the_pointer_meanwhile_and_the_first_key_after_it_turns_the_dial(line: Line, page: Page) -> None:
     page.goto(f"{line.address}/drift")
-    expect(page.locator(".reading").first).to_have_text("×8")
+    expect(page.locator(".reading").first).to_have_text("×8", timeout=PATIENCE_MS)
     settled(page)
     line.cut()
     expect(page.locator(BAR)).to_be_visible(timeout=PATIENCE_MS)

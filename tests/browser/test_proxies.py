@@ -42,13 +42,13 @@ def test_below_a_path_runs_arrive_ladders_answer_and_links_keep_the_path(below: 
     expect(page.locator(".bar .status")).to_contain_text("stopped", timeout=PATIENCE_MS)
     page.goto(f"{below}/formats")
     heat = page.locator("figure.heat canvas").first
-    expect(heat).to_be_visible()
+    expect(heat).to_be_visible(timeout=PATIENCE_MS)
     settled(page)
     with page.expect_response(lambda answer: answer.url.startswith(f"{below}/ladder?")) as answered:
         heat.hover()
     assert answered.value.ok
     page.goto(f"{below}/drift/?scale=16")  # a slash too many
-    expect(page.locator(".reading").first).to_have_text("×16")
+    expect(page.locator(".reading").first).to_have_text("×16", timeout=PATIENCE_MS)
     page.get_by_role("radio", name="Copy link").click()
     expect(page.locator("[data-testid=stCode] code")).to_contain_text(f"{below}/drift?")
     page.get_by_role("link", name="Home").click()
@@ -60,8 +60,10 @@ def test_two_servers_that_keep_nobody_draw_the_page_and_say_what_is_missing(
 ) -> None:
     with served(ROOT / "app.py", tmp_path / "log.txt") as other, proxied([server, other.address], tmp_path) as address:
         page.goto(f"{address}/drift")
-        expect(page.locator("#qkdemo-connection")).to_contain_text("Several servers answer at this address")
-        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator("#qkdemo-connection")).to_contain_text(
+            "Several servers answer at this address", timeout=PATIENCE_MS
+        )
+        expect(page.locator("h1")).to_be_visible(timeout=PATIENCE_MS)
         page.goto("about:blank")
         page.problems.clear()  # type: ignore[attr-defined]  a download's file may be on the other one
 
