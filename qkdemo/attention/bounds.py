@@ -35,7 +35,7 @@ def high_keys(bound: float, n_keys: int) -> int:
     """How many keys stand at +`bound` in the row of least entropy: one for a large bound, more for a small one.
 
     >>> high_keys(8, 16), high_keys(32**0.5, 32768)
-    (1, 6)
+    (1, 4)
     """
     return int(_corners(bound, n_keys).argmin()) + 1
 

@@ -138,7 +138,7 @@ def test_a_long_wrong_link_gets_one_message() -> None:
     assert len(complaints(app)[0].splitlines()) < 15
 
 
-HOSTILE = [
+GIVEN = [
     "http://evil.example/login",
     "www.evil.example",
     "a@evil.example",
@@ -156,13 +156,13 @@ HOSTILE = [
 @pytest.mark.parametrize("page", LABS)
 def test_what_a_stranger_wrote_into_a_link_is_shown_as_code(page: str) -> None:
     dials = declarations(LABS[page].settings)
-    for text in HOSTILE[:2]:
+    for text in GIVEN[:2]:
         (warning,) = visit(page, {dials[0].name: text, dials[-1].name: text, text: "1"}).warning
         assert warning.value.count(f"`{text}`") == 3
         assert not re.search("http|www|evil", outside_code(warning.value))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", GIVEN)
 def test_no_text_of_a_link_gets_out_of_its_code(text: str) -> None:
     for known in (f"variant is {text!r}, which is not known here.", f"The link names {text!r}, which is no dial."):
         left = outside_code(as_text(known))
