@@ -11,7 +11,10 @@ from qkdemo.labs import drift
 from qkdemo.web.pages import PAGES
 
 # What carries a page: an exhibit, a table, doors to other pages, or a question.
-CARRIES = ".exhibit, [data-testid=stDataFrame], [data-testid=stMain] [data-testid=stPageLink], [data-testid=stRadio]"
+CARRIES = (
+    ".exhibit, .arrows, [data-testid=stDataFrame], [data-testid=stFileUploader], [data-testid=stRadio], "
+    "[data-testid=stMain] [data-testid=stPageLink]"
+)
 LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
 # A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
 MARK = """() => { const find = (root) => { for (const node of root.querySelectorAll('*')) {
@@ -142,7 +145,7 @@ def test_the_dials_are_kept_while_another_page_is_visited(server: str, page: Pag
     page.goto(f"{server}/drift?scale=2&seed=3")
     expect(page.locator(".reading").first).to_have_text("×2")
     page.get_by_role("link", name="Home").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("What happens")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Which word")
     page.get_by_role("link", name="Drift", exact=True).click()
     expect(page.locator(".reading").first).to_have_text("×2")
     expect(page).to_have_url(re.compile(r"scale=2&seed=3"))
