@@ -49,7 +49,7 @@ def test_arrow_keys_turn_and_lengthen_and_a_reader_hears_length_angle_and_shares
     cat.focus()
     for key in ("ArrowLeft", "ArrowUp", "Shift+ArrowLeft"):
         arrows.keyboard.press(key)
-    assert value(cat).startswith("length 1.5, 26°")
+    expect(cat).to_have_attribute("aria-valuetext", re.compile(r"^length 1\.5, 26°"))
     expect(arrows).to_have_url(re.compile("key_2_angle=26"))
     expect(cat).to_be_focused()
 
