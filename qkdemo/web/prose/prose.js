@@ -42,17 +42,23 @@ function termNode(word) {
   const entry = document.createElement("span");
   entry.className = "entry";
   entry.popover = "auto";
+  button.popoverTargetElement = entry;
+  button.onclick = () => {
+    if (!entry.childNodes.length) entry.append(...entryNodes(word)); // until then the text holds its own words alone
+    place(entry, button);
+  };
+  whole.append(button, entry);
+  return whole;
+}
+
+function entryNodes(word) {
   const name = document.createElement("a");
   Object.assign(name, { href: word.link, target: "_blank", textContent: word.name });
   const picture = document.createElement("span");
   picture.innerHTML = word.figure; // drawn by the server
   const formula = document.createElement("code");
   formula.textContent = word.formula;
-  entry.append(name, picture, document.createTextNode(word.says), formula);
-  button.popoverTargetElement = entry;
-  button.onclick = () => place(entry, button);
-  whole.append(button, entry);
-  return whole;
+  return [name, picture, document.createTextNode(word.says), formula];
 }
 
 // Above or below the word, within the window.
