@@ -165,6 +165,6 @@ def _tables(report: Report) -> None:
 
 
 def _in_a_script() -> None:
-    st.subheader(say("diagnose.script"))
+    st.header(say("diagnose.script"))
     st.markdown(say("diagnose.script_text"))
-    st.code(_WATCH, language="python")
+    st.code(_WATCH, language=None)  # the colours of code are too faint for some
