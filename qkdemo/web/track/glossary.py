@@ -73,8 +73,8 @@ def terms_shown(text: str) -> list[Entry]:
 
 def word_card(one: Entry) -> None:
     """A word: name, picture, sentence, formula."""
-    st.markdown(f"### {one.name}")
-    st.image(figure(one.term).replace("currentColor", _INK))
+    st.markdown(f"## {one.name}")
+    st.image(figure(one.term).replace("currentColor", _INK), alt=one.sentence)
     st.markdown(one.sentence)
     st.markdown(f"`{one.formula}`")
 
