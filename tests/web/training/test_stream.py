@@ -451,6 +451,7 @@ def test_seeds_that_wait_for_a_worker_are_not_dropped_while_their_tab_is_open(
 ) -> None:
     monkeypatch.setattr(pool._shop, "hand_out", lambda: None)  # every worker has something to do
     monkeypatch.setattr("qkdemo.web.training.seeds.visitor", lambda: "a")  # an AppTest has no cookies
+    monkeypatch.setattr("qkdemo.web.training.seeds.here", lambda: "")  # and no address
     app = AppTest.from_string(SEEDS_TAB).run()
     app.button(key="training:seeds.start").click().run()
     (live,) = pool._shop.line
