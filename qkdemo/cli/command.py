@@ -5,7 +5,6 @@ the eye in a terminal, with plain numbers in a pipe or a file.
 A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
 """
 
-import argparse
 import errno
 import io
 import itertools
@@ -15,9 +14,10 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NoReturn, TextIO
+from typing import Any, Final, TextIO
 
 from qkdemo.cli import diagnose
+from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
 from qkdemo.labs.lab import Command
@@ -33,15 +33,6 @@ _LONGEST_RANGE: Final = 10_000
 _INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
 _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)  # one line, whatever was typed
-        sys.exit(2)
-
-    def print_help(self, file: Any = None) -> None:
-        print(self.format_help(), end="", file=file or sys.stdout)  # argparse's own is silent where it cannot write
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,8 +95,8 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
+def _parser() -> Parser:
+    parser = Parser(prog="qkdemo", description=say("command.description"), allow_abbrev=False)
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
     for word, lab in COMMANDS.items():
         sub = subparsers.add_parser(

@@ -3,25 +3,18 @@
 * `main(arguments)`: 0 if the file is healthy, 1 if something was found, 2 if it cannot be read.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
+from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.diagnose.findings import Report, examine_path
 from qkdemo.diagnose.inputs import InputError
 from qkdemo.diagnose.logs import ROLES
 from qkdemo.diagnose.paper import as_json, html
 from qkdemo.messages import say
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {' '.join(message.split())}", file=sys.stderr)
-        sys.exit(2)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if report.healthy else 1
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="qkdemo diagnose", description=say("diagnose.help.what"), epilog=say("diagnose.help.exit"))
+def _parser() -> Parser:
+    parser = Parser(prog="qkdemo diagnose", description=say("diagnose.help.what"), epilog=say("diagnose.help.exit"))
     parser.add_argument("file", metavar="FILE", help=say("diagnose.help.file"))
     parser.add_argument("--json", action="store_true", help=say("diagnose.help.json"))
     parser.add_argument("--html", metavar="FILE", help=say("diagnose.help.html"))
