@@ -77,7 +77,7 @@ def _lab(words: Sequence[str]) -> int:
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
-        print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
+        print("\n\n".join(table(rows, dials, lab.noise, plainly=plainly) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
         print(f"{parser.prog}: {unkept}", file=sys.stderr)
     return 1 if unkept else 0

@@ -80,7 +80,8 @@ class OnDemand(Generic[S, M]):
 class Command(Generic[S]):
     """A lab from a shell: `python -m qkdemo <word>`; every dial is a flag.
 
-    `base` is the state it starts from and `swept` are lists that dials go through unless they are given. It reports one
+    `base` is the state it starts from and `swept` are lists that dials go through unless they are given; `noise` is the
+    lab's. It reports one
     state after another (`report`; with `--measure`, `measured`), or trains all runs together (`train`), which gives the
     report and every step of every run as columns.
     """
@@ -92,6 +93,7 @@ class Command(Generic[S]):
     base: S
     swept: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[S], Report] | None = None
+    noise: Mapping[str, float] = field(default_factory=dict)
     measured: Callable[[S], Report] | None = None
     train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
 
@@ -122,6 +124,7 @@ class Lab(Generic[S, R]):
     tabs: Callable[[R], Mapping[str, Callable[[], Section]]] = lambda result: {}
     on_demand: OnDemand[S, Any] | None = None
     menu: str = ""  # in which its page stands, if not in the first row
+    noise: Mapping[str, float] = field(default_factory=dict)  # column of a table → below which its numbers are rounding
 
     @property
     def command(self) -> Command[Any]:
@@ -133,6 +136,7 @@ class Lab(Generic[S, R]):
             presets=self.presets,
             base=self.settings(),
             report=self.report,
+            noise=self.noise,
             measured=self.measured_report,
         )
 
