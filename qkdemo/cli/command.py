@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from qkdemo.cli import diagnose
+from qkdemo.cli import diagnose, maps
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
@@ -36,9 +36,15 @@ _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one lab, or examine a file; returns the exit code."""
+    """Run one lab, draw a map, or examine a file; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return diagnose.main(words[1:]) if words[:1] == ["diagnose"] else _lab(words)
+    match words:
+        case ["diagnose", *rest]:
+            return diagnose.main(rest)
+        case ["map", *rest]:
+            return maps.main(rest)
+        case _:
+            return _lab(words)
 
 
 def _lab(words: Sequence[str]) -> int:
@@ -122,7 +128,8 @@ def _parser() -> Parser:
             flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
-    subparsers.add_parser("diagnose", help=say("command.diagnose"), add_help=False)  # it reads its own words
+    for word in ("diagnose", "map"):  # they read their own words
+        subparsers.add_parser(word, help=say(f"command.{word}"), add_help=False)
     return parser
 
 

@@ -18,6 +18,7 @@ from qkdemo.labs.placement.lab import (
     spread_rows,
 )
 from qkdemo.labs.placement.mistakes import explain_mistakes
+from qkdemo.labs.placement.plane import PLANE
 from qkdemo.labs.placement.program import snippet
 from qkdemo.labs.placement.view import picked, placement_exhibit
 from qkdemo.labs.placement.words import explain
@@ -63,4 +64,5 @@ LAB: Final = Lab(
         section=lambda found: Section(sentences=explain_mistakes(found)),
     ),
     report=report,
+    plane=PLANE,
 )
