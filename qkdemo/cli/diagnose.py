@@ -10,10 +10,11 @@ from pathlib import Path
 
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
-from qkdemo.diagnose.findings import Report, examine_path
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.logs import ROLES
+from qkdemo.diagnose.findings.examine import examine_path
+from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.paper import as_json, html
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import ROLES
 from qkdemo.messages import say
 
 
