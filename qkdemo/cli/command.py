@@ -13,10 +13,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from qkdemo.cli import diagnose
+from qkdemo.cli import diagnose, serve
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
@@ -32,13 +32,15 @@ COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab 
 _LONGEST_RANGE: Final = 10_000
 _INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
 _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
+_APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"diagnose": diagnose.main, "serve": serve.main}
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one lab, or examine a file; returns the exit code."""
+    """Run one lab, examine a file, or serve the app; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return diagnose.main(words[1:]) if words[:1] == ["diagnose"] else _lab(words)
+    apart = _APART.get(words[0]) if words else None
+    return apart(words[1:]) if apart else _lab(words)
 
 
 def _lab(words: Sequence[str]) -> int:
@@ -122,7 +124,8 @@ def _parser() -> Parser:
             flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
-    subparsers.add_parser("diagnose", help=say("command.diagnose"), add_help=False)  # it reads its own words
+    for word in _APART:  # they read their own words
+        subparsers.add_parser(word, help=say(f"command.{word}"), add_help=False)
     return parser
 
 
