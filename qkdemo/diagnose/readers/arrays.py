@@ -17,8 +17,8 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from qkdemo.diagnose.inputs import MOST_BYTES, InputError, kind_of, listed, sized
-from qkdemo.diagnose.safetensors import Safetensors
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, sized
+from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.messages import say
 
 _MAGIC: Final = b"\x93NUMPY"

@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn import functional
 
 from qkdemo import watch
-from qkdemo.diagnose.report import Report
-from tests.diagnose.models import IDS, LANGUAGE_MODELS, VisionAttention, language_model
+from qkdemo.diagnose.watching.report import Report
+from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, VisionAttention, language_model
 from tests.serving import ROOT
 
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.diagnose.heads import BATCH, MEASURES, Call, measure
+from qkdemo.diagnose.watching.heads import BATCH, MEASURES, Call, measure
 
 WIDTH, QUERIES, KEYS = 6, 5, 7
 

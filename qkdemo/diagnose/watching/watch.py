@@ -21,9 +21,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from qkdemo.diagnose.heads import ROWS, Call, measure
-from qkdemo.diagnose.report import Keep, Report, Row, keeper
-from qkdemo.diagnose.taps import tapped
+from qkdemo.diagnose.watching.heads import ROWS, Call, measure
+from qkdemo.diagnose.watching.report import Keep, Report, Row, keeper
+from qkdemo.diagnose.watching.taps import tapped
 
 
 class Watch(Report):

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.diagnose.causes import growth, loss_events, run, slope
-from qkdemo.diagnose.logs import Log
+from qkdemo.diagnose.curves.causes import run
+from qkdemo.diagnose.curves.growth import growth, slope
+from qkdemo.diagnose.curves.loss import loss_events
+from qkdemo.diagnose.readers.logs import Log
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf
@@ -131,12 +133,48 @@ def test_a_wrong_guess_of_a_column_can_be_corrected() -> None:
     assert found.causes[0].key == "large_logits"
 
 
-def test_a_loss_that_never_falls_is_attentions_fault_only_if_logits_were_large_from_the_start() -> None:
-    flat = 2.8 + 0.02 * RNG.standard_normal(200)
-    assert run(log(loss=flat, max_logit=np.full(200, 900.0))).causes[0].key == "stuck_attention"
-    assert run(log(loss=flat, max_logit=np.exp(STEPS / 30))).causes[0].key == "stuck_rate"
-    assert run(log(loss=flat)).causes[0].key == "stuck"
+FLAT = 2.8 + 0.02 * RNG.standard_normal(200)
+BOUNCING = 2.8 + 0.05 * RNG.standard_exponential(200)
+
+
+def test_a_loss_that_never_falls_and_rests_is_attentions_fault_if_logits_were_large() -> None:
+    assert run(log(loss=FLAT, max_logit=np.full(200, 900.0))).causes[0].key == "stuck_attention"
+    assert run(log(loss=FLAT, max_logit=np.full(200, 9.0))).causes[0].key == "stuck_calm"
+    assert run(log(loss=FLAT, entropy=np.full(200, 0.02))).causes[0].key == "stuck_one_hot"
+    assert run(log(loss=FLAT)).causes[0].key == "stuck"
     assert run(log(loss=FALLING)).causes[0].key == "healthy"
+
+
+def test_a_loss_that_only_bounces_upwards_has_steps_that_are_too_long_whatever_the_logits() -> None:
+    for columns in ({}, {"max_logit": np.full(200, 900.0)}):
+        found = run(log(loss=BOUNCING, **columns)).causes[0]
+        assert found.key == "stuck_rate"
+        assert found.numbers["times"] > 2
+
+
+def test_a_loss_far_above_its_start_is_not_put_down_to_attention_alone() -> None:
+    """A lost attention leaves a guess: the loss of LOST_LATE, 3.2, is not above the 3.3 of its start."""
+    beyond = run(log(loss=np.where(STEPS < 150, FALLING, 9.0), max_logit=GROWN)).causes[0]
+    assert beyond.key == "beyond_start"
+    assert beyond.numbers["last"] == 9
+    assert run(log(loss=LOST_LATE, max_logit=GROWN)).causes[0].key == "attention_max_logit"
+
+
+def test_a_rise_in_which_a_log_ends_is_not_called_a_divergence() -> None:
+    found = run(log(loss=np.where(STEPS < 190, FALLING, 3.0), max_logit=np.full(200, 8.0)))
+    assert [event.kind for event in found.events] == ["rise"]
+    assert found.causes[0].key == "unsettled"
+    same = np.where((STEPS == 100) | (STEPS >= 195), 1.2, FALLING)
+    assert run(log(loss=same, max_logit=np.full(200, 8.0))).causes[0].key == "small_spikes"
+
+
+def test_large_logits_with_one_hot_attention_are_said_before_the_loss_has_an_event() -> None:
+    entropy = np.linspace(0.9, 0.05, 200)
+    assert run(log(loss=FALLING, max_logit=GROWN, entropy=entropy)).causes[0].key == "nearly_one_hot"
+
+
+def test_entropy_alone_that_is_not_gone_decides_nothing() -> None:
+    assert run(log(loss=LOST_LATE, entropy=np.full(200, 0.3))).causes[0].key == "entropy_alone"
 
 
 def test_small_spikes_that_pass_are_no_alarm() -> None:

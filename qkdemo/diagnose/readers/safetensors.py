@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.inputs import MOST_BYTES, InputError, kind_of, listed, sized
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, sized
 
 _LONGEST_HEADER: Final = 100_000_000  # bytes, as the format's own reader has it
 _MOST_AXES: Final = 16

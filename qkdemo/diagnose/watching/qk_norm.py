@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from qkdemo.diagnose.heads import Call
-from qkdemo.diagnose.taps import tapped
+from qkdemo.diagnose.watching.heads import Call
+from qkdemo.diagnose.watching.taps import tapped
 
 Side: TypeAlias = Literal["q", "k"]
 State: TypeAlias = Literal["on", "off", "never called", "called twice", "not used", "one side only"]

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.logs import read_logs, roles
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import read_logs, roles
 
 LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
 NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]

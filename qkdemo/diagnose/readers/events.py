@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from qkdemo.diagnose.inputs import InputError
+from qkdemo.diagnose.readers.inputs import InputError
 
 _LONGEST: Final = 64 << 20  # bytes of a record: an image, not a scalar
 _MOST_VALUES: Final = 2_000_000

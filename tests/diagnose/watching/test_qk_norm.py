@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qkdemo import assert_qk_norm
-from qkdemo.diagnose.qk_norm import norm_names, qk_norm_of
-from tests.diagnose.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
+from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
+from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
 
 X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qkdemo.diagnose.heads import Call
+from qkdemo.diagnose.watching.heads import Call
 
 See: TypeAlias = Callable[[str, Call], None]
 _within: Final = threading.local()  # whether this thread is inside a call that was told already, and in which module

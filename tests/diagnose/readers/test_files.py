@@ -17,9 +17,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.diagnose.arrays import read_arrays
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.safetensors import Safetensors
+from qkdemo.diagnose.readers.arrays import read_arrays
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.safetensors import Safetensors
 
 GOOD = safetensors.torch.save({"a": torch.tensor([[1.0, 2], [3, 4]]), "b": torch.tensor([5.0])})
 

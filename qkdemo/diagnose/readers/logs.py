@@ -22,8 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from qkdemo.diagnose.events import is_events, read_events
-from qkdemo.diagnose.inputs import MOST_BYTES, InputError, kind_of, sized
+from qkdemo.diagnose.readers.events import is_events, read_events
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, sized
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
