@@ -5,6 +5,7 @@ from typing import Final
 
 from qkdemo.floats.formats import noise
 from qkdemo.labs.cache.lab import ERRORS, PRESETS, Result, Settings, every, label_rows, report, rows, run
+from qkdemo.labs.cache.plane import PLANE
 from qkdemo.labs.cache.program import snippet
 from qkdemo.labs.cache.view import cache_exhibit, picked
 from qkdemo.labs.cache.words import explain
@@ -30,4 +31,5 @@ LAB: Final = Lab(
     programs=lambda result: {"cache.program.title": partial(snippet, result.settings)},
     report=report,
     noise=dict.fromkeys(ERRORS, noise("float32")),
+    plane=PLANE,
 )

@@ -19,6 +19,7 @@ from qkdemo.labs.placement.lab import (
     spread_rows,
 )
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, explain_mistakes
+from qkdemo.labs.placement.plane import PLANE
 from qkdemo.labs.placement.program import snippet
 from qkdemo.labs.placement.view import picked, placement_exhibit
 from qkdemo.labs.placement.words import explain
@@ -65,4 +66,5 @@ LAB: Final = Lab(
     ),
     report=report,
     noise=dict.fromkeys((*DIFFERENCES, *MISTAKES), ROUNDING),
+    plane=PLANE,
 )

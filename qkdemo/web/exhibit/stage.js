@@ -26,7 +26,7 @@ export class Stage {
     this.press = null; // the pointer that is down on a curve
     this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
     this.details = new Details(() => this.ask(true));
-    this.send = () => {};
+    this.send = (/** @type {object} */ _message) => {};
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
@@ -225,7 +225,7 @@ export class Stage {
 
   pickCell(grid, cell) {
     this.choose(grid, cell);
-    const { from, ...pick } = this.chosen;
+    const { from: _from, ...pick } = this.chosen;
     this.send(pick);
   }
 
