@@ -91,7 +91,9 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
         drift,
         "A norm computed in float16",
         lambda found: (
-            found.settings.norm_in_format and found.settings.format == "float16" and found.twin.zeroed_rows[found.at] > 0
+            found.settings.norm_in_format
+            and found.settings.format == "float16"
+            and found.twin.zeroed_rows[found.at] > 0
         ),
     ),
     "drift shifted": (drift, "A mean that LayerNorm removes", _without_mean),
