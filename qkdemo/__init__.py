@@ -7,6 +7,7 @@ Both are loaded when they are asked for, and need torch alone.
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from qkdemo.diagnose.watching.watch import watch
 
 __all__ = ["assert_qk_norm", "watch"]
+_HERE: Final = Path(__file__).parent
+SERVED: Final = _HERE / "served" if (_HERE / "served").is_dir() else _HERE.parent  # where app.py and pages/ lie
 _HOMES: Final = {"watch": "qkdemo.diagnose.watching.watch", "assert_qk_norm": "qkdemo.diagnose.watching.qk_norm"}
 
 

@@ -33,12 +33,13 @@ def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, 
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
-        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, partial(show, lab))
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab))
     offer = Takeaway(
         lab=lab.name,
         settings=result.settings,
         tables=lambda: {**lab.tables(result), **({} if demand is None else rows_of(demand, settings))},
         programs=lambda: lab.programs(result),
+        noise=lab.noise,
     )
     take_away(offer, own)
 
