@@ -3,8 +3,10 @@
 from functools import lru_cache
 from typing import Final
 
+from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.facts.models import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
+from qkdemo.labs.placement.diagnosis import EXACT
 from qkdemo.labs.placement.lab import (
     Result,
     Settings,
@@ -89,10 +91,10 @@ def _sentences(result: Result) -> list[str]:
             vanishing(mistakes_over_spreads(settings)),
         ]
     numbers = {
-        "score": written(result.relative_score_error, 3),
-        "raw": written(result.relative_raw_error, 3),
-        "weight": written(result.largest_weight_difference, 3),
-        "output": written(result.relative_output_error, 3),
+        "score": gap_in_words(result.relative_score_error, ROUNDING),
+        "raw": gap_in_words(result.relative_raw_error, ROUNDING),
+        "weight": gap_in_words(result.largest_weight_difference, ROUNDING),
+        "output": gap_in_words(result.relative_output_error, ROUNDING),
     }
     state = _states(settings)[spreads_of(settings).index(settings.gain_spread)]
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
@@ -101,12 +103,12 @@ def _sentences(result: Result) -> list[str]:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
     sides = zip(("left", "right"), pair_of(settings), strict=True)
     sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
-    verdict = result.verdict
+    verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
-        values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
+        values = {"ratio": written(verdict.ratio), "misfit": gap(verdict.misfit, EXACT, 2), "d": settings.d_head}
         sentences.append(say(f"cause.{verdict.cause}", **values))
-        ends = {"first": written(verdict.first, 3), "last": written(verdict.last, 3), "offset": settings.offset}
-        sentences.append(say("placement.by_position", last_position=settings.offset + settings.n_keys - 1, **ends))
+        ends = {name: gap_in_words(getattr(verdict, name), ROUNDING) for name in ("first", "last")}
+        sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit":
         sentences.append(say("placement.unit_gains"))
     return sentences
