@@ -55,9 +55,10 @@ def main() -> None:
                 costs[state] = apart(partial(paged, lab, state), partial(paged, lab, other))
         print(f"\n{name}: {len(costs)} states, median {1e3 * sorted(costs.values())[len(costs) // 2].cpu_s:.0f} ms")
         for unit, by in (("by CPU", lambda cost: cost.cpu_s), ("by memory", lambda cost: cost.peak_mb)):
-            for state in sorted(costs, key=lambda state: -by(costs[state]))[:WORST_SHOWN]:  # noqa: B023
+            for state in sorted(costs, key=lambda state: -by(costs[state]))[:WORST_SHOWN]:
                 cost, query = costs[state], "&".join(f"{dial}={text}" for dial, text in state.to_texts().items())
-                print(f"  {unit:<9} {cost.cpu_s:5.2f} s  {cost.cpu_s / bare:6.0f} products  {cost.peak_mb:4.0f} MB  {query}")
+                numbers = f"{cost.cpu_s:5.2f} s  {cost.cpu_s / bare:6.0f} products  {cost.peak_mb:4.0f} MB"
+                print(f"  {unit:<9} {numbers}  {query}")
 
 
 def paged(lab: Lab, state: Dials) -> None:

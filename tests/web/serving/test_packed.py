@@ -41,9 +41,7 @@ def client(below: str) -> TestClient:
     ASKED.clear()
     own = [Route("/static/own.js", unchanging), Route("/static/today.js", changing)]
     return TestClient(
-        Starlette(
-            routes=[*own, *create_streamlit_static_assets_routes(below or None)], middleware=[Middleware(Packed)]
-        )
+        Starlette(routes=[*own, *create_streamlit_static_assets_routes(below or None)], middleware=[Middleware(Packed)])
     )
 
 
@@ -84,7 +82,8 @@ def test_what_may_not_change_is_asked_for_once_and_what_may_every_time(client: T
         for _ in range(3):
             answer, _ = sent(client, path, accept_encoding="gzip", if_none_match="1")
             assert answer.status_code == 200
-    assert ASKED == ["/static/own.js", *["/static/today.js"] * 3]
+    asked = list(ASKED)
+    assert asked == ["/static/own.js", *["/static/today.js"] * 3]
 
 
 def test_a_script_that_is_not_there_is_answered_as_before(client: TestClient, below: str) -> None:
