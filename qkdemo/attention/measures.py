@@ -89,7 +89,7 @@ def _nan_if_none(x: Tensor, count: Tensor) -> Tensor:
 
 
 def _max_abs(logits: Tensor, visible: Tensor | None, top: Tensor) -> Tensor:
-    """Largest |logit| over visible keys, NaN entries left out; NaN if nothing is left. `top`: the largest of each row."""
+    """Largest |logit| over visible keys, NaN entries left out; NaN if nothing is left. `top`: each row's largest."""
     seen = logits if visible is None else torch.where(visible, logits, torch.inf)
     largest = torch.maximum(top.amax((-3, -2, -1)), -seen.amin((-3, -2, -1)))
     if largest.isnan().any():

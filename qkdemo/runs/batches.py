@@ -47,7 +47,8 @@ def one_thread() -> Iterator[None]:
 def keep_freed_memory() -> None:
     """Asks glibc to keep what a step frees, for the next step needs as much: a tenth of a large batch's time, or more.
 
-    All threads share two heaps, so that what is kept is kept twice at most. It holds for the rest of the process. Nothing happens where the C library is another.
+    All threads share two heaps, so that what is kept is kept twice at most. It holds for the rest of the process.
+    Nothing happens where the C library is another.
     """
     with suppress(OSError, TypeError, AttributeError):
         for parameter, value in _GLIBC.items():
