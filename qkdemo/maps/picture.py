@@ -20,14 +20,17 @@ from qkdemo.charts.theme import LIGHT, Theme, vega_config
 from qkdemo.maps.cells import Cells
 from qkdemo.maps.outlines import label_at, outline
 from qkdemo.maps.request import Axis, scale_of
-from qkdemo.maps.words import cross, finding, measure_name, reads
+from qkdemo.maps.words import cross, finding, measure_name, reads_short
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 Spec: TypeAlias = dict[str, Any]
 PICK, FRAME = "pick", "frame"  # what a visitor does in it: a click on a cell, a frame around some
 _WIDTH, _HEIGHT = 440, 360  # of a side in a file
+_TALL: Final = 430  # of a side on the page, with its axis and its legend
 _DEEPEST: Final = 1e-12  # of the largest value: what is smaller has the last colour
+_FEW: Final = 12  # values of a dial, each of which is written at its axis
+_DECADES: Final = 100  # from the lowest to the highest value of an axis on which only powers of ten are written
 _LATE: Final = 0.7  # of the width, from which on a word stands left of its line
 _SIDES_OF_A_LINE: Final[tuple[tuple[str, Literal["left", "right"], int], ...]] = (
     ("word", "left", 5),
@@ -60,7 +63,7 @@ def marks_table(cells: Cells, role: str) -> pa.Table:
         words, edges = say(f"mark.{mark}"), outline(cells.holds(role, mark))
         for x0, y0, x1, y1 in edges:
             add("line", x0=xs[x0], x1=xs[x1], y0=ys[y0], y1=ys[y1], mark=words)
-        target = (0.25 + 0.5 * at_mark / max(1, len(marks)), 0.94 - 0.09 * at_mark)
+        target = (0.25 + 0.5 * at_mark / max(1, len(marks)), 0.95 - 0.12 * at_mark)
         px, py = label_at(edges, target, (len(cells.x), len(cells.y)))
         layer = "word" if px < _LATE * len(cells.x) else "word_before"
         add(layer, x=_border(cells.request.x, xs, px), y=_border(cells.request.y, ys, py), text=words, mark=words)
@@ -116,7 +119,7 @@ def panel(cells: Cells, role: str, *, picked: bool = True) -> Any:
 
 def spec(cells: Cells, role: str) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
-    made: Spec = panel(cells, role).properties(height=_HEIGHT).to_dict()
+    made: Spec = panel(cells, role).properties(height=_TALL).to_dict()
     made.pop("$schema", None)
     return _without_data(made)
 
@@ -126,7 +129,7 @@ def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
     charts = []
     for role, name in cells.names.items():
         title = alt.TitleParams(
-            name[0].upper() + name[1:], subtitle=_short(reads(cells, role)), anchor="start", frame="group"
+            name[0].upper() + name[1:], subtitle=reads_short(cells, role), anchor="start", frame="group"
         )
         charts.append(panel(cells, role, picked=False).properties(width=_WIDTH, height=_HEIGHT, title=title))
     whole = alt.hconcat(*charts, title=alt.TitleParams(finding(cells), anchor="start", fontSize=16))
@@ -143,12 +146,6 @@ def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
     return outer
 
 
-def _short(sentence: str) -> str:
-    """What is said of a side, without its name."""
-    said = sentence.split(": ", 1)[-1]
-    return said[0].upper() + said[1:]
-
-
 def _axis(axis: Axis, values: tuple[Any, ...]) -> Spec:
     """Scale and axis of a dial, laid out as the dial is."""
     edges = axis.edges(values)
@@ -156,12 +153,21 @@ def _axis(axis: Axis, values: tuple[Any, ...]) -> Spec:
     if axis.kind.log:
         kind = "log" if axis.kind.low > 0 else "symlog"
     title = f"{axis.dial.label} {axis.kind.sign}".strip()
-    shown: Spec = {"grid": False, "title": title, "format": "~g"}
-    if kind == "log" and edges[-1] / edges[0] > 100:
-        shown["values"] = [at for at, _ in decades(edges[0], edges[-1])]
-    if axis.kind.stops and len(values) <= 12:
+    shown: Spec = {"grid": False, "title": title, "labelExpr": "format(datum.value, '.5~g')"}
+    if kind == "log":
+        wide = edges[-1] / edges[0] > _DECADES
+        shown["values"] = [at for at, _ in decades(edges[0], edges[-1])] if wide else _steps(edges[0], edges[-1])
+    if kind == "symlog":
+        shown["values"] = [0, *(at for at, _ in decades(1, max(10, edges[-1])))]
+    elif axis.kind.stops and len(values) <= _FEW:
         shown["values"] = [float(value) for value in values]
     return {"scale": alt.Scale(type=kind, domain=[edges[0], edges[-1]], nice=False), "axis": alt.Axis(**shown)}
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 and so on, within a range."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [at for power in powers for step in (1, 2, 5) if low <= (at := float(f"{step}e{power}")) <= high]
 
 
 def _domain(cells: Cells) -> tuple[float, float]:

@@ -96,8 +96,8 @@ def test_cells_that_are_no_number_are_drawn_as_such() -> None:
 def test_the_words_say_which_dial_matters(drift: Cells) -> None:
     assert [relation(drift, role) for role in ("plain", "norm")] == ["x", "y"]
     assert finding(drift) == (
-        "Plain attention: it changes along “Weight scale” alone. "
-        "L2 norm and learned scale g: it changes along “Learned scale g” alone."
+        "Plain attention changes along “Weight scale” alone. "
+        "L2 norm and learned scale g changes along “Learned scale g” alone."
     )
 
 

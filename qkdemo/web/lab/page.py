@@ -17,7 +17,8 @@ from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import Pick, exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import asks, tell
 
 Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}
@@ -40,6 +41,9 @@ def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, 
         programs=lambda: lab.programs(result),
     )
     take_away(offer, own)
+    if lab.plane is not None and not asks():
+        page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
+        st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
 def show(lab: Lab[S, R], section: Section) -> None:
