@@ -17,7 +17,7 @@ from qkdemo.labs.lab import Lab
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
 from qkdemo.maps.cells import Cells
-from qkdemo.maps.picture import FRAME, PICK, marks_table, picture, spec
+from qkdemo.maps.picture import FRAME, PICK, look_of, marks_table, picture, spec
 from qkdemo.maps.pool import Filling, Fillings
 from qkdemo.maps.request import MAPPED, SIZES, Request, axis_of, numeric_dials, request_of, usual_axes
 from qkdemo.maps.words import alt, caption, finding, measure_name, strange
@@ -172,7 +172,7 @@ def _side(cells: Cells, role: str) -> None:
     key = f"map:{role}:{cells.request.lab.name}:{cells.request.x.text}:{cells.request.y.text}"
     st.vega_lite_chart(
         marks_table(cells, role),
-        spec(cells, role),
+        spec(look_of(cells)),
         key=key,
         on_select=partial(_picked, key, cells.request),
         selection_mode=[PICK, FRAME],
