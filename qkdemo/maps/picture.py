@@ -142,7 +142,8 @@ def spec(look: Look) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
     made: Spec = panel(look).properties(height=_TALL).to_dict()
     made.pop("$schema", None)
-    return _without_data(made)
+    on_canvas = {"embedOptions": {"renderer": "canvas"}}  # one picture with its words, not a thousand nameless cells
+    return _without_data(made) | {"usermeta": on_canvas}
 
 
 def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:

@@ -121,9 +121,9 @@ class Fillings:
             return filling
 
     def begin(self, filling: Filling, seconds: float = 0.0) -> None:
-        """Let it go on; up to so many seconds here, where its first size is quick."""
-        until = self._clock() + seconds
-        while seconds and self._clock() < until and filling.next_size == SIZES[0] and self._read_here(filling):
+        """Let it go on; its first size here, as far as that takes no more than so many seconds of this thread's."""
+        until = time.thread_time() + seconds
+        while seconds and time.thread_time() < until and filling.next_size == SIZES[0] and self._read_here(filling):
             pass
         with self._lock:
             if filling.state == "going" and filling not in self._turns:

@@ -32,7 +32,7 @@ from qkdemo.web.track import lesson
 FILLINGS: Final = Fillings()
 _FIRST: Final = "drift"
 _USUAL: Final = 33  # cells along a side
-_HERE_S: Final = 0.15  # of reading in this process: what a lab's own page takes too
+_HERE_S: Final = 0.2  # of reading in this process: what a lab's own page takes too
 _EVERY_S: Final = 0.4
 _MOVED: Final = "map:moved"
 
