@@ -37,7 +37,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
-    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, own, pace, resting
               (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
               others): the rows are not in the
               table, they arrive from the url as `web.training.stream` writes them; y.grows: an axis takes in what

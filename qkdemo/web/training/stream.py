@@ -31,7 +31,7 @@ from qkdemo.messages import say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import Chunk, cut, joined_chunks
+from qkdemo.runs.record import after, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
@@ -247,15 +247,8 @@ def rows_between(live: Live, head: tuple[int, int], seen: int, to: int) -> Rows:
     """The steps after `seen` up to `to`; of many at once, not all have their maps."""
     plan, chunks = live.plan, live.chunks
     curves = np.concatenate([chunk.curves for chunk in chunks])[:to]
-    late: list[Chunk] = []
-    for chunk in chunks:
-        if chunk.last > seen and chunk.first <= to:
-            one = cut(plan, chunk, min(chunk.last, to))
-            if one.first <= seen:
-                before = cut(plan, one, seen)
-                one = Chunk(seen + 1, one.curves[len(before.curves) :], one.maps[len(before.maps) :])
-            late.append(one)
-    rows = rows_of(plan, head, curves, joined_chunks(plan, late).maps, seen + 1)
+    late = [after(cut(chunk, to), seen) for chunk in chunks if chunk.last > seen and chunk.first <= to]
+    rows = rows_of(plan, head, curves, joined_chunks(plan, late), seen + 1)
     every = -(-len(rows.mapped) // _MOST_MAPS)
     return rows if every <= 1 else replace(rows, mapped=rows.mapped[::every], maps=_thinned(rows.maps, every))
 
