@@ -74,6 +74,7 @@ class Record:
     engine: str
     touched: float  # seconds since 1970
     damaged: bool = False  # steps beyond the last one are damaged, or stand behind a gap
+    shipped: bool = False  # it came with the app
 
     @property
     def finished(self) -> bool:

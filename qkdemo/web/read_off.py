@@ -113,7 +113,7 @@ def _marks(
     table: pa.Table, view: View, panel: View, reads: Sequence[tuple[str, Read]], found: Evidence
 ) -> Iterator[dict[str, Any]]:
     """Of every number that is read in the panel: where, and how it is written."""
-    dial, columns = dial_name(view), columns_of(panel)
+    dial, columns = dial_name(view), columns_of(panel) & set(table.column_names)  # a run that goes on has no rows yet
     for name, read in reads:
         if read.column not in columns or not set(read.turns) <= {dial} or name not in found.numbers:
             continue

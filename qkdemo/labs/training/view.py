@@ -33,7 +33,8 @@ View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
 _WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
 _TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
-_WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "restarting", "full", "waiting")
+_BAR: Final = ("play", "pause", "step", "stop", "train", "offline", "restarting", "full", "waiting")
+_WORDS: Final = ("png", "svg", "undefined", *_BAR)
 _MOST_LOGIT: Final = 12  # decades above 1 that an axis may reach
 _TICKS: Final = 6
 NO_ROWS: Final = pa.table({"step": [0.0]})  # what a live exhibit's table is: its rows arrive otherwise
@@ -198,7 +199,8 @@ def status_words(status: Status, plan: Plan) -> str:
                 parts.append(say("training.status.hurried"))
         case "finished" if status.recorded is not None:
             when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(status.recorded))
-            parts = [say("training.status.recorded", steps=plan.steps, when=when, engine=status.engine)]
+            key = "training.status.shipped" if status.shipped else "training.status.recorded"
+            parts = [say(key, steps=plan.steps, when=when, engine=status.engine)]
         case state:
             parts.append(say(f"training.status.{state}"))
     return " · ".join(parts)

@@ -37,11 +37,11 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
-    live      url, source (another one: begin anew), columns (scalars, in order), steps, own, pace, resting
-              (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
-              others): the rows are not in the
-              table, they arrive from the url as `web.training.stream` writes them; y.grows: an axis takes in what
-              arrives; words: play, pause, step, stop, offline, restarting, full, waiting
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
+              the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
+              so many steps; news come when it rests after others): the rows are not in the table, they arrive from
+              the url as `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause,
+              step, stop, train, offline, restarting, full, waiting
     A track adds:
     veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
               is a number that can be drawn, {column, low, high}
@@ -73,15 +73,24 @@ from qkdemo.web.track import lesson
 
 Pick = dict[str, Any]
 
-COMMANDS: Final = ("play", "pause", "step", "stop")
+COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news", "again"}
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
 
-def exhibit(table: pa.Table, view: Mapping[str, Any], *, key: str, on_pick: Callable[[Pick], None]) -> None:
+def exhibit(
+    table: pa.Table,
+    view: Mapping[str, Any],
+    *,
+    key: str,
+    on_pick: Callable[[Pick], None],
+    arrived: pa.Table | None = None,
+) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
+
+    `arrived`: the rows of a live exhibit whose run is finished; a track's numbers are read off them.
 
     A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
     live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
@@ -104,7 +113,8 @@ def exhibit(table: pa.Table, view: Mapping[str, Any], *, key: str, on_pick: Call
                 on_pick(pick)
 
     had, column = sent(), str(view["dial"]["column"])
-    text = json.dumps(_taught(table, dict(view)), allow_nan=False, ensure_ascii=False)
+    taught = _taught(table if arrived is None else arrived, dict(view))
+    text = json.dumps(taught, allow_nan=False, ensure_ascii=False)
     _COMPONENT.mount(parcel(text, table, column, had.known, plain=had.plain), key=key, on_pick_change=picked)
 
 

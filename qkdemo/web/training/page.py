@@ -12,7 +12,7 @@ from qkdemo.messages import has, say
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.track.lesson import tell
 from qkdemo.web.training import shown as runs
-from qkdemo.web.training.forks import among_rates, beside, forks
+from qkdemo.web.training.forks import among_rates, beside, came_along, forks
 from qkdemo.web.training.seeds import seeds_tab
 from qkdemo.web.training.shown import attend
 
@@ -26,7 +26,8 @@ def training_body(settings: Settings) -> Result:
         st.stop()
     words = shown.words
     view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
-    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick)
+    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, arrived=shown.rows)
+    came_along(shown)
     beside(shown)
     forks(shown)
     tell("\n\n".join([*shown.lessons, " ".join([*words[1:-1], definitions(shown.plan)])]))

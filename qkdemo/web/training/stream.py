@@ -1,7 +1,8 @@
 """Live training in the web process: the pool, and the route that streams it.
 
 * `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is; `close_pool()`;
-* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on;
+* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on; with `&shipped=1` those
+  of the run that came with the app;
 * `farewell()`: ends all of them, with a word that the page shows.
 
 All who watch the same head of the same run share one encoder: a step is turned into text once. A message is JSON:
@@ -94,7 +95,7 @@ def farewell() -> None:
 
 def address_of(live: Live, head: tuple[int, int]) -> str:
     """Where its rows come from, seen from where the app answers: the browser knows where that is."""
-    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
+    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}" + ("&shipped=1" if live.shipped else "")
 
 
 def routes(base: str = "") -> list[Route]:
@@ -106,7 +107,8 @@ async def _watch(request: Request) -> Response:
     name, head = request.path_params["name"], _head(request)
     if _pool is None or head is None or not _NAME.fullmatch(name):
         return PlainTextResponse("There is no such run.", status_code=404)
-    live = await asyncio.to_thread(_pool.live, name)
+    found = _pool.shipped_named if request.query_params.get("shipped") == "1" else _pool.live
+    live = await asyncio.to_thread(found, name)
     if live is None or not live.plan.maps or head[0] >= live.plan.map_shape[0] or head[1] >= live.plan.map_shape[1]:
         return PlainTextResponse("There is no such run.", status_code=404)
     who = name_in(request.cookies)
