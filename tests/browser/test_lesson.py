@@ -83,7 +83,7 @@ def test_a_choice_is_made_with_tab_and_space(server: str, page: Page) -> None:
     page.keyboard.press("Space")
     expect(page).to_have_url(re.compile("said="))
     page.keyboard.press("Alt+s")
-    expect(page.locator("ul.judged")).to_contain_text("your prediction")
+    expect(page.locator("ol.judged")).to_contain_text("your prediction")
 
 
 def test_what_is_asked_cannot_be_looked_up_and_then_runs(server: str, page: Page) -> None:

@@ -1,0 +1,47 @@
+// The lesson's column on one screen: its words as large as they can be while all of them fit above the bar.
+//
+// At the smallest size that the back row reads, what is too long ends in "…"; the rest of it comes with "more".
+
+const LARGEST = 1; // rem
+const SMALLEST = 0.73; // rem: a fortieth of the screen's height
+const STEP = 0.03;
+const LINE = 1.35; // of a line's height to its size, as `lecture.css` says
+let watched; // the column that is fitted
+const sizes = new ResizeObserver(() => fit());
+
+export function fitColumn(lecture, signal) {
+  const column = lecture ? document.querySelector(".st-key-lesson-column") : null;
+  if (!lecture) document.documentElement.classList.remove("more");
+  if (watched !== column) {
+    sizes.disconnect();
+    watched = column;
+    if (column) sizes.observe(column);
+  }
+  addEventListener("resize", fit, { signal });
+  fit();
+}
+
+function fit() {
+  if (!watched?.isConnected) return;
+  const room = room_of(watched);
+  const key = `${Math.round(room)} ${watched.scrollHeight}`;
+  if (watched.dataset.fitted === key) return;
+  const set = (name, value) => watched.style.setProperty(name, value);
+  set("--lines", "none");
+  for (let size = LARGEST; size >= SMALLEST && (size === LARGEST || watched.scrollHeight > room); size -= STEP) {
+    set("--words", `${size}rem`);
+  }
+  const over = watched.scrollHeight - room;
+  const prose = watched.querySelector(".st-key-lesson-prose");
+  if (over > 0 && prose) {
+    const line = LINE * parseFloat(getComputedStyle(prose).fontSize);
+    set("--lines", Math.max(1, Math.floor((prose.offsetHeight - over) / line)));
+  }
+  watched.dataset.fitted = `${Math.round(room)} ${watched.scrollHeight}`;
+}
+
+function room_of(column) {
+  const style = getComputedStyle(document.documentElement);
+  const bar = parseFloat(style.getPropertyValue("--bar") || "0") * parseFloat(style.fontSize);
+  return innerHeight - bar - column.getBoundingClientRect().top - document.querySelector("[data-testid=stMain]").scrollTop;
+}
