@@ -119,6 +119,8 @@ def _marks(
     for name, read in stop.reads.items():
         if read.column not in columns or not set(read.turns) <= {dial} or name not in found.numbers:
             continue
+        if read.column not in table.column_names:  # a run whose rows are still on their way
+            continue
         role = next((line["role"] for line in panel.get("lines", ()) if line["column"] == read.column), "other")
         at = float(read.turns.get(dial, own.get(dial, view["dial"]["at"])))
         mark = {"name": name, "read": read, "role": role, "label": _label(read, found.numbers[name]), "x": at}

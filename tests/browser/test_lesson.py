@@ -75,6 +75,11 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
         assert query(page)["said"].count("!") == at + 1
         page.keyboard.press("PageDown")
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[-1])))  # there is nothing beyond
+    for stop in filter(is_trained, stops):  # whoever comes later finds what this visitor had trained
+        page.goto(server + link((track, stop), f"&said={query(page)['said']}"))
+        expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
+        expect(page.locator(".exhibit").first).to_be_visible()
+        expect(page.get_by_text("encountered an error")).to_have_count(0)
 
 
 def test_a_choice_is_made_with_tab_and_space(server: str, page: Page) -> None:

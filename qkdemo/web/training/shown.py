@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
+import pyarrow as pa
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
-from qkdemo.labs.training.lab import Fork, ForkWord, Settings, forked_from, plan_of, with_forks
+from qkdemo.labs.training.lab import Fork, ForkWord, Result, Settings, forked_from, plan_of, with_forks
 from qkdemo.labs.training.lessons import lessons
-from qkdemo.labs.training.view import View, pace_of, shown_head
+from qkdemo.labs.training.view import View, pace_of, recorded_exhibit, shown_head
 from qkdemo.labs.training.words import explain
 from qkdemo.messages import say
 from qkdemo.runs.budget import is_dear, plan_bytes, price
@@ -68,6 +69,12 @@ class Shown:
     def lessons(self) -> list[str]:
         """What it teaches beyond which twin won, once it is finished."""
         return self.live.once("lessons", lambda: lessons(self.plan, self.live.chunk.curves)) if self.resting else []
+
+    @property
+    def recorded(self) -> pa.Table | None:
+        """Its rows, as its exhibit draws them, once it is finished."""
+        result = Result(self.settings, self.plan, self.live.chunk.curves)
+        return self.live.once("rows", lambda: recorded_exhibit(result)[0]) if self.resting and self.live.steps else None
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
