@@ -70,7 +70,7 @@ def _cap(key: str, cap: str, does: str) -> str:
     """A key of the bar, which can be pressed there too."""
     words = f"<kbd>{cap}</kbd> {say(f'lecture.does.{does}')}"
     tag = f"button type='button' data-key='{key}'" if key else "span"
-    return f"<{tag} class='key'>{words}</{tag.split()[0]}>"
+    return f"<{tag} class='key'>{words}</{tag.split(maxsplit=1)[0]}>"
 
 
 @st.dialog(say("lecture.qr_title"), width="large")

@@ -110,9 +110,7 @@ def with_marks(
     return view | {"panels": panels}
 
 
-def _marks(
-    table: pa.Table, view: View, panel: View, stop: Stop, found: Evidence
-) -> Iterator[dict[str, Any]]:
+def _marks(table: pa.Table, view: View, panel: View, stop: Stop, found: Evidence) -> Iterator[dict[str, Any]]:
     """Of every number that is read in the panel: where, and how it is written."""
     own = stop.state.as_dict()  # in this state it was measured, wherever the page's dials stand
     dial, columns = dial_name(view), columns_of(panel)

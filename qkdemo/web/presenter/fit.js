@@ -2,9 +2,7 @@
 //
 // At the smallest size that the back row reads, what is too long ends in "…"; the rest of it comes with "more".
 
-const LARGEST = 1; // rem
-const SMALLEST = 0.73; // rem: a fortieth of the screen's height
-const STEP = 0.03;
+const SIZES = [1, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.79, 0.76, 0.73]; // in rem; the last is a fortieth of the screen's height
 const LINE = 1.35; // of a line's height to its size, as `lecture.css` says
 let watched; // the column that is fitted
 const sizes = new ResizeObserver(() => fit());
@@ -28,14 +26,15 @@ function fit() {
   if (watched.dataset.fitted === key) return;
   const set = (name, value) => watched.style.setProperty(name, value);
   set("--lines", "none");
-  for (let size = LARGEST; size >= SMALLEST && (size === LARGEST || watched.scrollHeight > room); size -= STEP) {
+  SIZES.some((size) => {
     set("--words", `${size}rem`);
-  }
+    return watched.scrollHeight <= room;
+  });
   const over = watched.scrollHeight - room;
   const prose = watched.querySelector(".st-key-lesson-prose");
   if (over > 0 && prose) {
     const line = LINE * parseFloat(getComputedStyle(prose).fontSize);
-    set("--lines", Math.max(1, Math.floor((prose.offsetHeight - over) / line)));
+    set("--lines", Math.max(1, Math.floor(prose.offsetHeight / line) - Math.ceil(over / line)));
   }
   watched.dataset.fitted = `${Math.round(room)} ${watched.scrollHeight}`;
 }
@@ -43,5 +42,5 @@ function fit() {
 function room_of(column) {
   const style = getComputedStyle(document.documentElement);
   const bar = parseFloat(style.getPropertyValue("--bar") || "0") * parseFloat(style.fontSize);
-  return innerHeight - bar - column.getBoundingClientRect().top - document.querySelector("[data-testid=stMain]").scrollTop;
+  return innerHeight - 1 - bar - column.getBoundingClientRect().top - document.querySelector("[data-testid=stMain]").scrollTop;
 }

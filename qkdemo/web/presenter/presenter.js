@@ -74,7 +74,7 @@ function pressed(root, { keys, lecture, choices }, key) {
   const what = PAGES.has(key) && lecture ? "button:enabled, [data-testid=stPageLink] a" : "button:enabled";
   const act = () => (first === choices ? choose(first, Number(key)) : names.some((name) => click(name, what)));
   if (!lecture) return inLine(act, first === SHOW || first === choices);
-  return once(act) && light(key);
+  return once(() => act() && light(key));
 }
 
 // A letter in lower case, whatever Alt makes of it: on a Mac another letter.

@@ -174,8 +174,8 @@ def verdict(lesson: Lesson, found: Evidence) -> None:
         heard = say("lesson.happens", answer=told(lesson.track, lesson.stop, f"choice.{answer}"))
         if right is not None:
             said = say("lesson.right" if right else "lesson.wrong")
-    seen = f"<b>{escape(said)}</b> " if said else ""
-    st.html(f"<p class='verdict' tabindex='-1'>{seen}<span class='unseen'>{escape(heard)}</span></p>")
+    kind, seen = ("seen", f"<b>{escape(said)}</b> ") if said else ("heard", "")
+    st.html(f"<p class='verdict {kind}' tabindex='-1'>{seen}<span class='unseen'>{escape(heard)}</span></p>")
 
 
 def buttons(lesson: Lesson) -> None:

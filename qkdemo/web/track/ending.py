@@ -23,11 +23,19 @@ def ending() -> None:
     """Draw it."""
     named = st.query_params.get(TRACK, "")
     track = named if named in TRACKS else GUIDED[0]
-    first, last = TRACKS[track][0], len(TRACKS[track]) - 1
+    last = len(TRACKS[track]) - 1
     quiz = track if track in GUIDED else GUIDED[0]
     lessons.heard(track)
+    with st.container(key="end"):
+        _slide(track, quiz)
+    with st.container(key="lesson:pressed" if lecture.on() else None):
+        st.button(say("lesson.back"), on_click=lambda: lessons.go(track, last), key="lesson:before")
+
+
+def _slide(track: str, quiz: str) -> None:
+    first = TRACKS[track][0]
     st.title(say("end.title"))
-    st.markdown(say("end.lead", track=say(f"track.{track}.name"), count=last + 1))
+    st.markdown(say("end.lead", track=say(f"track.{track}.name"), count=len(TRACKS[track])))
     asked, again = st.columns(2)
     with asked.container(border=True, height="stretch"):
         st.markdown(f"## {say('end.quiz')}")
@@ -40,8 +48,6 @@ def ending() -> None:
         _code("end.again_alt", f"{home()}/{page_of(first).name}?{urlencode(here)}")
         st.page_link(page_of(first).script, label=say("end.again_door"), icon=":material/replay:", query_params=here)
     st.page_link(PAGES["tracks"].script, label=say("end.tracks"), icon=PAGES["tracks"].icon)
-    with st.container(key="lesson:pressed" if lecture.on() else None):
-        st.button(say("lesson.back"), on_click=lambda: lessons.go(track, last), key="lesson:before")
 
 
 def _code(words: str, address: str) -> None:
