@@ -87,8 +87,10 @@ def test_no_whole_number_is_rounded_in_a_table(capsys: Capture, lab: str) -> Non
     assert counts <= set(for_the_eye.split())
 
 
-@given(st.lists(st.fixed_dictionaries({name: CELLS for name in "abcdef"}), min_size=1), st.integers(1, 120))
-def test_a_terminal_gets_the_columns_that_fit_and_is_told_of_the_others(rows: list[dict[str, float]], room: int) -> None:
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys("abcdef", CELLS)), min_size=1), st.integers(1, 120))
+def test_a_terminal_gets_the_columns_that_fit_and_is_told_of_the_others(
+    rows: list[dict[str, float]], room: int
+) -> None:
     whole, lines = table(rows).splitlines(), table(rows, room=room).splitlines()
     shown = len(lines[0].split())
     if len(whole[0]) <= room:
