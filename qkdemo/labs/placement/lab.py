@@ -147,7 +147,7 @@ class Settings(Dials):
         )
 
 
-_GEMMA_2_SCALE: Final = 0.0668  # 1/√224, where 1/√d stands elsewhere
+_GEMMA_2_SCALE: Final = 0.0833  # 1/√144, at a head width of 128: its configuration’s query_pre_attn_scalar
 _AS_WRITTEN: Final = Settings(right_order="norm_rotary")
 DIFFERENCES: Final = (  # columns of tables
     *("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error"),
@@ -168,7 +168,7 @@ PRESETS: Final[dict[str, Settings]] = {
     "cast_order": _AS_WRITTEN.but(right_cast="gain_first", format="bfloat16"),
     "scale_of_gemma_2": _AS_WRITTEN.but(
         left_norm="none", left_gain="none", left_scale="learned", left_cap="softcap", gain=_GEMMA_2_SCALE
-    ).but(right_norm="none", right_gain="none", right_cap="softcap"),
+    ).but(right_norm="none", right_gain="none", right_cap="softcap", d_head=128),
 }
 
 
