@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from qkdemo.attention.variants import VARIANTS, Parameters
-from qkdemo.diagnose.heads import Call, measure
-from qkdemo.diagnose.inputs import InputError, listed
+from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.diagnose.watching.heads import Call, measure
 from qkdemo.floats.formats import FORMATS, rounded
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.diagnose.causes import LARGE
-from qkdemo.diagnose.findings import Finding, Report, examine
-from qkdemo.diagnose.inputs import MOST_BYTES, InputError, sized
-from qkdemo.diagnose.logs import ROLES, Log, roles
+from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.findings.finding import Finding, Report
 from qkdemo.diagnose.paper import html
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
+from qkdemo.diagnose.readers.logs import ROLES, Log, roles
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 from qkdemo.web.given import as_text

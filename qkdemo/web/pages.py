@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from qkdemo import SERVED
 from qkdemo.labs.lab import Lab
 from qkdemo.labs.registry import LABS
 
 HOME: Final = "home"  # where one arrives
 END: Final = "end"  # of a track
-FOLDER: Final = Path(__file__).parents[2] / "pages"
+FOLDER: Final = SERVED / "pages"
 
 
 @dataclass(frozen=True)
