@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
@@ -32,12 +33,24 @@ COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab 
 _LONGEST_RANGE: Final = 10_000
 _INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
 _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
-_APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"diagnose": diagnose.main, "serve": serve.main}
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
+def _map(words: Sequence[str]) -> int:
+    from qkdemo.cli import maps  # noqa: PLC0415  Altair takes a second to load: only who draws waits
+
+    return maps.main(words)
+
+
+_APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "diagnose": diagnose.main,
+    "map": _map,
+    "serve": serve.main,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one lab, examine a file, or serve the app; returns the exit code."""
+    """Run one lab, draw a map, examine a file, or serve the app; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     apart = _APART.get(words[0]) if words else None
     return apart(words[1:]) if apart else _lab(words)
@@ -79,7 +92,8 @@ def _lab(words: Sequence[str]) -> int:
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
-        print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
+        room = 0 if plainly else shutil.get_terminal_size().columns
+        print("\n\n".join(table(rows, dials, lab.noise, plainly=plainly, room=room) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
         print(f"{parser.prog}: {unkept}", file=sys.stderr)
     return 1 if unkept else 0
