@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from qkdemo.labs.registry import LABS
+from qkdemo.messages import has, say
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -121,3 +124,12 @@ def test_pytorch_is_the_same_release_wherever_it_is_named() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     (metadata,) = tools["uv"]["dependency-metadata"]
     assert f"{metadata['name']}=={metadata['version']}" == TORCH
+
+
+# ---- what it says of the pages
+
+
+@pytest.mark.parametrize("lab", [lab for lab in LABS if has(f"question.{lab}")])
+def test_the_table_of_pages_asks_what_each_page_asks(lab: str) -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", README, re.M)
+    assert dict(rows)[say(f"page.{lab}")] == say(f"question.{lab}")

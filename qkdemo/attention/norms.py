@@ -78,7 +78,8 @@ def rms_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exac
 def layer_norm(x: Float[Tensor, "*#shape"], gain: Number = 1.0, r: Rounding = exact) -> Float[Tensor, "*#shape"]:
     """γ · (x − mean) / √(var + 1e-6), without bias. A constant vector becomes zero.
 
-    Source: Ba et al. 2016, "Layer Normalization"; on q and k: Dehghani et al. 2023, ViT-22B, eq. 1.
+    Source: Ba et al. 2016, "Layer Normalization"; on q and k: flax, `normalize_qk`. ViT-22B (Dehghani et al. 2023)
+    calls its norm LayerNorm too, but says that all of them are without bias and centering: that is `rms_norm`.
     """
     centred = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))
     return rms_norm(centred, gain, r)
@@ -232,7 +233,7 @@ NORMS: Final[dict[NormWord, Norm]] = {
             code="x = x / x.norm(dim=-1, keepdim=True).clamp_min({epsilon})",
             rounded_code="x = r(x / r(r(r(x * x).sum(-1, keepdim=True)).sqrt()).clamp_min({epsilon}))",
         ),
-        # Zhang & Sennrich 2019; Qwen 3, Gemma 3 and many more: per head, with a gain
+        # Zhang & Sennrich 2019; Qwen 3, Gemma 3 and many more: per head, with a gain; ViT-22B, under the name LayerNorm
         Norm(
             word="rms",
             apply=lambda x, gain, alpha, r: rms_norm(x, gain, r),
@@ -243,7 +244,7 @@ NORMS: Final[dict[NormWord, Norm]] = {
             code=_RMS,
             rounded_code=_ROUNDED_RMS,
         ),
-        # Ba et al. 2016; on q and k Dehghani et al. 2023, ViT-22B
+        # Ba et al. 2016; on q and k in flax (`normalize_qk`) and Command R+
         Norm(
             word="layernorm",
             apply=lambda x, gain, alpha, r: layer_norm(x, gain, r),

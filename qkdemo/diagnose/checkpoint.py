@@ -20,8 +20,8 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.safetensors import Entry, Safetensors
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.safetensors import Entry, Safetensors
 
 _MOST_INDEX: Final = 64 << 20  # bytes
 _MOST_WEIGHT: Final = 4 << 30  # one layer's fused projection of a very wide model

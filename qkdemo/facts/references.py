@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-KindWord: TypeAlias = Literal["paper", "abstract", "code", "thread", "notes"]
+KindWord: TypeAlias = Literal["paper", "abstract", "code", "thread", "config", "notes"]
 _NAMED: Final = re.compile(r"\]\(@(\w+)\)")
 
 
@@ -28,7 +28,8 @@ class Reference:
     part: str
     says: str
     read: date
-    kind: KindWord
+    kind: KindWord  # what was read; notes: the source itself was not opened here
+    instead: str = ""  # the notes by others that were read then
 
 
 def _read() -> dict[str, Reference]:

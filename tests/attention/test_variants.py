@@ -82,8 +82,8 @@ def paper_rms_per_head(q: Array, k: Array, p: Any) -> Array:
     return paper_none(*normed, p)
 
 
-def paper_vit22b(q: Array, k: Array, p: Any) -> Array:
-    """Dehghani et al. 2023, eq. 1: LN(XW_Q) (LN(XW_K))ᵀ / √d."""
+def flax_layer_norm(q: Array, k: Array, p: Any) -> Array:
+    """Ba et al. 2016 on q and on k: LN(XW_Q) (LN(XW_K))ᵀ / √d, as flax has it. (ViT-22B leaves the centering out.)"""
     normed = [np.apply_along_axis(paper_layer_norm, -1, x, gain) for x, gain in ((q, p.gamma_q), (k, p.gamma_k))]
     return paper_none(*normed, p)
 
@@ -122,7 +122,7 @@ PAPERS: dict[VariantWord, Callable[[Array, Array, Any], Array]] = {
     "none": paper_none,
     "l2": paper_l2,
     "rms": paper_rms_per_head,
-    "layernorm": paper_vit22b,
+    "layernorm": flax_layer_norm,
     "dyt": paper_dyt,
     "cosine": paper_swin,
     "softcap": paper_softcap,

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from typing import get_args
 
 import pytest
 
 from qkdemo.facts.models import MODELS
-from qkdemo.facts.references import REFERENCES, linked, named_in
+from qkdemo.facts.references import REFERENCES, KindWord, linked, named_in
 from qkdemo.messages import LANGUAGES
 from qkdemo.tracks.catalogue import TRACKS
 from tests import readability
@@ -80,7 +81,10 @@ def test_a_source_says_where_to_look_and_when_it_was_read(key: str) -> None:
     assert source.part
     assert source.says.endswith(".")
     assert date(2026, 1, 1) <= source.read
-    assert source.kind in ("paper", "abstract", "code", "thread", "notes")
+    assert source.kind in get_args(KindWord)
+    assert bool(source.instead) == (source.kind == "notes"), "says what was read instead, or was opened itself"
+    if source.kind == "code":
+        assert re.search(r"/blob/(v[\d.]+|[0-9a-f]{40})/", source.link), "code is read at one version"
 
 
 def test_a_text_leads_to_its_sources() -> None:

@@ -9,7 +9,7 @@ import pytest
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials
 from qkdemo.labs import models, training
-from qkdemo.labs.training.view import recorded_exhibit
+from qkdemo.labs.training.view import NO_ROWS, recorded_exhibit
 from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS, is_trained
@@ -68,6 +68,17 @@ def test_what_is_read_off_the_exhibit_is_what_the_sentence_says(track: str, stop
             assert written(shown, 1) == written(number(found.numbers[name]), 1)  # one digit: another mean of a run
         else:
             assert is_written(shown, found.numbers[name]), (name, shown, found.numbers[name])
+
+
+@pytest.mark.parametrize(("track", "stop"), [place for place in DRAWN if is_trained(place[1])])
+def test_a_run_whose_rows_are_on_their_way_is_marked_where_a_recorded_one_is_or_not_at_all(
+    track: str, stop: Stop
+) -> None:
+    table, view = exhibit_of(stop, stop.state)
+    everywhere = (-math.inf, math.inf)
+    with_marks(NO_ROWS, view, (track, stop), evidence_of(stop), everywhere)
+    marked = with_marks(table, view, (track, stop), evidence_of(stop), everywhere)
+    assert any(panel.get("points") or panel.get("levels") or panel.get("marks") for panel in marked["panels"])
 
 
 @pytest.mark.parametrize(("track", "stop"), [pytest.param(*place, id=f"{place[0]}-{place[1].name}") for place in DRAWN])

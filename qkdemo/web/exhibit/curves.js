@@ -177,7 +177,8 @@ function stretches(numbers) {
 }
 
 // One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
-function drawPoint(pen, point, frame, { theme, ...scene }) {
+function drawPoint(pen, point, frame, scene) {
+  const { theme } = scene;
   const [at, up] = placeOf(point, frame, scene);
   if (point.read) {
     pen.circle(at, up, DOT * theme.zoom, { fill: theme.paper, stroke: theme.role[point.role], width: 2 * theme.zoom });
@@ -256,7 +257,10 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
   for (const point of points) {
     const [x, y] = placeOf(point, frame, { sweep, panel });
     const [w, h, r] = [pen.width(point.label, size) + 4, size * 1.25, 2 * DOT * theme.zoom];
-    const around = [[x - w / 2, y - h - r], [x - w / 2, y + r], [x + r, y - h / 2], [x - w - r, y - h / 2], [x + r, y - h - r], [x - w - r, y - h - r], [x - w - r, y + r], [x - w - r, y + h + r], [x - w - r, y - 2 * h - r]];
+    const [left, right, middle] = [x - w - r, x + r, x - w / 2];
+    const [over, under] = [y - h - r, y + r];
+    const beside = [[right, y - h / 2], [left, y - h / 2], [right, over], [left, over], [left, under]];
+    const around = [[middle, over], [middle, under], ...beside, [left, under + h], [left, over - h]];
     write(point.label, theme.role[point.role], around.map((corner) => [...corner, w, h]));
   }
   for (const mark of marks) {

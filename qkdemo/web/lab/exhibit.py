@@ -86,16 +86,15 @@ def exhibit(
     *,
     key: str,
     on_pick: Callable[[Pick], None],
-    arrived: pa.Table | None = None,
+    recorded: pa.Table | None = None,
 ) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
-
-    `arrived`: the rows of a live exhibit whose run is finished; a track's numbers are read off them.
 
     A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
     live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
     lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
-    A drawn prediction, `{"guess": value}`, goes to the track.
+    A drawn prediction, `{"guess": value}`, goes to the track. `recorded` holds the rows of a live exhibit that is
+    finished: a track's numbers are read there.
     """
     if not Runtime.exists():
         return
@@ -113,8 +112,7 @@ def exhibit(
                 on_pick(pick)
 
     had, column = sent(), str(view["dial"]["column"])
-    taught = _taught(table if arrived is None else arrived, dict(view))
-    text = json.dumps(taught, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(_taught(table if recorded is None else recorded, dict(view)), allow_nan=False, ensure_ascii=False)
     _COMPONENT.mount(parcel(text, table, column, had.known, plain=had.plain), key=key, on_pick_change=picked)
 
 

@@ -45,10 +45,11 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
     with st.container(key=_QUESTIONS), st.form(f"{_key(settings)}:sheet", border=False):
         for at, question in enumerate(questions, 1):
             with st.container(border=True):
+                stands = st.session_state.get(_of(settings, question))  # a browser may draw none but the last message
                 st.radio(
                     f"**{at}.** {text(settings.track, question, 'ask')}",
                     question.choices,
-                    index=None,
+                    index=question.choices.index(stands) if stands in question.choices else None,
                     format_func=partial(_line, settings, question),
                     key=_of(settings, question),
                 )

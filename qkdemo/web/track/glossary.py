@@ -82,6 +82,7 @@ def word_card(one: Entry) -> None:
 def reference_list() -> None:
     """Every source: what it is, where to look, what it says, and when it was read."""
     for one in REFERENCES.values():
-        read = say("glossary.page.read", date=one.read.isoformat(), kind=say(f"choice.reading.{one.kind}"))
+        kind = say(f"choice.reading.{one.kind}", instead=one.instead)
+        read = say("glossary.page.read", date=one.read.isoformat(), kind=kind)
         used = say("glossary.page.used_in", part=f"{one.part[0].upper()}{one.part[1:]}", says=one.says)
-        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} ({read})")
+        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} {read}")

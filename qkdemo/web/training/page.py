@@ -10,7 +10,7 @@ from qkdemo.labs.training.view import NO_ROWS, live_view
 from qkdemo.labs.training.words import definitions
 from qkdemo.messages import has, say
 from qkdemo.web.lab.exhibit import exhibit
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.track.lesson import current, tell
 from qkdemo.web.training import shown as runs
 from qkdemo.web.training.forks import among_rates, beside, came_along, forks
 from qkdemo.web.training.seeds import seeds_tab
@@ -26,7 +26,8 @@ def training_body(settings: Settings) -> Result:
         st.stop()
     words = shown.words
     view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
-    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, arrived=shown.rows)
+    recorded = shown.recorded if current() is not None else None
+    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, recorded=recorded)
     came_along(shown)
     beside(shown)
     forks(shown)

@@ -59,14 +59,6 @@ class Shown:
         return self.live.state in RESTING
 
     @property
-    def rows(self) -> pa.Table | None:
-        """All that the exhibit gets, once the run is finished."""
-        if self.live.state != "finished":
-            return None
-        result = Result(self.settings, self.plan, self.live.chunk.curves)
-        return self.live.once("rows", lambda: recorded_exhibit(result)[0])
-
-    @property
     def cost(self) -> str:
         """What training it here takes."""
         workers = pool()
@@ -88,6 +80,12 @@ class Shown:
     def lessons(self) -> list[str]:
         """What it teaches beyond which twin won, once it is finished."""
         return self.live.once("lessons", lambda: lessons(self.plan, self.live.chunk.curves)) if self.resting else []
+
+    @property
+    def recorded(self) -> pa.Table | None:
+        """Its rows, as its exhibit draws them, once it is finished."""
+        result = Result(self.settings, self.plan, self.live.chunk.curves)
+        return self.live.once("rows", lambda: recorded_exhibit(result)[0]) if self.resting and self.live.steps else None
 
     def source(self) -> View:
         """Where the exhibit gets its rows."""
