@@ -23,10 +23,17 @@ Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}
 
 
-def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, Callable[[R], None]] = NO_TABS) -> None:
-    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew."""
+def lab_page(
+    lab: Lab[S, R],
+    body: Body[S, R] | None = None,
+    tabs: Mapping[str, Callable[[R], None]] = NO_TABS,
+    head: Callable[[S], None] = lambda settings: None,
+) -> None:
+    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
+    stands before it."""
     settings = dials(lab.settings, lab.presets, lab.name)
     _ask(lab.name)
+    head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
     own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
