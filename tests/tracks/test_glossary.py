@@ -53,16 +53,16 @@ DEFINED = {
     "score": "says how well a query and a key fit",
     "softmax": "turns the scores of one query into",
     "attention_weight": "add up to one hundred per cent",
-    "weight_scale": "makes every arrow longer and turns none",
-    "length": "makes every arrow longer and turns none",  # the title has it first
+    "weight_scale": "makes every arrow longer, and does not turn it",
+    "length": "makes every arrow longer, and does not turn it",  # the title has it first
     "norm": "brings all arrows to one length",
     "weights": "are the numbers that training changes",
     "logit": "is a score, divided by a fixed number",
     "head": "Each is called",
     "entropy": "says how widely a query looks",
-    "rounding": "after rounding",  # an everyday word, in brackets of a comma
+    "rounding": "after rounding",  # an everyday word
     "slope": "says how far they move",
-    "qk_norm": "Done to the queries and keys of every head, just before they meet",
+    "qk_norm": "A norm on the queries and keys of every head, just before the scores are formed",
     "format": "stores numbers in",
     "float16": "The largest number in the format",
     "float32": "in a wider format",
