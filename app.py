@@ -13,6 +13,7 @@ from qkdemo.web.lab import ladder
 from qkdemo.web.server import SHELL, base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
+from qkdemo.web.serving.packed import Packed
 from qkdemo.web.training import stream as live
 
 prepare()
@@ -20,6 +21,6 @@ base = base_path()
 app = st.App(
     SHELL,
     routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
-    middleware=[Middleware(Guard)],
+    middleware=[Middleware(Guard), Middleware(Packed)],
     lifespan=lifespan,
 )

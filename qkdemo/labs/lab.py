@@ -82,7 +82,8 @@ class OnDemand(Generic[S, M]):
 class Command(Generic[S]):
     """A lab from a shell: `python -m qkdemo <word>`; every dial is a flag.
 
-    `base` is the state it starts from and `swept` are lists that dials go through unless they are given. It reports one
+    `base` is the state it starts from and `swept` are lists that dials go through unless they are given; `noise` is the
+    lab's. It reports one
     state after another (`report`; with `--measure`, `measured`), or trains all runs together (`train`), which gives the
     report and every step of every run as columns.
     """
@@ -94,6 +95,7 @@ class Command(Generic[S]):
     base: S
     swept: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[S], Report] | None = None
+    noise: Mapping[str, float] = field(default_factory=dict)
     measured: Callable[[S], Report] | None = None
     train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
 
@@ -179,6 +181,7 @@ class Lab(Generic[S, R]):
     on_demand: OnDemand[S, Any] | None = None
     plane: Plane[S] | None = None
     menu: str = ""  # in which its page stands, if not in the first row
+    noise: Mapping[str, float] = field(default_factory=dict)  # column of a table → below which its numbers are rounding
 
     @property
     def command(self) -> Command[Any]:
@@ -190,6 +193,7 @@ class Lab(Generic[S, R]):
             presets=self.presets,
             base=self.settings(),
             report=self.report,
+            noise=self.noise,
             measured=self.measured_report,
         )
 

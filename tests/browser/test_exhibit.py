@@ -74,6 +74,39 @@ def test_a_click_commits_and_the_cursor_stays_until_the_data_follow(exhibit: Pag
     assert exhibit.evaluate("shown") == [hovered]
 
 
+def test_play_runs_along_the_dial_until_it_is_paused_and_goes_on_from_there_to_its_end(exhibit: Page) -> None:
+    exhibit.evaluate(WATCH)
+    exhibit.get_by_role("button", name="Play").click()
+    exhibit.wait_for_function("shown.length > 4")
+    assert exhibit.get_by_text("picked None").is_visible()
+    exhibit.get_by_role("button", name="Pause").click()
+    expect(exhibit.get_by_text(re.compile(r"picked \{'dial': "))).to_be_visible()
+    shown = exhibit.evaluate("shown").copy()
+    assert shown == sorted(shown, key=lambda text: float(text[1:]))
+    paused = exhibit.locator(".reading").text_content()
+    assert COMMITTED != paused != "×100"
+    exhibit.get_by_role("button", name="Play").click()
+    expect(exhibit.locator(".reading")).to_have_text("×100", timeout=20_000)
+    expect(exhibit.get_by_text("picked {'dial': 100.0}")).to_be_visible()
+    expect(exhibit.get_by_role("button", name="Play")).to_be_visible()
+    exhibit.get_by_role("button", name="Play").click()  # at its end it begins again
+    expect(exhibit.locator(".reading")).to_have_text("×1")
+
+
+def test_any_hand_stops_what_plays(exhibit: Page) -> None:
+    exhibit.evaluate(WATCH)
+    for stop in (
+        lambda: exhibit.keyboard.press("Escape"),
+        lambda: exhibit.mouse.move(*_point(exhibit, "curves", 0.1)),
+    ):
+        exhibit.mouse.move(2, 2)
+        exhibit.get_by_role("button", name="Play").click()
+        expect(exhibit.get_by_role("button", name="Pause")).to_be_visible()
+        stop()
+        expect(exhibit.get_by_role("button", name="Play")).to_be_visible()
+        expect(exhibit.get_by_text("picked None")).to_be_visible()
+
+
 def test_arrow_keys_on_the_scrubber_commit_once_they_rest_and_keep_the_focus(exhibit: Page) -> None:
     scrubber = exhibit.get_by_role("slider", name="Weight scale")
     scrubber.focus()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
+from qkdemo.charts.columns import gap
 from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.messages import say
@@ -147,10 +148,10 @@ def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
     sentences = [
         say(
             f"mistake.{mistake.mistake}",
-            error=written(mistake.relative_score_error, 3),
-            lowest=written(mistake.lowest, 3),
-            highest=written(mistake.highest, 3),
-            weight=written(mistake.largest_weight_difference, 3),
+            error=gap(mistake.relative_score_error, ROUNDING, 3),
+            lowest=gap(mistake.lowest, ROUNDING, 3),
+            highest=gap(mistake.highest, ROUNDING, 3),
+            weight=gap(mistake.largest_weight_difference, ROUNDING, 3),
         )
         for mistake in found
     ]

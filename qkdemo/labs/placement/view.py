@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.pipeline import CHOICES
 from qkdemo.charts.axes import View, decades, linear_axis
-from qkdemo.charts.columns import codes, reading, vectors, words
+from qkdemo.charts.columns import codes, gap, reading, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
@@ -290,5 +290,4 @@ def _height(error: float) -> float:
 
 
 def _error(x: float) -> str:
-    """An error for the eye: below rounding it is none."""
-    return "0" if x < ROUNDING else reading(x)
+    return gap(x, ROUNDING)

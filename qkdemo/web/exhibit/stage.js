@@ -12,6 +12,7 @@ import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
+import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sweep } from "./sweep.js";
@@ -59,14 +60,29 @@ export class Stage {
   // The answer came: the dial goes to it from where it stood.
   run(from) {
     const to = this.row();
-    const playing = (this.playing = {});
+    const playing = this.begin({});
     const show = (row) => {
       if (this.playing !== playing) return false; // a hand took over
-      this.previewed = this.sweep.dial[row];
-      this.ask();
+      this.goTo(row);
       return true;
     };
     runDial(this.sweep, from, to, show, () => this.settle());
+  }
+
+  // Something moves the dial by itself, until another thing does, or a hand: `playing` is then another one.
+  begin(playing) {
+    this.playing = playing;
+    this.ask();
+    return playing;
+  }
+
+  get plays() {
+    return Boolean(this.playing?.plays);
+  }
+
+  goTo(row) {
+    this.previewed = this.sweep.dial[row];
+    this.ask();
   }
 
   // Words in a text point at a state, at the lines of a role, or at nothing any more.
@@ -104,7 +120,9 @@ export class Stage {
     this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
-    holdScrubber(this.parts.scrubber.range, this);
+    const { range, play } = this.parts.scrubber;
+    holdScrubber(range, this);
+    if (play) play.onclick = () => playOrPause(this);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
@@ -195,7 +213,7 @@ export class Stage {
   commit(picked) {
     const row = this.opened(picked);
     const value = this.sweep.dial[row];
-    this.previewed = null;
+    this.playing = this.previewed = null;
     if (value !== (this.awaited ?? this.committed)) {
       this.sent = this.awaited === null ? new Set() : this.sent;
       this.sent.add(value);
@@ -209,8 +227,7 @@ export class Stage {
   }
 
   reset() {
-    this.press = null;
-    this.previewed = null;
+    this.press = this.playing = this.previewed = null;
     this.chosen = null;
     this.details.point(null, null);
     this.ask(true);
@@ -307,9 +324,10 @@ export class Stage {
   }
 
   layOut() {
-    const curves = this.view.panels.filter((panel) => panel.kind === "curves");
-    const widths = this.plots.filter((plot, i) => this.view.panels[i].kind === "curves").map((plot) => plot.box.w);
-    this.gutters = gutters(curves, this.theme, this.measure, Math.min(...widths));
+    const { panels } = this.view;
+    const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
+    const widths = drawn.map(([, width]) => width);
+    this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
     this.root.style.setProperty("--gutter", `${this.gutters[0]}px`);
   }
 
@@ -324,6 +342,7 @@ export class Stage {
 
   draw(all) {
     const row = this.row();
+    this.fillPlay();
     if (!all && row === this.drawn) return;
     this.drawn = row;
     this.all = false;
@@ -340,6 +359,15 @@ export class Stage {
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
     range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
     this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
+  }
+
+  fillPlay() {
+    const { play } = this.parts.scrubber;
+    if (!play) return;
+    const [first, last] = this.open;
+    const words = this.plays ? this.view.words.pause : this.view.words.play;
+    if (play.textContent !== words) play.textContent = words;
+    play.hidden = first === last;
   }
 
   close() {

@@ -85,4 +85,4 @@ def reference_list() -> None:
         kind = say(f"choice.reading.{one.kind}", instead=one.instead)
         read = say("glossary.page.read", date=one.read.isoformat(), kind=kind)
         used = say("glossary.page.used_in", part=f"{one.part[0].upper()}{one.part[1:]}", says=one.says)
-        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} ({read})")
+        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} {read}")
