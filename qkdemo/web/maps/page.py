@@ -261,6 +261,7 @@ def _take_away(cells: Cells) -> None:
     offer = Takeaway(
         lab="map",
         settings=cells.request.settings,
+        noise=cells.request.lab.noise,
         tables=lambda: {"map.table": rows},
         programs=lambda: {"map.program": partial(files.program, cells)},
     )
