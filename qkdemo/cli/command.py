@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
@@ -91,7 +92,8 @@ def _lab(words: Sequence[str]) -> int:
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
-        print("\n\n".join(table(rows, dials, lab.noise, plainly=plainly) for rows in parts))
+        room = 0 if plainly else shutil.get_terminal_size().columns
+        print("\n\n".join(table(rows, dials, lab.noise, plainly=plainly, room=room) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
         print(f"{parser.prog}: {unkept}", file=sys.stderr)
     return 1 if unkept else 0

@@ -1,8 +1,13 @@
-"""Two pipelines in words: `findings(settings)`, a headline per spread of the gains; `explain(result)`."""
+"""Two pipelines in words.
+
+* `findings(settings)`: a headline per spread of the gains; `explain(result)`: how far the sides are apart, and why;
+* `contract(pipeline)`: what one side promises; `caught(settings)`: which test would find what sets the sides apart.
+"""
 
 from functools import lru_cache
 from typing import Final
 
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.facts.models import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
@@ -75,6 +80,44 @@ def _state(apart: Difference, exactly: Difference) -> str:
     if apart.logits >= ROUNDING:
         return "rounding"
     return "only_output" if apart.output >= ROUNDING else "same"
+
+
+def contract(pipeline: Pipeline) -> str:
+    """The choices that every implementation has to make, in the order in which a pass meets them."""
+    if pipeline.norm == "none":
+        made = [say("placement.contract.no_norm")]
+    else:
+        made = [say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))]
+        if pipeline.gain != "none":
+            gain, stored = _choice(pipeline, "gain"), _choice(pipeline, "stored")
+            made.append(say("placement.contract.gain", gain=gain, stored=stored))
+    made.append(say(f"placement.contract.{pipeline.order}" if pipeline.norm != "none" else "placement.contract.rotary"))
+    made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
+    if pipeline.cap != "none":
+        made.append(say("placement.contract.cap"))
+    return "; ".join(made) + "."
+
+
+def _choice(pipeline: Pipeline, name: str) -> str:
+    return say(f"choice.{name}.{getattr(pipeline, name)}")
+
+
+def caught(settings: Settings) -> str:
+    """Which test finds what sets the sides apart: one with fresh weights, one with uneven gains, one of the output."""
+    uneven = settings.but(
+        gains="untied" if settings.gains == "unit" else settings.gains,
+        gain_spread=settings.gain_spread or Settings.gain_spread,
+        format="float64",
+    )
+    swept, spread = over_spreads(uneven), uneven.gain_spread
+    fresh, grown = swept.differences[0], swept.differences[spreads_of(uneven).index(spread)]
+    numbers = {"low": written(1 - spread, 3), "high": written(1 + spread, 3)}
+    numbers |= {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
+    if fresh.logits >= ROUNDING:
+        return say("placement.caught.fresh", **numbers)
+    if grown.logits >= ROUNDING:
+        return say("placement.caught.grown", **numbers)
+    return say("placement.caught.output" if grown.output >= ROUNDING else "placement.caught.none")
 
 
 def explain(result: Result) -> list[str]:

@@ -17,16 +17,24 @@ from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import Pick, exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.track.lesson import current, tell
+from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import asks, current, tell
 
 Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}
 
 
-def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, Callable[[R], None]] = NO_TABS) -> None:
-    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew."""
+def lab_page(
+    lab: Lab[S, R],
+    body: Body[S, R] | None = None,
+    tabs: Mapping[str, Callable[[R], None]] = NO_TABS,
+    head: Callable[[S], None] = lambda settings: None,
+) -> None:
+    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
+    stands before it."""
     settings = dials(lab.settings, lab.presets, lab.name)
     _ask(lab.name)
+    head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
     own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
@@ -42,6 +50,9 @@ def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, 
         noise=lab.noise,
     )
     take_away(offer, own)
+    if lab.plane is not None and not asks():
+        page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
+        st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
 def show(lab: Lab[S, R], section: Section) -> None:
