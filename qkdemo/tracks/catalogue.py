@@ -3,7 +3,7 @@
 * `TRACKS`: name → its stops, in order; `GUIDED`: those that lead somewhere, `CLAIMS`: the one that is a collection;
 * `evidence(stop)`: what its lab says at its state, computed once a process; `is_trained(stop)`: whether it cannot be;
 * `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs;
-* `cited(evidence)`: where it was read.
+* `cited(found)`: where it was read.
 """
 
 from collections.abc import Mapping

@@ -6,7 +6,7 @@
 * `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models, a marked run;
 * `marked()`: the run that the link marks, on a page that marks one;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
-* `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
+* `stand_on(base)`: the state that dials which the link does not name have, instead of their defaults.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.

@@ -1,6 +1,6 @@
 """How an epsilon result is drawn: the table and view that the exhibit component takes.
 
-* `epsilon_exhibit(result, formats)`: the exhibit, dragged along the size of the vector;
+* `epsilon_exhibit(settings)`: the exhibit, dragged along the size of the vector;
 * `picked(pick)`: the dial that a click sets.
 """
 

@@ -2,7 +2,7 @@
 
 * `linked(text)`: Markdown whose words of the field, and whose sources, are links; `read_as(text)`: the same of a
   stop's text, without what drives a chart;
-* `word_card(term)`, `reference_list()`: what the page of the glossary shows; `wanted()`: the word that its link names;
+* `word_card(one)`, `reference_list()`: what the page of the glossary shows; `wanted()`: the word that its link names;
   `terms_shown(text)`: the words that are found by a text.
 """
 

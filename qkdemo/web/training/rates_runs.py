@@ -1,7 +1,7 @@
 """The runs behind losses over learning rates: started on arrival, one rate after another, shown as they come.
 
 * `attend(settings)`: the sweep of a visitor; `Sweep`: how it stands, and what is trained of it;
-* `start(settings)`, `stop(settings)`: what buttons call; `own_run(settings)`: the visitor's last twins.
+* `start(settings)`, `stop()`: what buttons call; `own_run(settings)`: the visitor's last twins.
 
 Every rate is a run of its own in the store, or several where its seeds are trained apart, so that what is trained is
 there at once the next time, also for others. What takes long, or much memory, waits for a press.
