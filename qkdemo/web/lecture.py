@@ -46,7 +46,7 @@ def lit(*, dials: bool) -> Iterator[None]:
         st.button(say(label), on_click=switch, key="lecture:switch", icon=icon, help=say("lecture.help"))
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
-                _code()
+                st.dialog(say("lecture.qr_title"), width="large")(_code)()
             st.html(f"<span class='keys'>{_listed()}</span>")
     keys(lecture=on())
 
@@ -58,7 +58,6 @@ def _listed() -> str:
     return say("lecture.lesson_keys" if current() is not None else "lecture.keys")
 
 
-@st.dialog(say("lecture.qr_title"), width="large")
 def _code() -> None:
     opened = here()
     address = reachable(opened)

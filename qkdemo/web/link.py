@@ -24,6 +24,7 @@ from qkdemo.dials import Dials, declarations
 from qkdemo.messages import say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
+from qkdemo.web.language import LANGUAGE
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
@@ -32,8 +33,8 @@ RUN: Final = "run"
 KEPT: Final = ("find", "left", "right", RUN)  # on pages that ask for them
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page
-_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
-_STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
+_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, LANGUAGE, CLASS)  # beside the dials, where no dial has the name
+_STATELESS: Final = (SAID, LECTURE, LANGUAGE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST: Final = 100
 _RUN: Final = re.compile(r"[0-9a-f]{24}")
