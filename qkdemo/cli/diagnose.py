@@ -30,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
             name, make = SAMPLES[given.example]
             report = examine(make(), name, **options)
         elif given.file:
-            report = examine_path(Path(given.file), Path(given.config) if given.config else None, **options)
+            config, reference = (Path(file) if file else None for file in (given.config, given.reference))
+            report = examine_path(Path(given.file), config, reference, **options)
         else:
             parser.error(say("diagnose.help.missing", known=", ".join(SAMPLES)))
         if given.html:
@@ -48,6 +49,7 @@ def _parser() -> Parser:
     parser.add_argument("--example", choices=list(SAMPLES), help=say("diagnose.help.example"))
     parser.add_argument("--json", action="store_true", help=say("diagnose.help.json"))
     parser.add_argument("--html", metavar="FILE", help=say("diagnose.help.html"))
+    parser.add_argument("--reference", metavar="FILE", help=say("diagnose.help.reference"))
     parser.add_argument("--config", metavar="FILE", help=say("diagnose.help.config"))
     parser.add_argument("--scale", type=float, metavar="X", help=say("diagnose.help.scale"))
     parser.add_argument("--causal", action="store_true", help=say("diagnose.help.causal"))

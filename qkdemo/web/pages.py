@@ -12,6 +12,8 @@ from qkdemo import SERVED
 from qkdemo.labs.lab import Lab
 from qkdemo.labs.registry import LABS
 
+HOME: Final = "home"  # where one arrives
+END: Final = "end"  # of a track
 FOLDER: Final = SERVED / "pages"
 
 
@@ -19,7 +21,8 @@ FOLDER: Final = SERVED / "pages"
 class Entry:
     """One page: its name in the URL and of its script, its icon, the lab behind it, and its menu, if in one.
 
-    `names_track`: its own dial says `track` in the link, so that no track stands beside it.
+    `names_track`: it reads `track` in the link itself, so that no track stands beside it. `listed`: whether the
+    navigation names it.
     """
 
     name: str
@@ -27,6 +30,7 @@ class Entry:
     lab: Lab | None = None
     menu: str = ""
     names_track: bool = False
+    listed: bool = True
 
     @property
     def script(self) -> Path:
@@ -41,13 +45,15 @@ def _of_labs(*, in_menu: bool) -> list[Entry]:
 PAGES: Final[Mapping[str, Entry]] = {
     entry.name: entry
     for entry in (
-        Entry("home", ":material/home:"),
+        Entry(HOME, ":material/home:"),
         Entry("tracks", ":material/school:"),
         *_of_labs(in_menu=False),
         Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
         *_of_labs(in_menu=True),
+        Entry("map", ":material/grid_on:", menu="contract"),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
+        Entry(END, ":material/flag:", names_track=True, listed=False),
     )
 }

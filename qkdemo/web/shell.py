@@ -10,15 +10,16 @@ import streamlit as st
 from qkdemo.messages import say
 from qkdemo.web import connection, echo, language, lecture
 from qkdemo.web.link import enter, stand_on
-from qkdemo.web.menu import HOME, menus
-from qkdemo.web.pages import PAGES
+from qkdemo.web.menu import menus
+from qkdemo.web.pages import HOME, PAGES
 from qkdemo.web.server import gate
 from qkdemo.web.track import lesson
 from qkdemo.web.track.column import lesson_column
+from qkdemo.web.track.hall import hall_column
 
 STATIC = Path(__file__).parent / "static"
 WIDTHS = (3, 7)  # of the lesson and of its page
-LECTURE_WIDTHS = (4, 7)
+LECTURE_WIDTHS = (5, 7)
 
 echo.catch_up()
 language.settle()
@@ -38,13 +39,13 @@ enter(page.url_path)
 stand_on(taught.base if taught else None)
 if complaint:
     st.warning(complaint, icon=":material/link_off:")
-with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
+with gate, lecture.lit(page.url_path or HOME, dials=PAGES[page.url_path or HOME].lab is not None):
     if taught is None:
         page.run()
     else:
         column, beside = st.columns(LECTURE_WIDTHS if lecture.on() else WIDTHS, gap="medium")
         with column:
-            lesson_column(taught)
+            (hall_column if lecture.on() else lesson_column)(taught)
         with beside:
             if taught.concealed:
                 st.info(say("lesson.concealed"), icon=":material/visibility_off:")

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.diagnose import checkpoint, tensors
+from torch import Tensor
+
+from qkdemo.diagnose import checkpoint, port, tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
 from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.findings.of_tensors import of_tensors
-from qkdemo.diagnose.readers.arrays import read_arrays
+from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
@@ -24,16 +27,20 @@ from qkdemo.diagnose.readers.safetensors import Safetensors
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 
 
-def examine(data: bytes, name: str, **options: Any) -> Report:
+def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = None, **options: Any) -> Report:
     """A file from its bytes. `options` are those of `tensors.pair_of`, and `columns`, which corrects a log's roles.
 
+    `reference`: bytes and name of a file with the logits that a port should have given; `data` then holds the port's.
     Raises InputError.
     """
     if len(data) > MOST_BYTES:
         raise InputError("large_upload", name=name, size=sized(len(data)), most=sized(MOST_BYTES))
     columns = options.pop("columns", None)
-    if data.startswith(_ARRAYS):
-        return of_tensors(tensors.run(tensors.pair_of(read_arrays(io.BytesIO(data), name), **options)), name)
+    if reference is not None:
+        mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
+        return of_port(port.run(port.port_of(port.together(mine, other))), name)
+    if data.startswith(_ARRAYS) or holds_arrays(data):
+        return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     if name.endswith(".safetensors"):
         file = Safetensors(io.BytesIO(data), name)
         try:
@@ -42,12 +49,20 @@ def examine(data: bytes, name: str, **options: Any) -> Report:
         except InputError as error:
             if error.key != "no_attention":
                 raise
-        return of_tensors(tensors.run(tensors.pair_of(read_arrays(io.BytesIO(data), name), **options)), name)
+        return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     return of_logs([causes.run(log, columns) for log in read_logs(data, name)], name)
 
 
-def examine_path(path: Path, config: Path | None = None, **options: Any) -> Report:
+def _of_arrays(arrays: Mapping[str, Tensor], name: str, options: Mapping[str, Any]) -> Report:
+    if port.holds_port(arrays):
+        return of_port(port.run(port.port_of(arrays)), name)
+    return of_tensors(tensors.run(tensors.pair_of(arrays, **options)), name)
+
+
+def examine_path(path: Path, config: Path | None = None, reference: Path | None = None, **options: Any) -> Report:
     """A file, or a folder of shards, from a path: of a checkpoint only what is needed is read. Raises InputError."""
+    if reference is not None:
+        return examine(_read(path), path.name, reference=(_read(reference), reference.name), **options)
     if path.is_dir() or path.name.endswith(".safetensors.index.json"):
         return _checkpoint_at(path, config)
     if path.suffix == ".safetensors":
@@ -56,14 +71,17 @@ def examine_path(path: Path, config: Path | None = None, **options: Any) -> Repo
         except InputError as error:
             if error.key != "no_attention":
                 raise
+    return examine(_read(path), path.name, **options)
+
+
+def _read(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise InputError("large_file", name=path.name, size=sized(size), most=sized(MOST_BYTES))
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError("unopened", name=path.name, reason=error.strerror or "") from None
-    return examine(data, path.name, **options)
 
 
 def _checkpoint_at(path: Path, config: Path | None) -> Report:

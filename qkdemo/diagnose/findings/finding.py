@@ -42,7 +42,7 @@ class Finding:
 class Report:
     """Everything about one file."""
 
-    kind: Literal["tensors", "checkpoint", "log"]
+    kind: Literal["tensors", "checkpoint", "log", "port"]
     name: str
     findings: tuple[Finding, ...]
     tables: Mapping[str, Sequence[Row]]

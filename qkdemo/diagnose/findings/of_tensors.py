@@ -16,7 +16,7 @@ def of_tensors(result: tensors.Result, name: str) -> Report:
         kind="tensors",
         name=name,
         findings=by_level(_of_tensors(result)),
-        tables={"heads": result.heads, "variants": result.variants, "formats": result.formats},
+        tables={"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth},
     )
 
 

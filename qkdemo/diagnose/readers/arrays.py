@@ -1,12 +1,15 @@
-"""Arrays from a file that a visitor brings: .safetensors, .npy and .npz, as tensors by name.
+"""Arrays that a visitor brings: .safetensors, .npy and .npz files, or JSON as it is pasted, as tensors by name.
 
-* `read_arrays(stream, name)`: every array in it. Raises InputError, with a sentence, for anything else.
+* `read_arrays(stream, name)`: every array in it. Raises InputError, with a sentence, for anything else;
+* `holds_arrays(data)`: whether bytes are a JSON object of arrays, {"q": [[…]], "k": [[…]]}.
 
 Nothing is unpickled. What a header claims is held against the bytes that are there before any memory is taken. Numbers
 keep their format: what was float16 or bfloat16 is read as such.
 """
 
+import json
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +25,8 @@ from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.messages import say
 
 _MAGIC: Final = b"\x93NUMPY"
+_JSON: Final = re.compile(rb'\s*\{\s*"(?!log_history)[^"\\]{1,100}"\s*:\s*\[')
+_MOST_JSON: Final = 20 << 20  # bytes: ten times as many in memory
 _MOST_MEMBERS: Final = 100
 _MOST_RATIO: Final = 200  # a deflated array of equal numbers reaches 1000
 _LONGEST_HEADER: Final = 10_000
@@ -40,7 +45,28 @@ def read_arrays(stream: BinaryIO, name: str) -> Mapping[str, Tensor]:
         file = Safetensors(stream, name)
         _refuse_large(sum(entry.stop - entry.start for entry in file.entries.values()), name)
         return {tensor: file.read(tensor) for tensor in file.entries}
+    if holds_arrays(head + stream.read(200)):
+        stream.seek(0)
+        return _of_json(stream.read(_MOST_JSON + 1), name)
+    stream.seek(8)
     raise InputError("not_arrays", name=name, kind=kind_of(head + stream.read(24)) or say("input.kind.unknown"))
+
+
+def holds_arrays(data: bytes) -> bool:
+    """Whether bytes begin as a JSON object of arrays does; records of a log hold numbers."""
+    return bool(_JSON.match(data[:200]))
+
+
+def _of_json(text: bytes, name: str) -> dict[str, Tensor]:
+    if len(text) > _MOST_JSON:
+        raise InputError("large_file", name=name, size=sized(len(text)), most=sized(_MOST_JSON))
+    found: dict[str, Tensor] = {}
+    try:
+        for key, rows in json.loads(text).items():
+            found[key] = torch.tensor(rows, dtype=torch.float64)
+    except (ValueError, TypeError, RecursionError, RuntimeError, AttributeError, OverflowError):
+        raise InputError("json_arrays", name=name) from None
+    return found
 
 
 def _size(stream: BinaryIO) -> int:

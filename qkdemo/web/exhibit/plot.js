@@ -37,7 +37,7 @@ export class Plot {
   }
 
   draw(scene) {
-    if (!this.box.w) return;
+    if (!this.box.w || !this.box.h) return;
     if (!this.pen || this.pen.theme !== scene.theme) this.pen = this.penOn(this.canvas, scene.theme);
     const { context } = this.pen;
     context.setTransform(1, 0, 0, 1, 0, 0);

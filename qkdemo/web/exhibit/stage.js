@@ -324,9 +324,10 @@ export class Stage {
   }
 
   layOut() {
-    const curves = this.view.panels.filter((panel) => panel.kind === "curves");
-    const widths = this.plots.filter((plot, i) => this.view.panels[i].kind === "curves").map((plot) => plot.box.w);
-    this.gutters = gutters(curves, this.theme, this.measure, Math.min(...widths));
+    const { panels } = this.view;
+    const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
+    const widths = drawn.map(([, width]) => width);
+    this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
     this.root.style.setProperty("--gutter", `${this.gutters[0]}px`);
   }
 

@@ -1,12 +1,14 @@
 // Presses in line: after one that changes what is on screen the next wait until that is there, and follow in their order.
 //
-// One that opens an answer opens that of the question which was on screen when it was pressed, and no other.
+// One that opens an answer opens that of the question which was on screen when it was pressed, and no other. In a lecture
+// nothing waits: a press that comes before the page has settled is not meant, and is dropped.
 
 import { titled } from "./arrivals.js";
 
 const PATIENCE_MS = 10000; // what does not come holds nobody up for ever
+const TWICE_MS = 700; // a finger that slips presses twice within it
 
-let [waiting, busy, timer] = [[], false, 0];
+let [waiting, busy, timer, pressed] = [[], false, 0, -Infinity];
 
 // Do it now, or when it is its turn. `act` returns whether it does anything. Returns whether there is anything to do.
 export function inLine(act, answers) {
@@ -15,10 +17,20 @@ export function inLine(act, answers) {
   return busy;
 }
 
+// Do it now, or not at all. Returns whether it was done, or dropped.
+export function once(act) {
+  if (busy || performance.now() - pressed < TWICE_MS) return true;
+  if (!act()) return false;
+  pressed = performance.now();
+  hold();
+  return true;
+}
+
 // What was waited for is there.
 export function arrived() {
   clearTimeout(timer);
   busy = false;
+  document.querySelectorAll(".key.lit").forEach((key) => key.classList.remove("lit"));
   while (waiting.length && !busy) {
     const { act, asked } = waiting.shift();
     if ((asked === null || asked === titled()) && act()) hold();

@@ -1,7 +1,7 @@
 """A track on the page: where a visitor stands in it, and what the link says about that.
 
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
-* `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
+* `predict`, `show`, `conceal`, `go`, `ahead`, `back`, `change_track`, `reset`, `leave`: what the controls call;
 * `asks()`: whether a question is open; `choices()`: how many answers it offers; `veil(dial)`, `marks(dial)`: what an
   exhibit may not show yet, and the prediction that it draws; `read_off(table, view)`: where its numbers are read.
 
@@ -28,7 +28,7 @@ from qkdemo.web import echo
 from qkdemo.web.connection import HELD
 from qkdemo.web.language import LANGUAGE
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
-from qkdemo.web.pages import PAGES, Entry
+from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import linked
@@ -173,6 +173,13 @@ def show() -> None:
         go(lesson.track, lesson.at, progress)
 
 
+def conceal() -> None:
+    """Take the answer back: the question is open again, with what was predicted."""
+    lesson = current()
+    if lesson is not None:
+        go(lesson.track, lesson.at, with_said(lesson.progress, lesson.at, Said(lesson.said.guess)))
+
+
 def reset() -> None:
     """The stop as it was found: no prediction, its first state."""
     lesson = current()
@@ -193,6 +200,27 @@ def go(track: str, at: int, progress: Progress | None = None, dials: Dials | Non
         echo.rewrite(query)
     else:
         st.session_state[_GOING] = (there.page, query)
+
+
+def ahead() -> None:
+    """On to the next stop; from the last one to the end of the track."""
+    lesson = current()
+    if lesson is None:
+        return
+    if lesson.at + 1 < len(lesson.stops):
+        go(lesson.track, lesson.at + 1)
+    else:
+        place = _place(lesson.track, lesson.at, progress_in(lesson.track)) | _carried()
+        st.session_state[_GOING] = (PAGES[END], {name: text for name, text in place.items() if name != STOP})
+
+
+def back() -> None:
+    """Back to the stop before; from the first one to the first page."""
+    lesson = current()
+    if lesson is not None and lesson.at:
+        go(lesson.track, lesson.at - 1)
+    elif lesson is not None:
+        st.session_state[_GOING] = (PAGES[HOME], _carried())
 
 
 def change_track(track: str) -> None:
@@ -269,14 +297,18 @@ def read_off(table: pa.Table, view: View) -> View:
     lesson = current()
     if lesson is None:
         return view
-    matter = that_matter(view, lesson.stop)
+    stop, dials = lesson.stop, standing()
+    matter = that_matter(view, stop)
     view = view | {"panels": [panel | {"matters": panel in matter} for panel in view["panels"]]}
     hidden, at = veil(dial_name(view)), float(view["dial"]["at"])
     if asks() and (hidden is None or at != hidden["from"]):
         return view
+    others = {} if dials is None else {name: x for name, x in dials.as_dict().items() if name != dial_name(view)}
+    if any(x != getattr(stop.state, name) for name, x in others.items()):  # another state has other numbers
+        return view
     low, high = (-math.inf, math.inf) if hidden is None else sorted((math.copysign(math.inf, at - hidden["x"]), at))
     found = lesson.evidence
-    return view if found is None else with_marks(table, view, (lesson.track, lesson.stop), found, (low, high))
+    return view if found is None else with_marks(table, view, (lesson.track, stop), found, (low, high))
 
 
 def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | None:

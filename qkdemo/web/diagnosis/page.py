@@ -7,27 +7,23 @@ What is brought is read in memory, never written, and gone with the session. An 
 
 from typing import Any, Final
 
-import altair as alt
-import numpy as np
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.finding import Finding, Report
 from qkdemo.diagnose.paper import html
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
-from qkdemo.diagnose.readers.logs import ROLES, Log, roles
+from qkdemo.diagnose.readers.logs import ROLES
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
+from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.given import as_text
 from qkdemo.web.pages import PAGES
 
 EXAMPLE: Final = "example"  # in the link
 _TYPES: Final = ("npz", "npy", "safetensors", "json", "jsonl", "csv", "parquet", "txt", "log", "tfevents")
 _ICONS: Final = {"bad": ":material/error:", "watch": ":material/visibility:", "good": ":material/check_circle:"}
-_DRAWN: Final = ("loss", "max_logit", "entropy", "grad_norm")
-_LOGARITHMIC: Final = ("loss", "max_logit", "grad_norm")
 _WATCH: Final = """from qkdemo import watch
 
 report = watch(model, every=100, to="attention.jsonl", optimizer=optimizer)
@@ -43,12 +39,12 @@ def diagnose_page() -> None:
         _in_a_script()
         return
     try:
-        report = examine(data, name, **_options(name))
+        report = examine(data, name, reference=_reference(), **_options(name))
     except InputError as error:
         st.error(as_text(str(error)), icon=":material/block:")
         return
     _findings(report)
-    _curves(report)
+    _pictures(report)
     _tables(report)
     st.download_button(
         say("diagnose.report"),
@@ -90,6 +86,21 @@ def _brought() -> tuple[bytes | None, str]:
     return (pasted.encode(), say("diagnose.pasted")) if pasted.strip() else (None, "")
 
 
+def _reference() -> tuple[bytes, str] | None:
+    """The logits that a port should have given, if somebody brings them."""
+    if st.query_params.get(EXAMPLE, "") in SAMPLES:
+        return None
+    with st.expander(say("diagnose.reference"), icon=":material/compare_arrows:"):
+        given = st.file_uploader(
+            say("diagnose.reference"),
+            key="diagnose:reference",
+            help=say("diagnose.reference_help"),
+            label_visibility="collapsed",
+        )
+        st.caption(say("diagnose.reference_help"))
+    return None if given is None else (given.getvalue(), given.name)
+
+
 def _take_example(word: str) -> None:
     st.query_params[EXAMPLE] = word
 
@@ -127,36 +138,23 @@ def _finding(finding: Finding) -> None:
         )
 
 
-def _curves(report: Report) -> None:
+def _pictures(report: Report) -> None:
+    """Curves of a log, two beside each other; of tensors the heads, and the worst of them while its weights grow."""
     for run, log in report.curves.items():
         if len(report.curves) > 1:
             st.subheader(as_text(run))
-        known = roles(log)
-        shown = [(role, known[role]) for role in _DRAWN if role in known]
+        shown = curves(log)
         for at in range(0, len(shown), 2):
-            for place, (role, column) in zip(st.columns(2), shown[at : at + 2], strict=False):
-                place.altair_chart(_curve(log, role, column), width="stretch")
-
-
-def _curve(log: Log, role: str, column: str) -> Any:
-    """One column over steps; logits with the line from which trouble is reported."""
-    values = np.abs(log.columns[column])
-    kept = np.isfinite(values) & ((values > 0) if role in _LOGARITHMIC else True)
-    table = pa.table({"step": log.step[kept], "value": values[kept]})
-    scale = alt.Scale(type="log", nice=False) if role in _LOGARITHMIC else alt.Scale(zero=True)
-    line = (
-        alt.Chart(table, title=column, height=180)
-        .mark_line()
-        .encode(
-            x=alt.X("step:Q", title=say("diagnose.step"), axis=alt.Axis(grid=False)),
-            y=alt.Y("value:Q", title=say(f"diagnose.role.{role}"), scale=scale, axis=alt.Axis(grid=False)),
-            tooltip=["step", "value"],
-        )
-    )
-    if role != "max_logit":
-        return line
-    rule = alt.Chart(pa.table({"y": [LARGE]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
-    return alt.layer(line, rule)
+            for place, chart in zip(st.columns(2), shown[at : at + 2], strict=False):
+                place.altair_chart(chart, width="stretch")
+    if heads := report.tables.get("heads"):
+        st.subheader(say("diagnose.heads"))
+        st.altair_chart(heat_map(heads), width="stretch")
+    if grown := report.tables.get("growth"):
+        st.subheader(say("diagnose.growth", head=heads[0]["head"] if heads else ""))
+        st.markdown(say("diagnose.growth_text"))
+        for place, chart in zip(st.columns(2), growth(grown), strict=True):
+            place.altair_chart(chart, width="stretch")
 
 
 def _tables(report: Report) -> None:
