@@ -41,6 +41,7 @@ _SYMBOLS = {
 }
 _LEFT_ALONE = re.compile(
     r"<style>.*?</style>|<svg.*?</svg>|`[^`]*`|\]\([^)]*\)|<[^<>]*>|\$[^$]*\$|https?://\S+|:material/\w+:|&\w+;"
+    r"|^\w+\\:(?= \w+=)|[\w\\]+=[\w.\\-]+"  # a state, in the words of links
     r"|python -m [^\n]*|arXiv[\w:. ]*|(?m:^- \[.*$)",  # of the list of sources: titles, and what stands there
     re.DOTALL,
 )

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
-from qkdemo.messages import language, now, say
+from qkdemo.messages import ENGLISH, language, now, say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
