@@ -7,12 +7,18 @@
 
 A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive
 already written (see `notation`), because how a number is written does not depend on the sentence around it.
+
+What a number counts agrees with it: `{n:key|keys}` is `1 key` or `2 keys`, and `{n:=is|are}` the word alone. The forms
+stand in the order of the categories that CLDR has for the language, and the number as it is written says which: in
+English, as in German, `one` for 1, and `other`.
 """
 
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any, Final
 
 _FOLDER: Final = Path(__file__).parent / "locale"
@@ -45,7 +51,7 @@ def say(key: str, /, **values: object) -> str:
 
     Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.
     """
-    return LANGUAGES[language.get()][key].format(**values)
+    return _filled(LANGUAGES[language.get()][key], values)
 
 
 def phrase(key: str) -> str:
@@ -56,3 +62,37 @@ def phrase(key: str) -> str:
 def has(key: str) -> bool:
     """Whether the current language knows `key`."""
     return key in LANGUAGES[language.get()]
+
+
+class _Count:
+    """A number in a sentence, with what it counts."""
+
+    def __init__(self, number: object) -> None:
+        self._text = str(number)
+
+    def __format__(self, forms: str) -> str:
+        if not forms:
+            return self._text
+        one, other = forms.removeprefix("=").split("|")
+        form = one if self._text == "1" else other
+        return form if forms.startswith("=") else f"{self._text} {form}"
+
+
+@cache
+def _counts(sentence: str) -> frozenset[str]:
+    """The names of a sentence that something else agrees with."""
+    return frozenset(name for _, name, forms, _ in Formatter().parse(sentence) if name and forms and "|" in forms)
+
+
+def _filled(sentence: str, values: Mapping[str, object]) -> str:
+    """The sentence with its names replaced by `values`.
+
+    >>> _filled("{n:hidden key gets|hidden keys get} weight", {"n": 1})
+    '1 hidden key gets weight'
+    >>> _filled("{part} of {of:entry|entries} {part:=is|are} lost", {"part": 1, "of": "1\u202f024"})
+    '1 of 1\u202f024 entries is lost'
+    """
+    counts = _counts(sentence)
+    if counts:
+        values = {name: _Count(value) if name in counts else value for name, value in values.items()}
+    return sentence.format(**values)
