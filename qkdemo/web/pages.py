@@ -53,6 +53,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         *_of_labs(in_menu=True),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
+        Entry("notes", ":material/speaker_notes:", names_track=True, listed=False),
         Entry(END, ":material/flag:", names_track=True, listed=False),
     )
 }
