@@ -1,13 +1,15 @@
 """A map as Altair draws it: one table, one spec.
 
 * `marks_table(cells, role)`: everything that is drawn of one side, a row per mark; `layer` says what a row is;
-* `panel(cells, role)`: the chart of one side, without its data: it depends on axes, measure and range of its colours,
-  not on where the cross stands;
+* `panel(look)`, `spec(look)`: the chart of one side without its data, as a `Look` has it: it is the same while a map
+  fills in, and wherever the cross stands;
 * `picture(cells, caption)`: all sides beside each other, with their data: a file of its own.
 """
 
 import math
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias
 
 import altair as alt
@@ -17,17 +19,22 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.axes import decades, linear_axis
 from qkdemo.charts.theme import LIGHT, Theme, vega_config
+from qkdemo.dials import Value
+from qkdemo.labs.lab import Measure
 from qkdemo.maps.cells import Cells
 from qkdemo.maps.outlines import label_at, outline
-from qkdemo.maps.request import Axis, scale_of
-from qkdemo.maps.words import cross, finding, measure_name, reads
+from qkdemo.maps.request import SIZES, Axis, scale_of
+from qkdemo.maps.words import cross, finding, measure_name, reads_short
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 Spec: TypeAlias = dict[str, Any]
 PICK, FRAME = "pick", "frame"  # what a visitor does in it: a click on a cell, a frame around some
 _WIDTH, _HEIGHT = 440, 360  # of a side in a file
+_TALL: Final = 430  # of a side on the page, with its axis and its legend
 _DEEPEST: Final = 1e-12  # of the largest value: what is smaller has the last colour
+_FEW: Final = 12  # values of a dial, each of which is written at its axis
+_DECADES: Final = 100  # from the lowest to the highest value of an axis on which only powers of ten are written
 _LATE: Final = 0.7  # of the width, from which on a word stands left of its line
 _SIDES_OF_A_LINE: Final[tuple[tuple[str, Literal["left", "right"], int], ...]] = (
     ("word", "left", 5),
@@ -40,7 +47,7 @@ _COLUMNS: Final = ("layer", "x", "y", "x0", "x1", "y0", "y1", "shown", "text", "
 def marks_table(cells: Cells, role: str) -> pa.Table:
     """One row per cell, per piece of a line, per word on a line, and for the cross."""
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    xs, ys = cells.request.x.edges(cells.x), cells.request.y.edges(cells.y)
+    xs, ys = _edges(cells.request.x, cells.x), _edges(cells.request.y, cells.y)
     values, domain = cells.shown(role), _domain(cells)
 
     def add(layer: str, **entries: Any) -> None:
@@ -60,7 +67,7 @@ def marks_table(cells: Cells, role: str) -> pa.Table:
         words, edges = say(f"mark.{mark}"), outline(cells.holds(role, mark))
         for x0, y0, x1, y1 in edges:
             add("line", x0=xs[x0], x1=xs[x1], y0=ys[y0], y1=ys[y1], mark=words)
-        target = (0.25 + 0.5 * at_mark / max(1, len(marks)), 0.94 - 0.09 * at_mark)
+        target = (0.25 + 0.5 * at_mark / max(1, len(marks)), 0.95 - 0.12 * at_mark)
         px, py = label_at(edges, target, (len(cells.x), len(cells.y)))
         layer = "word" if px < _LATE * len(cells.x) else "word_before"
         add(layer, x=_border(cells.request.x, xs, px), y=_border(cells.request.y, ys, py), text=words, mark=words)
@@ -71,17 +78,33 @@ def marks_table(cells: Cells, role: str) -> pa.Table:
     return pa.table({name: pa.array(column, kinds[name]) for name, column in rows.items()})
 
 
-def panel(cells: Cells, role: str, *, picked: bool = True) -> Any:
-    """The chart of one side. `picked`: with what a click and a frame tell the page."""
+@dataclass(frozen=True)
+class Look:
+    """What a chart depends on: neither on its numbers nor on where the cross stands."""
+
+    x: Axis
+    y: Axis
+    title: str
+    measure: Measure
+    domain: tuple[float, float]  # of the colours
+
+
+def look_of(cells: Cells) -> Look:
+    """How these cells are drawn; all sides have one scale of colours."""
     request = cells.request
-    x, y = (_axis(axis, values) for axis, values in ((request.x, cells.x), (request.y, cells.y)))
+    return Look(request.x, request.y, measure_name(request), request.plane.measures[request.measure], _domain(cells))
+
+
+def panel(look: Look, *, picked: bool = True) -> Any:
+    """The chart of one side. `picked`: with what a click and a frame tell the page."""
+    x, y = _axis(look.x), _axis(look.y)
     at = {"x": alt.X("x0:Q", **x), "x2": "x1:Q", "y": alt.Y("y0:Q", **y), "y2": "y1:Q"}
     tips = [
-        alt.Tooltip("u:N", title=request.x.dial.label),
-        alt.Tooltip("v:N", title=request.y.dial.label),
-        alt.Tooltip("text:N", title=measure_name(request)),
+        alt.Tooltip("u:N", title=look.x.dial.label),
+        alt.Tooltip("v:N", title=look.y.dial.label),
+        alt.Tooltip("text:N", title=look.title),
     ]
-    colour = alt.Color("shown:Q", scale=_colours(cells), legend=_legend(cells), title=measure_name(request))
+    colour = alt.Color("shown:Q", scale=_colours(look), legend=_legend(look), title=look.title)
     base = partial(alt.Chart, alt.NamedData(name="marks"))
     tiles = base().mark_rect().encode(**at, color=colour, tooltip=tips).transform_filter("datum.layer == 'cell'")
     if picked:
@@ -114,11 +137,13 @@ def panel(cells: Cells, role: str, *, picked: bool = True) -> Any:
     return alt.layer(tiles, none, *lines, *words, *crosses)
 
 
-def spec(cells: Cells, role: str) -> Spec:
+@lru_cache(maxsize=64)
+def spec(look: Look) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
-    made: Spec = panel(cells, role).properties(height=_HEIGHT).to_dict()
+    made: Spec = panel(look).properties(height=_TALL).to_dict()
     made.pop("$schema", None)
-    return _without_data(made)
+    on_canvas = {"embedOptions": {"renderer": "canvas"}}  # one picture with its words, not a thousand nameless cells
+    return _without_data(made) | {"usermeta": on_canvas}
 
 
 def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
@@ -126,9 +151,9 @@ def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
     charts = []
     for role, name in cells.names.items():
         title = alt.TitleParams(
-            name[0].upper() + name[1:], subtitle=_short(reads(cells, role)), anchor="start", frame="group"
+            name[0].upper() + name[1:], subtitle=reads_short(cells, role), anchor="start", frame="group"
         )
-        charts.append(panel(cells, role, picked=False).properties(width=_WIDTH, height=_HEIGHT, title=title))
+        charts.append(panel(look_of(cells), picked=False).properties(width=_WIDTH, height=_HEIGHT, title=title))
     whole = alt.hconcat(*charts, title=alt.TitleParams(finding(cells), anchor="start", fontSize=16))
     made: Spec = whole.to_dict()
     for chart, role in zip(made["hconcat"], cells.names, strict=True):
@@ -143,25 +168,35 @@ def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
     return outer
 
 
-def _short(sentence: str) -> str:
-    """What is said of a side, without its name."""
-    said = sentence.split(": ", 1)[-1]
-    return said[0].upper() + said[1:]
+def span(axis: Axis) -> tuple[float, float]:
+    """From where to where an axis is drawn: its range; with few cells also what they reach beyond it."""
+    if len(axis.finest) > SIZES[0]:
+        return float(axis.low), float(axis.high)
+    edges = axis.edges(axis.finest)
+    return edges[0], edges[-1]
 
 
-def _axis(axis: Axis, values: tuple[Any, ...]) -> Spec:
+def _axis(axis: Axis) -> Spec:
     """Scale and axis of a dial, laid out as the dial is."""
-    edges = axis.edges(values)
+    low, high = span(axis)
     kind: Literal["linear", "log", "symlog"] = "linear"
     if axis.kind.log:
         kind = "log" if axis.kind.low > 0 else "symlog"
     title = f"{axis.dial.label} {axis.kind.sign}".strip()
-    shown: Spec = {"grid": False, "title": title, "format": "~g"}
-    if kind == "log" and edges[-1] / edges[0] > 100:
-        shown["values"] = [at for at, _ in decades(edges[0], edges[-1])]
-    if axis.kind.stops and len(values) <= 12:
-        shown["values"] = [float(value) for value in values]
-    return {"scale": alt.Scale(type=kind, domain=[edges[0], edges[-1]], nice=False), "axis": alt.Axis(**shown)}
+    shown: Spec = {"grid": False, "title": title, "labelExpr": "format(datum.value, '.5~g')"}
+    if axis.kind.stops and len(axis.finest) <= _FEW:
+        shown["values"] = [float(value) for value in axis.finest]
+    elif kind == "log":
+        shown["values"] = [at for at, _ in decades(low, high)] if high / low > _DECADES else _steps(low, high)
+    elif kind == "symlog":
+        shown["values"] = [0, *(at for at, _ in decades(1, max(10, high)))]
+    return {"scale": alt.Scale(type=kind, domain=[low, high], nice=False), "axis": alt.Axis(**shown)}
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 and so on, within a range."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [at for power in powers for step in (1, 2, 5) if low <= (at := float(f"{step}e{power}")) <= high]
 
 
 def _domain(cells: Cells) -> tuple[float, float]:
@@ -183,24 +218,26 @@ def _domain(cells: Cells) -> tuple[float, float]:
     return min(ticks[0], low), max(ticks[-1], high)
 
 
-def _colours(cells: Cells) -> alt.Scale:
-    measure = cells.request.plane.measures[cells.request.measure]
-    low, high = _domain(cells)
+def _colours(look: Look) -> alt.Scale:
     return alt.Scale(
-        type="log" if measure == "log" else "linear",
-        domain=[low, high],
-        range="diverging" if measure == "share" else "ramp",
+        type="log" if look.measure == "log" else "linear",
+        domain=list(look.domain),
+        range="diverging" if look.measure == "share" else "ramp",
         interpolate="lab",
     )
 
 
-def _legend(cells: Cells) -> alt.Legend:
-    low, high = _domain(cells)
-    logarithmic = cells.request.plane.measures[cells.request.measure] == "log"
-    values = [at for at, _ in decades(low, high, at_most=5)] if logarithmic else alt.Undefined
+def _legend(look: Look) -> alt.Legend:
+    values = [at for at, _ in decades(*look.domain, at_most=5)] if look.measure == "log" else alt.Undefined
     return alt.Legend(
         orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=400, format="~g", values=values
     )
+
+
+def _edges(axis: Axis, values: Sequence[Value]) -> list[float]:
+    """Where cells begin and end, as far as they are drawn."""
+    low, high = span(axis)
+    return [min(max(edge, low), high) for edge in axis.edges(values)]
 
 
 def _border(axis: Axis, edges: list[float], at: float) -> float:
@@ -212,9 +249,9 @@ def _border(axis: Axis, edges: list[float], at: float) -> float:
 def _cross_at(cells: Cells) -> tuple[float, float] | None:
     """Where the two dials stand, if that is on the map."""
     place = []
-    for axis, values in ((cells.request.x, cells.x), (cells.request.y, cells.y)):
-        edges, at = axis.edges(values), float(getattr(cells.request.settings, axis.dial.name))
-        if not edges[0] <= at <= edges[-1]:
+    for axis in (cells.request.x, cells.request.y):
+        (low, high), at = span(axis), float(getattr(cells.request.settings, axis.dial.name))
+        if not low <= at <= high:
             return None
         place.append(at)
     return place[0], place[1]

@@ -2,7 +2,7 @@
 
 * `Request`: checked when it is made; raises SettingsError, a sentence that says what would be right;
 * `Axis`: a dial and its range; `Axis.values(cells)`: where it stands along a side of so many cells;
-* `axis_of(lab, text)`: reads `scale:0.1:1000`; `numeric_dials(lab, settings)`: those that can be an axis;
+* `axis_of(lab, text)`: reads `scale:0.1:1000`; `numeric_dials`, `usual_axes`: what can be one, and what is at first;
 * `SIZES`: how many cells a side may have, each size taken in by the next.
 """
 
@@ -130,10 +130,26 @@ def request_of(name: str, settings: Dials, x: str, y: str, measure: str = "") ->
     if name not in LABS or LABS[name].plane is None:
         raise SettingsError(say("map.error.lab", name=repr(name), known=", ".join(MAPPED)))
     lab = LABS[name]
-    plane = plane_of(name)
-    first = next(iter(plane.measures))
-    across, up = (axis_of(lab, text or usual) for text, usual in ((x, plane.x), (y, plane.y)))
+    first = next(iter(plane_of(name).measures))
+    across, up = (axis_of(lab, text or usual) for text, usual in zip((x, y), usual_axes(lab, settings), strict=True))
     return Request(lab, settings, across, up, measure or first)
+
+
+def usual_axes(lab: Lab, settings: Dials) -> tuple[str, str]:
+    """The axes that a map of this lab begins with: those of its plane, or what acts in this state in their stead."""
+    known, also = numeric_dials(lab, settings), {}
+    for dial in declarations(lab.settings):
+        if isinstance(dial.kind, Dial) and dial.kind.also and dial.name in known:
+            also[dial.kind.also] = dial.name
+    chosen: list[str] = []
+    for text in (plane_of(lab.name).x, plane_of(lab.name).y):
+        name = text.split(":")[0]
+        if name in known:
+            chosen.append(text)
+        else:
+            taken = [each.split(":")[0] for each in chosen]
+            chosen.append(also.get(name) or next(other for other in known if other not in taken))
+    return chosen[0], chosen[1]
 
 
 def plane_of(name: str) -> Plane:

@@ -1,6 +1,6 @@
 """A map in words: how its picture reads to those who do not see it, and what it shows.
 
-* `finding(cells)`: the headline: along which dial each side changes; `reads(cells, role)`: the same of one side;
+* `finding(cells)`: the headline: along which dial each side changes; `reads`, `reads_short`: the same of one side;
 * `alt(cells, role)`: everything that the picture of a side shows; `measure_name`, `side_name`, `dial_name`;
 * `caption(cells, link)`: settings, version and link, below a picture that leaves the app.
 """
@@ -45,15 +45,15 @@ def finding(cells: Cells) -> str:
 
 def reads(cells: Cells, role: str) -> str:
     """Of one side: along which dial it changes."""
-    request = cells.request
-    said = say(
-        f"map.finding.{relation(cells, role)}",
-        side=cells.names[role],
-        measure=measure_name(request),
-        x=request.x.dial.label,
-        y=request.y.dial.label,
-    )
+    x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
+    said = say(f"map.finding.{relation(cells, role)}", side=cells.names[role], x=x, y=y)
     return said[0].upper() + said[1:]
+
+
+def reads_short(cells: Cells, role: str) -> str:
+    """The same below the side's name."""
+    x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
+    return say(f"map.short.{relation(cells, role)}", x=x, y=y)
 
 
 def alt(cells: Cells, role: str) -> str:

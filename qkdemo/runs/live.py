@@ -34,6 +34,7 @@ class Status:
     silent_s: float = 0.0  # for how long its worker has said nothing, where that is long
     notice: str = ""
     recorded: float | None = None  # when what is shown was recorded
+    shipped: bool = False  # elsewhere, and it came with the app
     engine: str = ENGINE
 
 
@@ -58,6 +59,7 @@ class Live:
     attempts: int = 0
     notice: str = ""
     recorded: float | None = None  # when, in seconds since 1970; None while it goes on
+    shipped: bool = False  # it came with the app: nobody trains it, nobody owns it
     kept: bool = True  # the store takes it
     unread: bool = False  # the store could not be asked what it has of it
     broken_off: bool = False  # as it was found, its server had died of it or it was damaged: still to be said

@@ -51,6 +51,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
         *_of_labs(in_menu=True),
+        Entry("map", ":material/grid_on:", menu="contract"),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
         Entry("notes", ":material/speaker_notes:", names_track=True, listed=False),

@@ -42,6 +42,7 @@ def prepare() -> None:
     from qkdemo.labs import drift, formats  # noqa: PLC0415  after the threads are set
     from qkdemo.labs.drift.view import drift_exhibit  # noqa: PLC0415
     from qkdemo.labs.formats.view import formats_exhibit  # noqa: PLC0415
+    from qkdemo.maps import picture  # noqa: F401, PLC0415  Altair takes a second to load
     from qkdemo.web.training.stream import open_pool  # noqa: PLC0415
 
     drift_exhibit(drift.run(drift.Settings()))

@@ -15,7 +15,7 @@ from qkdemo.charts.theme import LIGHT, vega_config
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
 from qkdemo.maps.cells import Cells, table, whole
-from qkdemo.maps.picture import marks_table, picture, spec
+from qkdemo.maps.picture import look_of, marks_table, picture, spec
 from qkdemo.maps.request import MAPPED, request_of
 from qkdemo.maps.words import alt, caption, finding, relation
 
@@ -72,7 +72,13 @@ def test_a_spec_depends_neither_on_the_cross_nor_on_the_seed(drift: Cells) -> No
     """Else the browser would build the picture anew whenever a dial turns."""
     moved = drift.request.settings.but(scale=100.0, gain=3.0, seed=8)
     other = whole(request_of("drift", moved, "scale:0.1:1000", "gain:0.1:100"), 9)
-    assert json.dumps(spec(drift, "plain")) == json.dumps(spec(other, "plain"))
+    assert json.dumps(spec(look_of(drift))) == json.dumps(spec(look_of(other)))
+
+
+def test_a_spec_is_the_same_at_every_size(drift: Cells) -> None:
+    for x, y in (("scale:0.1:1000", "gain:0.1:100"), ("d_head", "alignment")):
+        request = request_of("drift", drift.request.settings, x, y)
+        assert len({json.dumps(spec(look_of(whole(request, size)))) for size in (9, 17)}) == 1
 
 
 def test_the_table_of_marks_has_every_cell_and_the_cross_where_the_dials_stand(drift: Cells) -> None:
@@ -96,8 +102,8 @@ def test_cells_that_are_no_number_are_drawn_as_such() -> None:
 def test_the_words_say_which_dial_matters(drift: Cells) -> None:
     assert [relation(drift, role) for role in ("plain", "norm")] == ["x", "y"]
     assert finding(drift) == (
-        "Plain attention: it changes along “Weight scale” alone. "
-        "L2 norm and learned scale g: it changes along “Learned scale g” alone."
+        "Plain attention changes along “Weight scale” alone. "
+        "L2 norm and learned scale g changes along “Learned scale g” alone."
     )
 
 

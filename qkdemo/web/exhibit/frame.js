@@ -116,13 +116,14 @@ function buildScrubber(plays) {
 
 // The controls of a run: what they say and do is for the stage to know.
 function buildBar() {
-  const [play, step, stop] = ["play", "step", "stop"].map((name) => element("button", name));
-  for (const button of [play, step, stop]) button.type = "button";
+  const buttons = ["play", "step", "stop", "train"].map((name) => element("button", name));
+  for (const button of buttons) button.type = "button";
+  const [play, step, stop, train] = buttons;
   const text = element("span", "status");
   const notice = element("p", "notice");
   notice.setAttribute("role", "status");
   notice.hidden = true;
-  return { node: element("div", "bar", play, step, stop, text), play, step, stop, text, notice };
+  return { node: element("div", "bar", ...buttons, text), play, step, stop, train, text, notice };
 }
 
 function fillScrubber({ range, label, hint }, view, sweep) {

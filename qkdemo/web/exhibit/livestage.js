@@ -40,10 +40,11 @@ export class LiveStage extends Stage {
 
   rebuild(structure) {
     super.rebuild(structure);
-    const { play, step, stop } = this.parts.bar;
+    const { play, step, stop, train } = this.parts.bar;
     play.onclick = () => this.playOrPause();
     step.onclick = () => this.oneStep();
     stop.onclick = () => this.send({ command: "stop" });
+    train.onclick = () => this.send({ command: "train" });
     this.parts.scrubber.range.max = this.view.live.steps - 1;
   }
 
@@ -203,11 +204,14 @@ export class LiveStage extends Stage {
   }
 
   fillBar() {
-    const { play, step, stop, text, notice } = this.parts.bar;
+    const { play, step, stop, train, text, notice } = this.parts.bar;
     const { words, live } = this.view;
     play.textContent = this.moving ? words.pause : words.play;
     step.textContent = words.step;
     stop.textContent = words.stop;
+    train.textContent = words.train;
+    stop.hidden = live.shipped; // nobody trains it here: it can be played, or trained
+    train.hidden = !live.shipped;
     play.disabled = this.commands ? false : this.sweep.rows < 2;
     step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
     stop.disabled = !live.own || AT_REST.has(this.status.state);

@@ -17,7 +17,8 @@ from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import Pick, exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.track.lesson import current, tell
+from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import asks, current, tell
 
 Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}
@@ -49,6 +50,9 @@ def lab_page(
         noise=lab.noise,
     )
     take_away(offer, own)
+    if lab.plane is not None and not asks():
+        page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
+        st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
 def show(lab: Lab[S, R], section: Section) -> None:

@@ -17,7 +17,7 @@ from qkdemo.messages import say
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.track.lesson import tell
-from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, look, own_run, start, stop
+from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, came, look, own_run, show_shipped, start, stop
 
 _EVERY_S: Final = 1.0
 _PICKED: Final = f"{PREFIX}:picked"
@@ -56,16 +56,18 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if sweep.going:
             st.button(say("rates.stop"), on_click=stop, icon=":material/stop:", key="sensitivity.stop")
-        elif not result.whole:
-            label = say("rates.go_on" if sweep.share else "rates.start")
+        elif sweep.shipped or not result.whole:
+            label = say("rates.live_here" if sweep.shipped else "rates.go_on" if sweep.share else "rates.start")
             st.button(
                 label, on_click=start, args=(sweep.settings,), icon=":material/play_arrow:", key="sensitivity.start"
             )
+            if not sweep.shipped and came(sweep.settings, sweep.workers):
+                st.button(say("rates.show_shipped"), on_click=show_shipped, key="sensitivity.shipped")
         if result.whole:
             st.markdown(sweep.words)
         else:
             st.progress(sweep.share, sweep.words)
-    if not sweep.going and not result.whole:
+    if not sweep.going and (sweep.shipped or not result.whole):
         st.markdown(sweep.price)
     for notice in sweep.notices:
         st.info(notice)

@@ -1,7 +1,8 @@
 """Live training in the web process: the pool, and the route that streams it.
 
 * `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is; `close_pool()`;
-* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on;
+* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on; with `&shipped=1` those
+  of the run that came with the app;
 * `farewell()`: ends all of them, with a word that the page shows.
 
 All who watch the same head of the same run share one encoder: a step is turned into text once. A message is JSON:
@@ -31,7 +32,7 @@ from qkdemo.messages import say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import Chunk, cut, joined_chunks
+from qkdemo.runs.record import after, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
@@ -94,7 +95,7 @@ def farewell() -> None:
 
 def address_of(live: Live, head: tuple[int, int]) -> str:
     """Where its rows come from, seen from where the app answers: the browser knows where that is."""
-    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
+    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}" + ("&shipped=1" if live.shipped else "")
 
 
 def routes(base: str = "") -> list[Route]:
@@ -106,7 +107,8 @@ async def _watch(request: Request) -> Response:
     name, head = request.path_params["name"], _head(request)
     if _pool is None or head is None or not _NAME.fullmatch(name):
         return PlainTextResponse("There is no such run.", status_code=404)
-    live = await asyncio.to_thread(_pool.live, name)
+    found = _pool.shipped_named if request.query_params.get("shipped") == "1" else _pool.live
+    live = await asyncio.to_thread(found, name)
     if live is None or not live.plan.maps or head[0] >= live.plan.map_shape[0] or head[1] >= live.plan.map_shape[1]:
         return PlainTextResponse("There is no such run.", status_code=404)
     who = name_in(request.cookies)
@@ -247,15 +249,8 @@ def rows_between(live: Live, head: tuple[int, int], seen: int, to: int) -> Rows:
     """The steps after `seen` up to `to`; of many at once, not all have their maps."""
     plan, chunks = live.plan, live.chunks
     curves = np.concatenate([chunk.curves for chunk in chunks])[:to]
-    late: list[Chunk] = []
-    for chunk in chunks:
-        if chunk.last > seen and chunk.first <= to:
-            one = cut(plan, chunk, min(chunk.last, to))
-            if one.first <= seen:
-                before = cut(plan, one, seen)
-                one = Chunk(seen + 1, one.curves[len(before.curves) :], one.maps[len(before.maps) :])
-            late.append(one)
-    rows = rows_of(plan, head, curves, joined_chunks(plan, late).maps, seen + 1)
+    late = [after(cut(chunk, to), seen) for chunk in chunks if chunk.last > seen and chunk.first <= to]
+    rows = rows_of(plan, head, curves, joined_chunks(plan, late), seen + 1)
     every = -(-len(rows.mapped) // _MOST_MAPS)
     return rows if every <= 1 else replace(rows, mapped=rows.mapped[::every], maps=_thinned(rows.maps, every))
 
