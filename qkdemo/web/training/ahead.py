@@ -10,6 +10,7 @@ from qkdemo.runs.budget import is_dear
 from qkdemo.runs.pool import PoolError
 from qkdemo.tracks.stop import Stop
 from qkdemo.web.serving.limits import here
+from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 
@@ -18,7 +19,7 @@ def train_ahead(stop: Stop) -> None:
     """Begin what is not there yet; it ends when this visitor has gone."""
     workers = pool()
     plans = stop.lab.plans(stop.state) if isinstance(stop.lab, TrainedLab) else ()
-    if workers is None or not plans or is_dear(plans):
+    if workers is None or not plans or is_dear(plans) or evidence_now(stop) is not None:
         return
     if workers.still_wants(visitor(), plans):
         workers.attend(visitor())
