@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from qkdemo.messages import say
-from qkdemo.web import connection, echo, lecture
+from qkdemo.web import connection, echo, language, lecture
 from qkdemo.web.link import enter, stand_on
 from qkdemo.web.menu import menus
 from qkdemo.web.pages import HOME, PAGES
@@ -23,6 +23,7 @@ WIDTHS = (3, 7)  # of the lesson and of its page
 LECTURE_WIDTHS = (5, 7)
 
 echo.catch_up()
+language.settle()
 # Before the navigation, which would fetch the page's own icon from elsewhere for the browser's tab.
 st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")

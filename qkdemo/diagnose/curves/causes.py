@@ -105,10 +105,11 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
     attention = _of_attention(columns, event, step)
     if attention is not None:
         return attention
-    if "max_logit" not in columns:
-        return Cause("entropy_alone", 0.5, moment)
+    largest = _largest(columns, event)
+    if not largest:
+        return Cause("entropy_alone" if "entropy" in columns else "cannot_tell", 0.5, moment)
     calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
-    return Cause(calm, 0.6, moment | _largest(columns, event))
+    return Cause(calm, 0.6, moment | largest)
 
 
 # ---- the loss
@@ -141,11 +142,11 @@ def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     if times > _RESTLESS:
         return Cause("stuck_rate", 0.9, {"times": times})
     if "max_logit" in columns:
-        sizes = _finite(np.abs(columns["max_logit"]))
+        sizes = _there(np.abs(columns["max_logit"]))
         share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
         return Cause("stuck_attention" if share > _MOST else "stuck_calm", 0.9, {"logit": logit, "share": 100 * share})
     if "entropy" in columns:
-        entropy = float(np.median(_finite(columns["entropy"])))
+        entropy = float(np.median(_there(columns["entropy"])))
         return Cause("stuck_one_hot" if entropy <= ONE_HOT else "stuck_calm", 0.9, {"entropy": 100 * entropy})
     return Cause("stuck", 0.6, {})
 
@@ -158,7 +159,7 @@ def _skew(values: Numbers) -> float:
     return float(away[-tail:].mean()) / below if below else 1.0
 
 
-def _finite(values: Numbers) -> Numbers:
+def _there(values: Numbers) -> Numbers:
     return values[~np.isnan(values)]
 
 
@@ -190,7 +191,7 @@ def _largest(columns: Mapping[str, Numbers], event: Event) -> dict[str, float]:
     if "max_logit" not in columns:
         return {}
     sizes = np.abs(columns["max_logit"][: event.start + 1])
-    sizes = sizes[np.isfinite(sizes)]
+    sizes = _there(sizes)
     return {"logit": float(sizes.max())} if sizes.size else {}
 
 
@@ -199,7 +200,7 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     if grown is None:
         return []
     if grown.last >= LARGE:
-        entropy = _finite(columns.get("entropy", np.empty(0)))[-_BEFORE:]
+        entropy = _there(columns.get("entropy", np.empty(0)))[-_BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
             return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
         return [Cause("large_logits", 0.7, {"logit": grown.last})]

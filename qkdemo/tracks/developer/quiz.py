@@ -148,11 +148,12 @@ def _cost(dice: random.Random) -> Asked:
         d_model=dice.choice((128, 256, 512, 1024)),
     )
     share = {part.part: 100 * part.share for part in cost.run(settings).parts}
+    near = dice.choice((3, 4))  # the right answer is neither always nor never one of the two that lie closest
     others = {
         "tenfold": 10 * share["rms"],
         "tenth": share["rms"] / 10,
-        "threefold": 3 * share["rms"],
-        "third": share["rms"] / 3,
+        "few_fold": near * share["rms"],
+        "part": share["rms"] / near,
         "hundredfold": 100 * share["rms"],
         "hundredth": share["rms"] / 100,
     }

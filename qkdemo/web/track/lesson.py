@@ -26,6 +26,7 @@ from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, wri
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
 from qkdemo.web.connection import HELD
+from qkdemo.web.language import LANGUAGE
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
@@ -343,7 +344,7 @@ def _place(track: str, at: int, progress: Progress) -> dict[str, str]:
 
 
 def _carried() -> dict[str, str]:
-    return {name: st.query_params[name] for name in (LECTURE,) if name in st.query_params}
+    return {name: st.query_params[name] for name in (LECTURE, LANGUAGE) if name in st.query_params}
 
 
 def _said_key(track: str) -> str:

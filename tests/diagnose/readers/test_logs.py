@@ -200,3 +200,11 @@ def test_any_bytes_are_a_log_or_get_a_sentence(data: bytes) -> None:
         except InputError as error:
             logs = [str(error)]  # type: ignore[list-item]
         assert logs
+
+
+def test_a_parquet_file_that_claims_more_than_is_read_is_refused_before_it_is_unpacked() -> None:
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"_step": pa.array(np.zeros(4_000_001, np.int8))}), out)
+    assert len(out.getvalue()) < 20_000
+    with pytest.raises(InputError, match="holds 4000001 values"):
+        read_logs(out.getvalue(), "x.parquet")
