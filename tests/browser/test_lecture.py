@@ -188,7 +188,9 @@ def test_a_recorded_run_is_played_when_its_answer_is_asked_for(server: str, page
     page.goto(server + link((track, stop), LECTURE))
     expect(page.locator(".key", has_text="show the answer")).to_be_visible()
     press(page, "PageDown")
-    expect(page.locator(".status", has_text="recorded")).to_be_visible(timeout=120_000)  # trained while the question was open, or now
+    expect(page.locator(".status", has_text="recorded")).to_be_visible(
+        timeout=120_000
+    )  # trained while the question was open, or now
     press(page, "PageUp")
     press(page, "PageDown")
     expect(page.locator(".reading").first).to_be_visible()
