@@ -13,6 +13,10 @@
 
 A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive
 already written (see `notation`), because how a number is written does not depend on the sentence around it.
+
+What a number counts agrees with it: `{n:key|keys}` is `1 key` or `2 keys`, and `{n:=is|are}` the word alone. The forms
+stand in the order of the categories that CLDR has for the language, and the number as it is written says which: in
+English, as in German, `one` for 1, and `other`.
 """
 
 import re
@@ -21,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, lru_cache, wraps
 from pathlib import Path
+from string import Formatter
 from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -52,7 +57,7 @@ LANGUAGES: Final = {path.name: _read(path) for path in sorted(_FOLDER.iterdir())
 language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 # What a pseudo-language leaves as it is: names, code, where links lead, tags, formulas, addresses, flags and icons.
 _NO_WORDS: Final = re.compile(
-    r"(\{[^{}]*\}|`[^`]*`|\]\([^)]*\)|<[^<>]*>|\$[^$]*\$|&\w+;|https?://\S+|:material/\w+:|(?<!\w)--[a-z][\w-]*)"
+    r"(\{\w+|`[^`]*`|\]\([^)]*\)|<[^<>]*>|\$[^$]*\$|&\w+;|https?://\S+|:material/\w+:|(?<!\w)--[a-z][\w-]*)"
 )
 _ACCENTS: Final = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -65,7 +70,7 @@ def say(key: str, /, **values: object) -> str:
 
     Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.
     """
-    return _sentence(key).format(**values)
+    return _filled(_sentence(key), values)
 
 
 def phrase(key: str) -> str:
@@ -137,6 +142,42 @@ def accented(sentence: str) -> str:
 
     >>> accented("At `scale` {x} the row is [one-hot](scale=8).")
     'Åţ `scale` {x} ţĥé ŕöŵ îš [öñé-ĥöţ](scale=8).'
+    >>> accented("{n:key|keys}")
+    '{n:ķéý|ķéýš}'
     """
     parts = _NO_WORDS.split(sentence)
     return "".join(part if at % 2 else part.translate(_ACCENTS) for at, part in enumerate(parts))
+
+
+class _Count:
+    """A number in a sentence, with what it counts."""
+
+    def __init__(self, number: object) -> None:
+        self._text = str(number)
+
+    def __format__(self, forms: str) -> str:
+        if not forms:
+            return self._text
+        one, other = forms.removeprefix("=").split("|")
+        form = one if self._text == "1" else other
+        return form if forms.startswith("=") else f"{self._text} {form}"
+
+
+@cache
+def _counts(sentence: str) -> frozenset[str]:
+    """The names of a sentence that something else agrees with."""
+    return frozenset(name for _, name, forms, _ in Formatter().parse(sentence) if name and forms and "|" in forms)
+
+
+def _filled(sentence: str, values: Mapping[str, object]) -> str:
+    """The sentence with its names replaced by `values`.
+
+    >>> _filled("{n:hidden key gets|hidden keys get} weight", {"n": 1})
+    '1 hidden key gets weight'
+    >>> _filled("{part} of {of:entry|entries} {part:=is|are} lost", {"part": 1, "of": "1\u202f024"})
+    '1 of 1\u202f024 entries is lost'
+    """
+    counts = _counts(sentence)
+    if counts:
+        values = {name: _Count(value) if name in counts else value for name, value in values.items()}
+    return sentence.format(**values)

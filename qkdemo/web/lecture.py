@@ -63,7 +63,7 @@ def _known(page: str) -> Sequence[tuple[str, str, str]]:
         known += [("0", "0", "reset"), ("m", "M", "more")]
     else:
         known = [(PAGE_DOWN, down, "track")] if page == HOME else [(PAGE_UP, up, "back")] if page == END else []
-    return [*known, ("p", "P", "pointer"), ("q", "Q", "code"), ("l", "L", "leave")]
+    return [*known, ("n", "N", "notes"), ("p", "P", "pointer"), ("q", "Q", "code"), ("l", "L", "leave")]
 
 
 def _cap(key: str, cap: str, does: str) -> str:

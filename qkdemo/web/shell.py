@@ -16,6 +16,7 @@ from qkdemo.web.server import gate
 from qkdemo.web.track import lesson
 from qkdemo.web.track.column import lesson_column
 from qkdemo.web.track.hall import hall_column
+from qkdemo.web.training.ahead import train_ahead
 
 STATIC = Path(__file__).parent / "static"
 WIDTHS = (3, 7)  # of the lesson and of its page
@@ -47,6 +48,8 @@ with gate, lecture.lit(page.url_path or HOME, dials=PAGES[page.url_path or HOME]
         with column:
             (hall_column if lecture.on() else lesson_column)(taught)
         with beside:
+            if taught.concealed and lecture.on():
+                train_ahead(taught.stop)
             if taught.concealed:
                 st.info(say("lesson.concealed"), icon=":material/visibility_off:")
             else:

@@ -33,7 +33,7 @@ from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import linked
 
-_NOW, _GOING = "lesson.now", "lesson.going"
+_NOW, _GOING, _REVEALED = "lesson.now", "lesson.going", "lesson.revealed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,13 @@ def show() -> None:
     if lesson is not None and not lesson.said.shown:
         progress = with_said(lesson.progress, lesson.at, Said(lesson.said.guess, shown=True))
         go(lesson.track, lesson.at, progress)
+        st.session_state[_REVEALED] = lesson.stop.name
+
+
+def revealed() -> bool:
+    """Whether the answer of this stop has just been asked for; said once."""
+    lesson = current()
+    return lesson is not None and st.session_state.pop(_REVEALED, "") == lesson.stop.name
 
 
 def conceal() -> None:
