@@ -19,7 +19,7 @@ import streamlit as st
 
 from qkdemo.labs.learning_rates.lab import Ended, Result, Settings, order, parts_of, plans_of, result_from
 from qkdemo.labs.learning_rates.view import Own, own_of
-from qkdemo.messages import say
+from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, is_dear, plan_bytes, price
 from qkdemo.runs.durations import duration
 from qkdemo.runs.live import RESTING, Live
@@ -117,7 +117,7 @@ class Sweep:
     @property
     def notices(self) -> list[str]:
         """What the workers have to say, once each."""
-        said = [live.notice for live in self._known if live.notice]
+        said = [now(live.notice) for live in self._known if live.notice]
         return list(dict.fromkeys([*said, *filter(None, [self.workers.away])]))
 
     @property
