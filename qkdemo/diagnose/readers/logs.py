@@ -31,10 +31,14 @@ _MOST_COLUMNS: Final = 2000
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
-_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]*?)\s*[:=]\s*({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s+({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s*[:=]?\s*(\d+)", re.IGNORECASE)
+# Every repetition is bounded, or cannot be split in two ways: a line of any length is read in a time like its length.
+_LONGEST_NAME: Final = 200
+_NUMBER: Final = (
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
+)
+_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
+_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s{{1,9}}({_NUMBER})(?![\w.])")
+_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}(\d{1,40})", re.IGNORECASE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -250,7 +254,7 @@ def _of_lines(text: str, name: str) -> Log:
 
 
 def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False) -> Log:
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
     if len(names) > _MOST_COLUMNS:
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
