@@ -71,11 +71,15 @@ class Dial:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the words of the field's `Literal`; `available` narrows them on this machine."""
+    """One of the words of the field's `Literal`; `available` narrows them on this machine.
+
+    `named` is another dial by whose names they are written: that of a first choice for a second one.
+    """
 
     more: bool = False
     available: Callable[[], Sequence[str]] | None = None
     only_for: tuple[str, tuple[Value, ...]] | None = None
+    named: str = ""
 
 
 @dataclass(frozen=True)

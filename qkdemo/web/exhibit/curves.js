@@ -49,7 +49,7 @@ export function rest(pen, box, scene) {
   const seen = ({ x }) => within(scene.sweep.place(x)) && isOpen(scene, scene.sweep.rowOf(x));
   const marks = (scene.panel.marks ?? []).filter(seen);
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
-  const points = (scene.panel.points ?? []).filter((point) => within(scene.sweep.place(point.x)));
+  const points = (scene.panel.points ?? []).filter(seen);
   for (const point of points) drawPoint(pen, point, frame, scene);
   const named = shown.map(({ at, label }) => ({ label, y: besideLevel(at, frame, scene.theme) }));
   const size = scene.theme.small;
