@@ -147,7 +147,7 @@ def _axes(q: Tensor, k: Tensor) -> str:
     heads = q.shape[1] % k.shape[1] == 0
     positions = q.shape[2] % k.shape[2] == 0
     grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
-    if positions and (not heads or (grouped and q.shape[2] % k.shape[2] == 0)):
+    if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
         return "positions"
     return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] == q.shape[2] else "heads"
 

@@ -20,6 +20,7 @@ for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -49,12 +50,12 @@ class Format:
     mantissa_bits: int  # as stored; the leading 1 is not
     has_infinity: bool = True
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The largest finite number: 65504 for float16, 3.39e38 for bfloat16, 448 for float8_e4m3fn."""
         return torch.finfo(self.dtype).max
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The smallest float64 too large for it: half a step above the largest number, where ties are lost.
 

@@ -1,7 +1,7 @@
 """The numbers of a map, computed by the lab's own run.
 
 * `Canvas(request)`: every cell that is known; `rows_of(size)`: what is still to be read for a size, row by row;
-  `read_row(request, row)`: reads it, in this process or another; `put(row, found)`: keeps it;
+  `read_row(row)`: reads it, in this process or another; `put(row, found)`: keeps it;
 * `Cells`: a grid of one size, whole; `fill(canvas, size)`: reads it here; `whole(request, size)`: the same in one call;
 * `table(cells)`: one row per cell and side; `odd(values)`: how many cells are ∞ and how many undefined.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from qkdemo.messages import language
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import Chunk, joined_chunks
 from qkdemo.training.settings import ENGINE
@@ -89,8 +90,8 @@ class Live:
 
     def once(self, name: str, said: Callable[[], _Said]) -> _Said:
         """What `said` says of it at its present step, formed once, and forgotten with it."""
-        steps = self.steps
-        if name not in self._said or self._said[name][0] != steps:
-            self._said[name] = (steps, said())
-        found: _Said = self._said[name][1]
+        steps, key = self.steps, f"{name} {language.get()}"
+        if key not in self._said or self._said[key][0] != steps:
+            self._said[key] = (steps, said())
+        found: _Said = self._said[key][1]
         return found

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qkdemo.messages import say
+from qkdemo.messages import later, say
 from qkdemo.runs.budget import free_memory, plan_bytes, seconds_of
 from qkdemo.runs.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
 from qkdemo.runs.plan import Plan
@@ -261,7 +261,7 @@ class Pool:
                 live.owner = next(iter(live.visitors), "")
             if not live.visitors and live.watchers <= 1:
                 if but is not None and live.state not in RESTING:
-                    live.notice = say("live.left")
+                    live.notice = later("live.left")
                 self._shop.rest(live, "stopped")
 
     def _rested(self, live: Live) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Final, TypeVar
 
-from qkdemo.messages import say
+from qkdemo.messages import later
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import cut, widened
@@ -133,14 +133,14 @@ def play(live: Live, record: Record) -> None:
     live.unread, live.notice = False, ""
     live.version += 1
     if record.damaged:
-        live.broken_off, live.notice = True, say("live.damaged", step=record.chunk.last)
+        live.broken_off, live.notice = True, later("live.damaged", step=record.chunk.last)
     if not len(record.chunk.curves):
         return
     live.chunks = [record.chunk]
     live.recorded, live.shipped = record.touched, record.shipped
     live.state = "finished" if record.finished else "stopped"
     if record.broken_off and not record.damaged:
-        live.broken_off, live.notice = True, say("live.broken_off", step=live.steps)
+        live.broken_off, live.notice = True, later("live.broken_off", step=live.steps)
 
 
 def _of_shipped_trunk(plan: Plan) -> Record | None:

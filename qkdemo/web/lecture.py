@@ -48,7 +48,7 @@ def lit(page: str, *, dials: bool) -> Iterator[None]:
         st.button(say(label), on_click=switch, key="lecture:switch", icon=icon, help=say("lecture.help"))
         if on():
             if st.button(say("lecture.qr"), key="lecture:code", icon=":material/qr_code_2:"):
-                _code()
+                st.dialog(say("lecture.qr_title"), width="large")(_code)()
             st.html("".join(_cap(*each) for each in _known(page)))
     keys(lecture=on())
 
@@ -63,7 +63,7 @@ def _known(page: str) -> Sequence[tuple[str, str, str]]:
         known += [("0", "0", "reset"), ("m", "M", "more")]
     else:
         known = [(PAGE_DOWN, down, "track")] if page == HOME else [(PAGE_UP, up, "back")] if page == END else []
-    return [*known, ("p", "P", "pointer"), ("q", "Q", "code"), ("l", "L", "leave")]
+    return [*known, ("n", "N", "notes"), ("p", "P", "pointer"), ("q", "Q", "code"), ("l", "L", "leave")]
 
 
 def _cap(key: str, cap: str, does: str) -> str:
@@ -73,7 +73,6 @@ def _cap(key: str, cap: str, does: str) -> str:
     return f"<{tag} class='key'>{words}</{tag.split(maxsplit=1)[0]}>"
 
 
-@st.dialog(say("lecture.qr_title"), width="large")
 def _code() -> None:
     opened = here()
     address = reachable(opened)

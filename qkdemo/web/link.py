@@ -7,7 +7,7 @@
 * `carried()`: all of it that is no dial;
 * `marked()`: the run that the link marks, on a page that marks one;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
-* `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
+* `stand_on(base)`: the state that dials which the link does not name have, instead of their defaults.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
@@ -25,6 +25,7 @@ from qkdemo.dials import Dials, declarations
 from qkdemo.messages import say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
+from qkdemo.web.language import LANGUAGE
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
@@ -36,8 +37,8 @@ KEPT: Final = (  # on pages that ask for them
 )
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page
-_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
-_STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
+_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, LANGUAGE, CLASS)  # beside the dials, where no dial has the name
+_STATELESS: Final = (SAID, LECTURE, LANGUAGE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST: Final = 100
 _RUN: Final = re.compile(r"[0-9a-f]{24}")

@@ -7,11 +7,10 @@ gets copies: a page notes whether it may be called in this run.
 """
 
 from copy import copy
-from functools import cache
 
 import streamlit as st
 
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.web.pages import HOME, PAGES
 
 
@@ -20,7 +19,7 @@ def menus() -> dict[str, list[st.Page]]:
     return {title: [copy(page) for page in pages] for title, pages in _made().items()}
 
 
-@cache
+@in_each_language(None)
 def _made() -> dict[str, list[st.Page]]:
     made: dict[str, list[st.Page]] = {}
     for entry in PAGES.values():

@@ -54,6 +54,7 @@ PAGES: Final[Mapping[str, Entry]] = {
         Entry("map", ":material/grid_on:", menu="contract"),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
+        Entry("notes", ":material/speaker_notes:", names_track=True, listed=False),
         Entry(END, ":material/flag:", names_track=True, listed=False),
     )
 }

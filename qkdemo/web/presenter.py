@@ -28,7 +28,7 @@ _IN_A_LECTURE: Final[dict[str, Sequence[str]]] = {
     "0": ("lesson:reset",),
     "q": ("lecture:code",),
 }
-_HERE: Final = {"p": ["pointer"], "m": ["more"]}  # what the browser does by itself
+_HERE: Final = {"p": ["pointer"], "m": ["more"], "n": ["notes"]}  # what the browser does by itself
 _CHOICES: Final = "lesson:column"
 _RUNS: Final = count()
 _COMPONENT: Final = Component("presenter", html="<div class='presenter'><i class='dot'></i></div>")
@@ -41,8 +41,10 @@ def keys(*, lecture: bool) -> None:
     known = KEYS | _IN_A_LECTURE if lecture else KEYS
     classes = {key: [_class(button) for button in buttons] for key, buttons in known.items()}
     lesson = current()
-    told = f"{lesson.track}/{lesson.stop.name}" if lesson is not None and lesson.said.shown else ""
-    data = {"keys": classes | (_HERE if lecture else {}), "lecture": lecture, "told": told, "run": next(_RUNS)}
+    shown = lesson is not None and lesson.said.shown
+    place = f"{lesson.track}/{lesson.stop.name}/{int(shown)}" if lesson is not None else "//0"
+    data = {"keys": classes | (_HERE if lecture else {}), "lecture": lecture, "run": next(_RUNS)}
+    data |= {"place": place, "told": place if shown else ""}
     _COMPONENT.mount(data | {"choices": _class(_CHOICES) if lecture else ""}, key="presenter")
 
 

@@ -3,7 +3,7 @@
 * `that_matter(view, stop)`: the panels a stop is about, in the order of its `reads`, at most `MOST`;
 * `columns_of(panel)`: the columns that a panel draws;
 * `shown_value(table, view, read)`: what the exhibit shows where a number is read; `number(text)`: a written one;
-* `with_marks(table, view, stop, found, ...)`: the view with those numbers written where they are read.
+* `with_marks(table, view, place, found, ...)`: the view with those numbers written where they are read.
 """
 
 import math

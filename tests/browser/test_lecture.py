@@ -162,3 +162,40 @@ def test_the_focus_goes_to_the_verdict_also_outside_a_lecture(server: str, page:
     page.keyboard.press("Alt+s")
     expect(page.locator(".verdict")).to_be_focused()
     expect(page.locator(".verdict")).to_contain_text("This is what happens: ")
+
+
+def test_the_speakers_window_follows_the_lecture_and_hands_its_keys_on(server: str, page: Page) -> None:
+    track, stops = CHOICE[0], TRACKS[CHOICE[0]]
+    opened(page, server, (track, stops[0]), LECTURE)
+    with page.context.expect_page() as opening:
+        page.keyboard.press("n")
+    notes = opening.value
+    expect(notes.get_by_role("heading", name=title((track, stops[0])))).to_be_visible()
+    expect(notes.get_by_text("The question is on screen.")).to_be_visible()
+    expect(notes.get_by_text("✓")).to_be_visible()  # the answer, which the hall does not see yet
+    expect(notes.get_by_text(f"Next: {title((track, stops[1]))}")).to_be_visible()
+    for seen in ("The answer is on screen.", "The question is on screen."):
+        settled(page)
+        page.wait_for_timeout(750)
+        notes.keyboard.press("PageDown")
+        expect(notes.get_by_text(seen)).to_be_visible()
+    expect(notes.get_by_role("heading", name=title((track, stops[1])))).to_be_visible()
+    expect(page.locator("h2.stop")).to_have_text(title((track, stops[1])))
+
+
+def test_a_recorded_run_is_played_when_its_answer_is_asked_for(server: str, page: Page) -> None:
+    track, stop = next((track, stop) for track in GUIDED for stop in TRACKS[track] if is_trained(stop))
+    page.goto(server + link((track, stop), LECTURE))
+    expect(page.locator(".key", has_text="show the answer")).to_be_visible()
+    press(page, "PageDown")
+    expect(page.locator(".status", has_text="recorded")).to_be_visible(
+        timeout=120_000
+    )  # trained while the question was open, or now
+    press(page, "PageUp")
+    press(page, "PageDown")
+    expect(page.locator(".reading").first).to_be_visible()
+    steps = {page.locator(".reading").first.text_content()}
+    for _ in range(40):
+        page.wait_for_timeout(100)
+        steps.add(page.locator(".reading").first.text_content())
+    assert len(steps) > 10

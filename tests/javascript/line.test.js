@@ -5,13 +5,13 @@ import { beforeEach, test } from "node:test";
 
 let title = "one";
 globalThis.document = /** @type {any} */ ({ querySelector: () => ({ textContent: title }) });
-const { arrived, inLine } = await import("../../qkdemo/web/presenter/line.js");
+const { arrived, inLine, once } = await import("../../qkdemo/web/presenter/line.js");
 
-let done = [];
+let [done, begun] = [[], 0];
 const press = (name, does = true) => () => (done.push(name), does);
 
 beforeEach((context) => {
-  context.mock.timers.enable({ apis: ["setTimeout"] });
+  context.mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.now() + 60000 * ++begun });
   arrived();
   [done, title] = [[], "one"];
 });
@@ -45,4 +45,21 @@ test("what never comes holds nobody up for ever", (context) => {
   context.mock.timers.tick(60000);
   inLine(press("c"));
   assert.deepEqual(done, ["a", "c"]);
+});
+
+test("in a lecture a second press skips nothing: it is dropped until the page is there, and while a finger may slip", (context) => {
+  assert.equal(once(press("a")), true);
+  assert.equal(once(press("b")), true);
+  arrived();
+  assert.equal(once(press("c")), true);
+  assert.deepEqual(done, ["a"]);
+  context.mock.timers.tick(1000);
+  once(press("d"));
+  assert.deepEqual(done, ["a", "d"]);
+});
+
+test("a press that does nothing is none", () => {
+  assert.equal(once(press("a", false)), false);
+  assert.equal(once(press("b")), true);
+  assert.deepEqual(done, ["a", "b"]);
 });

@@ -108,6 +108,36 @@ def test_a_picture_is_an_image_that_stays_within_its_frame(term: str) -> None:
             assert all(-2 <= x <= 162 and -12 <= y <= 90 for x, y in points), points
 
 
+def lines_of(term: str) -> list[list[tuple[float, float]]]:
+    """The lines of a picture, each as points (x, y) with y upwards."""
+    drawn = ElementTree.fromstring(figure(term)).iter()
+    lines = [shape.attrib["points"].split() for shape in drawn if shape.tag.endswith("polyline")]
+    return [[(float(x), -float(y)) for x, y in (point.split(",") for point in line)] for line in lines]
+
+
+def test_the_picture_of_a_cosine_is_zero_at_a_right_angle_and_below_it_beyond() -> None:
+    _, curve, zero = lines_of("cosine")
+    level = zero[0][1]
+    at_right_angle = curve[len(curve) // 2][1]
+    assert at_right_angle == pytest.approx(level, abs=0.2)
+    assert curve[0][1] > level > curve[-1][1]
+
+
+def test_the_picture_of_a_softcap_lies_below_what_it_caps() -> None:
+    _, capped, ((x0, y0), (x1, y1)) = lines_of("softcap")
+    uncapped = [y0 + (y1 - y0) * (x - x0) / (x1 - x0) for x, _ in capped]
+    assert all(y <= straight + 0.2 for (_, y), straight in zip(capped, uncapped, strict=True))
+
+
+def test_words_in_a_chain_fit_their_boxes() -> None:
+    for term in TERMS:
+        shapes = list(ElementTree.fromstring(figure(term)))
+        boxes = [float(shape.attrib["width"]) for shape in shapes if shape.attrib.get("rx")]
+        words = [shape for shape in shapes if shape.tag.endswith("text")]
+        for width, word in zip(boxes, words, strict=True):
+            assert len(word.text or "") * 0.6 * float(word.attrib["font-size"]) <= width, (term, word.text)
+
+
 def test_no_form_leads_to_two_words() -> None:
     forms = [form for term in TERMS for form in LANGUAGES["en"][f"glossary.{term}.forms"].lower().split(", ")]
     assert len(forms) == len(set(forms))

@@ -10,7 +10,7 @@ log holds neither logits nor entropy, nobody can tell, and that is the answer.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
 from qkdemo.diagnose.readers.logs import Log, roles
 
+MOST_ROWS: Final = 20_000
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
 ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
@@ -69,6 +70,7 @@ class Result:
 
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
+    log = thinned(log)
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
     loss = columns.get("loss")
@@ -78,6 +80,15 @@ def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
     causes = tuple(sorted(_causes(columns, events, grown, log.step), key=lambda cause: -cause.weight))
     return Result(log=log, roles=known, events=events, growth=grown, causes=causes)
+
+
+def thinned(log: Log) -> Log:
+    """A log of more than MOST_ROWS rows with that many of them, evenly spread; it then counts as sampled."""
+    if len(log.step) <= MOST_ROWS:
+        return log
+    kept = np.linspace(0, len(log.step) - 1, MOST_ROWS).round().astype(int)
+    columns = {name: column[kept] for name, column in log.columns.items()}
+    return replace(log, step=log.step[kept], columns=columns, sampled=True)
 
 
 def _causes(
@@ -105,10 +116,11 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
     attention = _of_attention(columns, event, step)
     if attention is not None:
         return attention
-    if "max_logit" not in columns:
-        return Cause("entropy_alone", 0.5, moment)
+    largest = _largest(columns, event)
+    if not largest:
+        return Cause("entropy_alone" if "entropy" in columns else "cannot_tell", 0.5, moment)
     calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
-    return Cause(calm, 0.6, moment | _largest(columns, event))
+    return Cause(calm, 0.6, moment | largest)
 
 
 # ---- the loss
@@ -141,11 +153,11 @@ def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     if times > _RESTLESS:
         return Cause("stuck_rate", 0.9, {"times": times})
     if "max_logit" in columns:
-        sizes = _finite(np.abs(columns["max_logit"]))
+        sizes = _there(np.abs(columns["max_logit"]))
         share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
         return Cause("stuck_attention" if share > _MOST else "stuck_calm", 0.9, {"logit": logit, "share": 100 * share})
     if "entropy" in columns:
-        entropy = float(np.median(_finite(columns["entropy"])))
+        entropy = float(np.median(_there(columns["entropy"])))
         return Cause("stuck_one_hot" if entropy <= ONE_HOT else "stuck_calm", 0.9, {"entropy": 100 * entropy})
     return Cause("stuck", 0.6, {})
 
@@ -158,7 +170,7 @@ def _skew(values: Numbers) -> float:
     return float(away[-tail:].mean()) / below if below else 1.0
 
 
-def _finite(values: Numbers) -> Numbers:
+def _there(values: Numbers) -> Numbers:
     return values[~np.isnan(values)]
 
 
@@ -190,7 +202,7 @@ def _largest(columns: Mapping[str, Numbers], event: Event) -> dict[str, float]:
     if "max_logit" not in columns:
         return {}
     sizes = np.abs(columns["max_logit"][: event.start + 1])
-    sizes = sizes[np.isfinite(sizes)]
+    sizes = _there(sizes)
     return {"logit": float(sizes.max())} if sizes.size else {}
 
 
@@ -199,7 +211,7 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     if grown is None:
         return []
     if grown.last >= LARGE:
-        entropy = _finite(columns.get("entropy", np.empty(0)))[-_BEFORE:]
+        entropy = _there(columns.get("entropy", np.empty(0)))[-_BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
             return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
         return [Cause("large_logits", 0.7, {"logit": grown.last})]

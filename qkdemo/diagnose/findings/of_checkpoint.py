@@ -7,6 +7,7 @@ from qkdemo.diagnose import checkpoint
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.messages import say
 from qkdemo.notation import written
 
 
@@ -21,6 +22,7 @@ def of_checkpoint(result: checkpoint.Result, name: str) -> Report:
             "spectral_norm": float(layer.spectral.max()),
             "worst_head": int(layer.spectral.argmax()),
             "gains": layer.reading,
+            "norm": layer.place,
             "bound_gamma": layer.bound("gamma"),
             "bound_one_plus_gamma": layer.bound("one_plus_gamma"),
             "dtype": layer.dtype,
@@ -37,12 +39,15 @@ def _of_checkpoint(result: checkpoint.Result) -> Iterator[Finding]:
         yield Finding("bad", "promised", {"flag": result.flags[0]})
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
-    normed = [layer for layer in result.layers if layer.name not in result.unnormed]
+    if lost := [layer.name for layer in result.layers if not layer.finite]:
+        yield Finding("bad", "weights_lost", {"count": len(lost), "layer": lost[0]})
+    sound = [layer for layer in result.layers if layer.finite]
+    normed = [layer for layer in sound if layer.name not in result.unnormed]
     if normed and result.unnormed:
         yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
     for layers, sentence in (
         (normed, _of_normed),
-        ([x for x in result.layers if x.name in result.unnormed], _of_plain),
+        ([layer for layer in sound if layer.name in result.unnormed], _of_plain),
     ):
         if layers:
             yield sentence(layers)
@@ -56,7 +61,8 @@ def _of_normed(layers: list[checkpoint.Layer]) -> Finding:
         name: max((bound for layer in layers if (bound := layer.bound(name)) is not None), default=math.nan)
         for name in ("gamma", "one_plus_gamma")
     }
-    values = {name: written(bound) for name, bound in bounds.items()} | {"d": layers[0].d_head}
+    values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
+    values["formula"] = say(f"finding.bound.{layers[0].place}", d=layers[0].d_head) if layers[0].place else ""
     if math.isnan(bounds["gamma"]):
         return Finding("watch", "gains_differ", values)
     if reading == "unclear":

@@ -27,6 +27,7 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     values |= {"times": written(_beyond_usual(worst), 2)}
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": seen})
+    yield from _of_shapes(result)
     if not math.isfinite(logit):
         yield Finding("bad", "infinite", values)
     elif logit >= LARGE:
@@ -45,6 +46,22 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
         if row["scores_lost"]:
             lost = {"format": row["format"], "lost": row["scores_lost"], "all": row["of"]}
             yield Finding("bad" if row["format"] != "float16" or pair.q.itemsize == 2 else "watch", "format", lost)
+
+
+def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
+    """What makes numbers mean less than they seem to."""
+    pair = result.pair
+    zeros = [row for row in result.heads if not row["q_norm_max"] or not row["k_norm_max"]]
+    if zeros:
+        yield Finding("bad", "zeros", {"count": len(zeros), "of": len(result.heads)})
+    if pair.visible is not None and (hidden := int((~pair.visible.any(-1)).sum())):
+        yield Finding("watch", "no_key", {"count": hidden})
+    if all(math.isnan(row["entropy"]) for row in result.heads):
+        yield Finding("watch", "one_key")
+    beyond = max(row["beyond_e4m3"] for row in result.heads)
+    if beyond:
+        largest = max(row["k_norm_max"] for row in result.heads)
+        yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2), "norm": written(largest)})
 
 
 def _beyond_usual(row: Row) -> float:

@@ -10,6 +10,7 @@ keep their format: what was float16 or bfloat16 is read as such.
 import json
 import math
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ _MOST_JSON: Final = 20 << 20  # bytes: ten times as many in memory
 _MOST_MEMBERS: Final = 100
 _MOST_RATIO: Final = 200  # a deflated array of equal numbers reaches 1000
 _LONGEST_HEADER: Final = 10_000
+_OF_HEADERS: Final = (RecursionError, OverflowError, tokenize.TokenError)  # NumPy tokenises headers of Python 2
 _HEADERS: Final = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -91,22 +93,29 @@ def _of_npz(stream: BinaryIO, name: str) -> dict[str, Tensor]:
     _refuse_large(sum(member.file_size for member in members), name)
     found: dict[str, Tensor] = {}
     for member in members:
-        inside = f"{member.filename} in {name}"
-        if not member.filename.endswith(".npy"):
-            raise InputError("foreign_member", name=name, member=repr(member.filename))
-        if member.file_size > _MOST_RATIO * max(1, member.compress_size) and member.file_size > 1 << 20:
-            raise InputError("bomb", name=inside, packed=sized(member.compress_size), size=sized(member.file_size))
         key = member.filename.removesuffix(".npy")
+        if key == member.filename:
+            raise InputError("foreign_member", name=name, member=repr(member.filename))
         if key in found:
             raise InputError("array_twice", name=name, member=repr(key))
-        try:
-            with archive.open(member) as file:
-                found[key] = _of_npy(file, member.file_size, inside)
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error):
-            raise InputError("bad_member", name=inside) from None
+        found[key] = _of_member(archive, member, f"{member.filename} in {name}")
     if not found:
         raise InputError("no_array", name=name)
     return found
+
+
+def _of_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> Tensor:
+    if member.file_size > _MOST_RATIO * max(1, member.compress_size) and member.file_size > 1 << 20:
+        raise InputError("bomb", name=name, packed=sized(member.compress_size), size=sized(member.file_size))
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # what np.savez writes
+        raise InputError("bad_member", name=name)
+    try:
+        with archive.open(member) as file:
+            return _of_npy(file, member.file_size, name)
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError, zlib.error):
+        raise InputError("bad_member", name=name) from None
 
 
 def _of_npy(file: IO[bytes], size: int, name: str) -> Tensor:
@@ -117,7 +126,7 @@ def _of_npy(file: IO[bytes], size: int, name: str) -> Tensor:
         shape, fortran, dtype = _HEADERS[version](file, max_header_size=_LONGEST_HEADER)
     except InputError:
         raise
-    except (ValueError, EOFError, OSError, RecursionError, MemoryError, SyntaxError, TypeError, OverflowError):
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError, TypeError, *_OF_HEADERS):
         raise InputError("npy_header", name=name) from None
     _refuse_dtype(dtype, name)
     wanted = math.prod(shape) * dtype.itemsize

@@ -23,16 +23,22 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from qkdemo.diagnose.readers.events import is_events, read_events
-from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, sized
+from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
 _MOST_COLUMNS: Final = 2000
+_MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
+_MOST_VALUES: Final = 4_000_000
 _STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
-_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]*?)\s*[:=]\s*({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s+({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s*[:=]?\s*(\d+)", re.IGNORECASE)
+# Every repetition is bounded, or cannot be split in two ways: a line of any length is read in a time like its length.
+_LONGEST_NAME: Final = 200
+_NUMBER: Final = (
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
+)
+_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
+_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s{{1,9}}({_NUMBER})(?![\w.])")
+_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}(\d{1,40})", re.IGNORECASE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -64,8 +70,8 @@ class Log:
 
 def read_logs(data: bytes, name: str) -> list[Log]:
     """Every run in a log, its kind told by what it holds. Raises InputError."""
-    if len(data) > MOST_BYTES:
-        raise InputError("large_file", name=name, size=sized(len(data)), most=sized(MOST_BYTES))
+    if len(data) > _MOST_BYTES:
+        raise InputError("large_log", name=name, size=sized(len(data)), most=sized(_MOST_BYTES))
     if is_events(data):
         logs = [_log(name, "tensorboard", read_events(data, name), sampled=False)]
     elif data.startswith(b"PAR1"):
@@ -153,7 +159,10 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What `watch` wrote, one row a step: the worst head of each measure."""
     steps: dict[float, dict[str, Any]] = {}
     for row in rows:
-        into = steps.setdefault(_real(row["step"]), {"step": row["step"]})
+        at = _real(row.get("step"))
+        if math.isnan(at):
+            continue
+        into = steps.setdefault(at, {"step": at})
         for name, choose in (
             ("max_logit", _further),
             ("entropy_fraction", min),
@@ -172,10 +181,16 @@ def _further(one: float, other: float) -> float:
 
 def _of_parquet(data: bytes, name: str) -> list[Log]:
     try:
+        about = parquet.read_metadata(io.BytesIO(data))
+        values = about.num_rows * about.num_columns  # a constant column of any length takes a few bytes
+        if values > _MOST_VALUES:
+            raise InputError("many_values", name=name, count=values, most=_MOST_VALUES)
         table = parquet.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError):
+        rows = table.to_pylist()
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
         raise InputError("bad_parquet", name=name) from None
-    rows = table.to_pylist()
     if {"layer", "head", "max_logit"} <= set(table.column_names):
         return [_log(name, "watch", _of_watch(rows))]
     if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
@@ -239,7 +254,7 @@ def _of_lines(text: str, name: str) -> Log:
 
 
 def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False) -> Log:
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
     if len(names) > _MOST_COLUMNS:
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)

@@ -4,7 +4,6 @@
 * `picked(settings, pick)`: the dials that a click in it sets.
 """
 
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -18,7 +17,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run
 from qkdemo.labs.cache.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import superscript
 
 View = dict[str, Any]
@@ -40,7 +39,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {"key": min(int(pick["key"]), settings.n_keys - 1)} if "key" in pick else {}
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(settings: Settings) -> pa.Table:
     result, steps = run(settings), range(settings.n_keys)
     _, head, key = result.shown

@@ -101,15 +101,13 @@ class Curves:
 @lru_cache(maxsize=32)
 def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
-    sides: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # most mistakes share their left side
+    lefts: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # which most mistakes share
     curves = Curves(spreads, {}, {})
     for name in MISTAKES:
-        pair = pair_of(name)
-        read = dataclasses.replace(recipe, offset_stored=pair[0].stored == "one_plus")
-        for side in pair:
-            if (side, read) not in sides:
-                sides[side, read] = over_spreads(side, read, spreads)
-        left, right = (sides[side, read] for side in pair)
+        written_for, port = pair_of(name)
+        read = dataclasses.replace(recipe, offset_stored=written_for.stored == "one_plus")
+        left = lefts.get((written_for, read)) or over_spreads(written_for, read, spreads)
+        lefts[written_for, read], right = left, over_spreads(port, read, spreads)
         seen = left.seen(left.logits), right.seen(right.logits)
         curves.logits[name] = relative(*seen, (-3, -2, -1)).numpy()
         curves.weight[name] = most_moved(left, right).numpy()

@@ -19,7 +19,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, Curves, known_as
 from qkdemo.labs.placement.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _LEAST, _MOST = 0.01, 10.0  # errors that an axis of mistakes shows
@@ -37,7 +37,7 @@ def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
     return _table(on_grid if alike else settings), _view(result)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(settings: Settings) -> pa.Table:
     """The table; the spread of the gains is its dial, and adds a row only where it stands between the others."""
     swept = over_spreads(settings)

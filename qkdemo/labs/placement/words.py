@@ -4,7 +4,6 @@
 * `contract(pipeline)`: what one side promises; `caught(settings)`: which test would find what sets the sides apart.
 """
 
-from functools import lru_cache
 from typing import Final
 
 from qkdemo.attention.pipeline import Pipeline
@@ -22,7 +21,7 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _NAMED: Final = 3  # differences that a headline names
@@ -33,7 +32,7 @@ def findings(settings: Settings) -> list[str]:
     return list(_findings(settings))
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _findings(settings: Settings) -> list[str]:
     if settings.compare == "all_mistakes":
         curves = mistakes_over_spreads(settings)
@@ -125,7 +124,7 @@ def explain(result: Result) -> list[str]:
     return list(_sentences(result))
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _sentences(result: Result) -> list[str]:
     settings = result.settings
     if settings.compare == "all_mistakes":

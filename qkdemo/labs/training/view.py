@@ -1,7 +1,7 @@
 """How twins are drawn: the view that the exhibit takes, and the rows that are streamed to it.
 
 * `live_view(settings, plan, ...)`: the view, which does not depend on how far the run has come;
-* `rows_of(plan, settings, curves, maps, first)`: steps as the exhibit draws them, `Rows`;
+* `rows_of(plan, head, curves, late, first)`: steps as the exhibit draws them, `Rows`;
 * `table_rows(plan, curves)`: them all, for the table;
 * `status_words(status, plan)`: the line beside the controls;
 * `seeds_exhibit(plan, curves)`: small multiples of many seeds.

@@ -109,8 +109,10 @@ def _arrows(dice: random.Random) -> Asked:
         lengths.reverse()
         angles.reverse()
     keys = torch.stack([_arrow(length, angle) for length, angle in zip(lengths, angles, strict=True)])
-    query = _arrow(dice.choice((2, 3, 4)), 0)
-    plain, normed = (_logits(query, keys, word) for word in ("none", "l2"))
+    size = dice.choice((2, 3, 4))
+    query = _arrow(size, 0)
+    rows = query.expand_as(keys)[None]
+    plain, normed = (scores(rows, keys[None], VARIANTS[word], Parameters()).raw[0, 0] for word in ("none", "l2"))
     wins = [bool(row[0] > row[1]) for row in (plain, normed)]
     answer = only(
         a_a=wins == [True, True], b_b=wins == [False, False], a_b=wins == [True, False], b_a=wins == [False, True]
@@ -121,7 +123,7 @@ def _arrows(dice: random.Random) -> Asked:
         for key, length, angle, score, cosine in named
         for part, value in (("length", length), ("angle", angle), ("plain", score), ("normed", cosine))
     }
-    return Asked(("a_a", "b_b", "a_b", "b_a"), answer, numbers)
+    return Asked(("a_a", "b_b", "a_b", "b_a"), answer, numbers | {"query": written(size)})
 
 
 def _confidence(dice: random.Random) -> Asked:

@@ -49,7 +49,7 @@ export function rest(pen, box, scene) {
   const seen = ({ x }) => within(scene.sweep.place(x)) && isOpen(scene, scene.sweep.rowOf(x));
   const marks = (scene.panel.marks ?? []).filter(seen);
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
-  const points = (scene.panel.points ?? []).filter((point) => within(scene.sweep.place(point.x)));
+  const points = (scene.panel.points ?? []).filter(seen);
   for (const point of points) drawPoint(pen, point, frame, scene);
   const named = shown.map(({ at, label }) => ({ label, y: besideLevel(at, frame, scene.theme) }));
   const size = scene.theme.small;
@@ -61,6 +61,14 @@ export function rest(pen, box, scene) {
 // The base line of a level's label: above its line, or below where there is no room.
 function besideLevel(at, frame, theme) {
   return at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
+}
+
+// Between which uprights `live` draws; null: anywhere.
+export function touched(box, scene) {
+  if (scene.row < 0 || scene.guesses?.length) return null;
+  const x = xOf(scene.sweep.places[scene.row], frameOf(box, scene));
+  const reach = 2 * DOT * scene.theme.zoom + 2.5 * scene.theme.small; // a dot, and an ∞ beside it
+  return [x - reach, x + reach];
 }
 
 export function live(pen, box, scene) {

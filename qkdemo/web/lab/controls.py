@@ -158,6 +158,7 @@ def _word(dial: Declaration) -> Any:
             f"choice.{shared}.{word}",
             f"{shared}.{word}.short",
             f"{dial.name}.{word}.name",
+            *([f"{dial.kind.named}.{word}.short"] if isinstance(dial.kind, Choice) and dial.kind.named else []),
         )
         return next((say(key) for key in keys if has(key)), word)
 

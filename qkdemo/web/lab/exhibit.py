@@ -39,9 +39,10 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
               the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
-              so many steps; news come when it rests after others): the rows are not in the table, they arrive from
-              the url as `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause,
-              step, stop, train, offline, restarting, full, waiting
+              so many steps; news come when it rests after others), watch (its answer was just asked for: what is
+              recorded is played once): the rows are not in the table, they arrive from the url as
+              `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause, step,
+              stop, train, offline, restarting, full, waiting
     A track adds:
     veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
               is a number that can be drawn, {column, low, high}
@@ -160,6 +161,8 @@ def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
     view = lesson.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
+    if "live" in view:
+        view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
     return dict(view) | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
 
 

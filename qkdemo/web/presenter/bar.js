@@ -11,6 +11,10 @@ export function wake() {
   timer = setTimeout(() => bar.classList.remove("awake"), AWAKE_MS);
 }
 
+export function darken() {
+  document.querySelectorAll(".key.lit").forEach((key) => key.classList.remove("lit"));
+}
+
 // Says at once that a key was heard, whatever the server is doing; until the page has followed.
 export function light(key) {
   document.querySelector(`.key[data-key="${key}"]`)?.classList.add("lit");

@@ -19,9 +19,9 @@ export function inLine(act, answers) {
 
 // Do it now, or not at all. Returns whether it was done, or dropped.
 export function once(act) {
-  if (busy || performance.now() - pressed < TWICE_MS) return true;
+  if (busy || Date.now() - pressed < TWICE_MS) return true;
   if (!act()) return false;
-  pressed = performance.now();
+  pressed = Date.now();
   hold();
   return true;
 }
@@ -30,7 +30,6 @@ export function once(act) {
 export function arrived() {
   clearTimeout(timer);
   busy = false;
-  document.querySelectorAll(".key.lit").forEach((key) => key.classList.remove("lit"));
   while (waiting.length && !busy) {
     const { act, asked } = waiting.shift();
     if ((asked === null || asked === titled()) && act()) hold();

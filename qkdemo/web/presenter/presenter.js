@@ -2,13 +2,14 @@
 // a large dot that follows the mouse, for the back row. In a lecture letters act alone, elsewhere with Alt.
 //
 // `keys` says which: {key: the classes that Streamlit gives to the buttons' elements, of which the first that is there is
-// pressed; or "pointer", or "more"}. `choices` is the class of what holds the answers among which digits choose, if they
-// do. `told` names the stop whose answer is shown. `run` is another number whenever the page was made anew. In a lecture
-// a page key also follows a link of its class.
+// pressed; or "pointer", "more" or "notes"}. `choices` is the class of what holds the answers among which digits choose, if
+// they do. `place` is what the speaker's window is told, `told` names the stop whose answer is shown. `run` is another
+// number whenever the page was made anew. In a lecture a page key also follows a link of its class.
 
 import { closeMenu, openAtTop } from "./arrivals.js";
-import { light, wake } from "./bar.js";
+import { darken, light, wake } from "./bar.js";
 import { fitColumn } from "./fit.js";
+import { openNotes, tellNotes } from "./hall.js";
 import { tidyHistory } from "./history.js";
 import { arrived, inLine, once } from "./line.js";
 import { point } from "./pointer.js";
@@ -30,18 +31,24 @@ export default function ({ data, parentElement }) {
   listening.abort();
   listening = new AbortController();
   const { signal } = listening;
-  const { lecture, told, run } = data;
-  const press = (key, event) => pressed(root, data, key, event);
+  const { lecture, place, told, run } = data;
+  const press = (key) => pressed(root, data, key);
   document.addEventListener("pointermove", (event) => point(root, event), { signal });
   document.addEventListener("keydown", (event) => keyDown(press, data, event), { signal, capture: true });
   if (lecture) {
     for (const kind of ["pointermove", "pointerdown", "keydown"]) document.addEventListener(kind, wake, { signal, capture: true });
     document.addEventListener("click", ({ target }) => press(target.closest?.("[data-key]")?.dataset.key), { signal });
   }
+  if (lecture) tellNotes(place, press, signal);
   root.classList.add("listening");
   fitColumn(lecture, signal);
   hearVerdict(told);
-  if (run !== shown) requestAnimationFrame(arrived);
+  if (run !== shown) {
+    requestAnimationFrame(() => {
+      darken();
+      arrived();
+    });
+  }
   shown = run;
   return () => {
     if (signal === listening.signal) listening.abort();
@@ -54,7 +61,7 @@ function keyDown(press, { lecture }, event) {
   const from = event.composedPath()[0];
   if (event.ctrlKey || event.metaKey || !fits || from?.matches?.(TEXT)) return;
   if (PAGES.has(key) && !lecture && from?.matches?.(MOVES)) return;
-  if (!event.repeat && !press(key, event)) return;
+  if (!event.repeat && !press(key)) return;
   if (event.repeat && !(lecture && PAGES.has(key))) return; // in a lecture a held page key scrolls nothing either
   event.preventDefault();
   event.stopPropagation();
@@ -70,6 +77,7 @@ function pressed(root, { keys, lecture, choices }, key) {
   if (dialog && code && (first === CODE || (lecture && PAGES.has(key)))) return close(dialog);
   if (dialog && !(code && first === LEAVE)) return false;
   if (first === "pointer") return root.classList.toggle("shown") || true;
+  if (first === "notes") return openNotes();
   if (first === "more") return document.documentElement.classList.toggle("more") || true;
   const what = PAGES.has(key) && lecture ? "button:enabled, [data-testid=stPageLink] a" : "button:enabled";
   const act = () => (first === choices ? choose(first, Number(key)) : names.some((name) => click(name, what)));

@@ -26,13 +26,14 @@ from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, wri
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
 from qkdemo.web.connection import HELD
+from qkdemo.web.language import LANGUAGE
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import linked
 
-_NOW, _GOING = "lesson.now", "lesson.going"
+_NOW, _GOING, _REVEALED = "lesson.now", "lesson.going", "lesson.revealed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,13 @@ def show() -> None:
     if lesson is not None and not lesson.said.shown:
         progress = with_said(lesson.progress, lesson.at, Said(lesson.said.guess, shown=True))
         go(lesson.track, lesson.at, progress)
+        st.session_state[_REVEALED] = lesson.stop.name
+
+
+def revealed() -> bool:
+    """Whether the answer of this stop has just been asked for; said once."""
+    lesson = current()
+    return lesson is not None and st.session_state.pop(_REVEALED, "") == lesson.stop.name
 
 
 def conceal() -> None:
@@ -336,7 +344,7 @@ def _place(track: str, at: int, progress: Progress) -> dict[str, str]:
 
 
 def _carried() -> dict[str, str]:
-    return {name: st.query_params[name] for name in (LECTURE,) if name in st.query_params}
+    return {name: st.query_params[name] for name in (LECTURE, LANGUAGE) if name in st.query_params}
 
 
 def _said_key(track: str) -> str:

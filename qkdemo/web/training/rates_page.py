@@ -4,7 +4,7 @@
 * `curves(sweep)`: progress, exhibit and words, drawn anew while runs finish.
 """
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -13,9 +13,10 @@ from qkdemo.charts.spec import Pick
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
 from qkdemo.labs.learning_rates.words import explain
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.language import speak_on
 from qkdemo.web.track.lesson import tell
 from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, came, look, own_run, show_shipped, start, stop
 
@@ -40,6 +41,7 @@ def curves(sweep: Sweep) -> None:
 
     @st.fragment(run_every=_EVERY_S if going else None)
     def drawn() -> None:
+        speak_on()
         now = look(sweep.settings, sweep.workers)
         if going != now.going or st.session_state.pop(_PICKED, False):
             st.rerun()  # what stands outside the fragment follows
@@ -74,7 +76,7 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
     tell(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
 
 
-@lru_cache(maxsize=32)
+@in_each_language(32)
 def _said(result: rates.Result) -> tuple[str, ...]:
     return tuple(explain(result))
 

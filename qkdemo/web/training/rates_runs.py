@@ -19,7 +19,7 @@ import streamlit as st
 
 from qkdemo.labs.learning_rates.lab import Ended, Result, Settings, order, parts_of, plans_of, result_from
 from qkdemo.labs.learning_rates.view import Own, own_of
-from qkdemo.messages import say
+from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, is_dear, plan_bytes, price
 from qkdemo.runs.durations import duration
 from qkdemo.runs.live import RESTING, Live
@@ -27,7 +27,7 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.link import marked
-from qkdemo.web.serving.limits import here
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import shown_run, visitor
 from qkdemo.web.training.stream import pool
 
@@ -117,7 +117,7 @@ class Sweep:
     @property
     def notices(self) -> list[str]:
         """What the workers have to say, once each."""
-        said = [live.notice for live in self._known if live.notice]
+        said = [now(live.notice) for live in self._known if live.notice]
         return list(dict.fromkeys([*said, *filter(None, [self.workers.away])]))
 
     @property

@@ -28,7 +28,8 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.serving.limits import here
+from qkdemo.web.language import speak_on
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
@@ -187,6 +188,7 @@ def shown_run() -> str:
 
 def on_pick(pick: Pick) -> None:
     """What was done in the exhibit."""
+    speak_on()
     workers = pool()
     held: Settings | None = st.session_state.get(_SHOWN)
     if workers is None or held is None:

@@ -7,6 +7,7 @@ import pytest
 
 from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, Value, declarations
 from qkdemo.labs.registry import LABS
+from qkdemo.web.lab.controls import _word
 from tests.strategies import SMALL
 from tests.web.visit import standing, visit, widget_of
 
@@ -68,3 +69,13 @@ def test_every_message_of_a_dial_says_where_it_stands_though_an_earlier_one_was_
     for dial in drawn:
         widget = widget_of(app, page, dial)
         assert told_alone(dial, widget.proto) == wanted(dial, state, widget), dial.name
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_every_choice_has_a_name_that_is_no_word_of_code(lab: str) -> None:
+    for dial in declarations(LABS[lab].settings):
+        if isinstance(dial.kind, Choice):
+            names = {word: _word(dial)(word) for word in dial.words}
+            plain = [word for word, name in names.items() if word == name and "_" in word]
+            assert not [word for word in plain if not word.startswith("float")], dial.name
+            assert len(set(names.values())) == len(names), dial.name
