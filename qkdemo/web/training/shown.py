@@ -29,7 +29,7 @@ from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.language import speak_on
-from qkdemo.web.serving.limits import here
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
