@@ -18,6 +18,7 @@ from qkdemo.labs import (
     models,
     placement,
     rope,
+    sphere,
     training,
 )
 from qkdemo.labs.lab import Lab
@@ -32,6 +33,7 @@ LABS: Final[Mapping[str, Lab]] = {
         learning_rates.LAB,
         placement.LAB,
         rope.LAB,
+        sphere.LAB,
         epsilon.LAB,
         cache.LAB,
         mla.LAB,

@@ -15,6 +15,7 @@ import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
+import { Sight } from "./sight.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme } from "./theme.js";
 
@@ -28,6 +29,10 @@ export class Stage {
     this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
     this.details = new Details(() => this.ask(true));
     this.send = (/** @type {object} */ _message) => {};
+    this.sight = new Sight(() => {
+      this.came = true;
+      this.ask();
+    });
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
@@ -120,6 +125,7 @@ export class Stage {
     this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
+    this.sight.watch(this.parts.panels.map(({ node }) => node));
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
@@ -340,14 +346,25 @@ export class Stage {
     });
   }
 
+  // Whether a hand or the dial itself is moving: a row that is shown for a moment.
+  get moves() {
+    return this.previewed !== null;
+  }
+
   draw(all) {
     const row = this.row();
     this.fillPlay();
-    if (!all && row === this.drawn) return;
+    const late = this.behind && (this.came || !this.moves);
+    if (!all && row === this.drawn && !late) return;
+    const shown = this.parts.panels.map(({ node }) => !this.moves || this.sight.sees(node));
+    this.behind = shown.includes(false);
+    this.came = false;
     this.drawn = row;
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
     const detailed = this.detailed();
+    // Pictures before words: a word on a canvas waits for the styles of all words that have changed on the page.
+    this.plots.forEach((plot, i) => shown[i] && plot?.draw(this.scene(i)));
     for (const part of this.steady) part.show(row, detailed?.texts);
     if (all) this.parts.panels.forEach(({ title }, i) => {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
@@ -358,7 +375,6 @@ export class Stage {
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
     range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
-    this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
   }
 
   fillPlay() {
@@ -372,6 +388,7 @@ export class Stage {
 
   close() {
     this.sizes.disconnect();
+    this.sight.close();
     this.details.forget();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);
