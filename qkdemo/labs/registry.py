@@ -19,6 +19,7 @@ from qkdemo.labs import (
     placement,
     rope,
     training,
+    words,
 )
 from qkdemo.labs.lab import Lab
 
@@ -26,6 +27,7 @@ LABS: Final[Mapping[str, Lab]] = {
     lab.name: lab
     for lab in (
         arrows.LAB,
+        words.LAB,
         drift.LAB,
         formats.LAB,
         training.LAB,

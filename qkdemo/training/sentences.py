@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "ABCD": ("Ana", "Ben", "Eva", "Tom"),
+    "A": ("Ana", "Eva"),
+    "M": ("Ben", "Tom"),
     "xy": ("box", "hat", "cup", "bag"),
     "XY": ("boxes", "hats", "cups", "bags"),
     "cd": ("red", "blue", "green", "white"),
-    "pqrs": ("sings", "runs", "reads", "sleeps"),
 }
-OTHERS: Final = ("has", "the", "who", "near", "is", "are", ".", "?")
+OTHERS: Final = ("has", "the", "who", "she", "he", "near", "is", "are", ".", "?")
 WORDS: Final = (*(word for words in KINDS.values() for word in words), *OTHERS)
 
 
@@ -37,15 +37,17 @@ class Story:
     parts: tuple[str, ...]
 
 
+_PARTS: Final = (
+    "who has the x ? A .",
+    "who has the y ? M .",
+    "she has the c x .",
+    "he has the d y .",
+    "who is she ? A .",
+    "who is he ? M .",
+)
 STORIES: Final = (
-    Story("A p . B q .", ("who p ? A .", "who q ? B .", "A p .", "B q .")),
-    Story("A p . B q . C r . D s .", ("who p ? A .", "who q ? B .", "who r ? C .", "who s ? D .", "A p .", "B q .", "C r .", "D s .")),
-    Story("A p . B q . C r . D s .", ("who p ? A .", "who q ? B .", "who r ? C .", "who s ? D .", "A p .", "B q .", "C r .", "D s .")),
-    Story(
-        "A has the c x . B has the d y .",
-        ("who has the x ? A .", "who has the y ? B .", "who has the c x ? A .", "who has the d y ? B .","A has the c x .", "B has the d y ."),
-    ),
-    Story("A has the c x . B has the d x .", ("who has the c x ? A .", "who has the d x ? B .","A has the c x .", "B has the d x .")),
+    Story("A has the c x . M has the d y .", _PARTS),
+    Story("M has the d y . A has the c x .", _PARTS),
     Story(
         "",
         (

@@ -24,7 +24,7 @@ from qkdemo.labs.words.network import SHAPE, SideWord, read
 from qkdemo.training.sentences import WORDS, following
 
 ONE_HOT: Final = 0.99  # of a row's attention on one word
-_WHO: Final = "Ana has the red box . Ben has the blue hat . who has the hat ?"
+_FACTS: Final = "Ana has the red box . Ben has the blue hat ."
 
 _Shown = Literal["both", SideWord]
 
@@ -36,7 +36,7 @@ class Settings(Dials):
     `word` is the one whose attention is shown; beyond the end of the sentence it is the last.
     """
 
-    sentence: Annotated[str, Sentence(WORDS, most=SHAPE.n_keys)] = _WHO
+    sentence: Annotated[str, Sentence(WORDS, most=SHAPE.n_keys)] = f"{_FACTS} who is he ?"
     scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 1.0
     format: Annotated[FormatWord, Choice()] = "float16"
     of_layer: Annotated[int, Dial(1, SHAPE.n_layers)] = 2
@@ -56,11 +56,12 @@ class Settings(Dials):
 
 
 PRESETS: Final[dict[str, Settings]] = {
-    "who": Settings(),
+    "which": Settings(),
     "grown": Settings(scale=8),
-    "overflow": Settings(scale=100),
-    "which": Settings(sentence="Eva has the green cup . Tom has the white cup . who has the white cup ?"),
-    "agreement": Settings(sentence="the box near the hats"),
+    "overflow": Settings(scale=200),
+    "verb": Settings(sentence="the box near the hats"),
+    "owner": Settings(sentence=f"{_FACTS} who has the hat ?"),
+    "next": Settings(sentence="Ana has the"),
     "no_story": Settings(sentence="who is near Ana ?"),
 }
 
@@ -132,9 +133,7 @@ def _run(settings: Settings, scales: tuple[float, ...]) -> Result:
     sides: dict[SideWord, Side] = {}
     for side, reading in read(settings.sentence, settings.format, scales).items():
         of_head = (slice(None), settings.of_layer - 1, settings.of_head - 1)
-        sides[side] = Side(
-            reading.logits[of_head].numpy(), reading.weights[of_head].numpy(), reading.shares.numpy()
-        )
+        sides[side] = Side(reading.logits[of_head].numpy(), reading.weights[of_head].numpy(), reading.shares.numpy())
     return Result(settings, np.array(scales), sides, following(settings.words))
 
 

@@ -72,7 +72,13 @@ def _columns(result: Result, side: SideWord) -> dict[str, Any]:
 def _view(result: Result) -> View:
     settings = result.settings
     tiles = {"scale": "", "logit": "logit.text", "top": "top.text", "counting": "counting.text", "next": "next_0.text"}
-    dial = {"column": "scale", "text": "scale.text", "label": say("dial.scale.label"), "at": settings.scale, "log": True}
+    dial = {
+        "column": "scale",
+        "text": "scale.text",
+        "label": say("dial.scale.label"),
+        "at": settings.scale,
+        "log": True,
+    }
     return {
         "dial": dial,
         "finding": "finding",

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from qkdemo.labs.words.lab import ONE_HOT, Result
-from qkdemo.labs.words.network import SideWord, recorded_accuracy
+from qkdemo.labs.words.network import SideWord, accuracy
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.training.sentences import WORDS
@@ -22,9 +22,13 @@ def explain(result: Result) -> list[str]:
     """How both go on, whether that is right, where the word looks, and where plain attention ends."""
     sentences = [_finding(result, result.at), verdict(result), *(_row(result, side) for side in result.sides)]
     sentences += [_end(result, side) for side in result.sides]
-    accuracy = recorded_accuracy()
-    values = {side: written(100 * accuracy[side], 3) for side in accuracy}
-    return [*sentences, say("words.accuracy", **values)]
+    return [*sentences, learnt()]
+
+
+def learnt() -> str:
+    """What both models have learned, read off texts that are new to them."""
+    shares = {f"{side}_{place}": written(100 * x, 3) for side, of in accuracy().items() for place, x in of.items()}
+    return say("words.accuracy", **shares)
 
 
 def verdict(result: Result) -> str:

@@ -12,7 +12,7 @@ from qkdemo.labs.lab import Section
 from qkdemo.labs.words import LAB, RUNS, Result, Settings, run
 from qkdemo.labs.words.network import SHAPE
 from qkdemo.messages import say
-from qkdemo.training.sentences import KINDS, OTHERS, WORDS
+from qkdemo.training.sentences import WORDS
 from qkdemo.web import lecture
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.page import show
@@ -20,7 +20,7 @@ from qkdemo.web.pages import PAGES
 from qkdemo.web.track import lesson
 
 _FRESH: Final = "words:fresh"  # the next word begins a sentence
-_GROUPS: Final = {**{kind: KINDS[kind] for kind in KINDS}, "others": OTHERS}
+_PILLS: Final = "words:pills"
 
 
 def words_body(settings: Settings) -> Result:
@@ -45,55 +45,55 @@ def words_body(settings: Settings) -> Result:
 
 def _builder(settings: Settings, result: Result) -> None:
     fresh = bool(st.session_state.get(_FRESH))
-    goes_on = result.sides["norm"].next_word(result.at)
+    best = result.sides["norm"].next_word(result.at)
+    goes_on = "" if best is None else WORDS[best]
     full = len(settings.words) >= SHAPE.n_keys and not fresh
     with st.container(border=True, key="words:builder"):
-        st.markdown(f"**{say('words.build.title')}**  \n{say('words.build.first') if fresh else settings.sentence}")
-        for kind, known in _GROUPS.items():
-            st.pills(
-                say(f"words.build.kind.{kind}"),
-                known,
-                key=f"words:pills:{kind}",
-                on_change=_added,
-                args=(settings, f"words:pills:{kind}"),
-                disabled=full,
-                label_visibility="collapsed",
-            )
+        st.markdown(f"**{say('words.build.title')}:** {say('words.build.first') if fresh else settings.sentence}")
+        st.pills(
+            say("words.build.words"),
+            WORDS,
+            key=_PILLS,
+            on_change=_pressed,
+            args=(settings,),
+            disabled=full,
+            label_visibility="collapsed",
+        )
         with st.container(horizontal=True):
             st.button(
-                say("words.build.go_on", word="" if goes_on is None else WORDS[goes_on]),
-                on_click=_set,
-                args=(settings, "" if goes_on is None else WORDS[goes_on]),
-                disabled=full or fresh or goes_on is None,
+                say("words.build.go_on" if goes_on else "words.build.none", word=goes_on),
+                on_click=_add,
+                args=(settings, goes_on),
+                disabled=full or fresh or not goes_on,
                 icon=":material/arrow_forward:",
             )
             st.button(
                 say("words.build.back"),
-                on_click=_taken_back,
+                on_click=_take_back,
                 args=(settings,),
                 disabled=fresh or len(settings.words) < 2,
                 icon=":material/backspace:",
             )
-            st.button(say("words.build.again"), on_click=_begun, disabled=fresh, icon=":material/restart_alt:")
+            st.button(say("words.build.again"), on_click=_begin, disabled=fresh, icon=":material/restart_alt:")
         if full:
             st.caption(say("words.build.full", most=SHAPE.n_keys))
 
 
-def _added(settings: Settings, key: str) -> None:
-    word = st.session_state[key]
-    st.session_state[key] = None  # a pill adds its word each time it is pressed
+def _pressed(settings: Settings) -> None:
+    word = st.session_state[_PILLS]
+    st.session_state[_PILLS] = None  # a word may be added again
     if word:
-        _set(settings, word)
+        _add(settings, word)
 
 
-def _set(settings: Settings, word: str) -> None:
+def _add(settings: Settings, word: str) -> None:
     before = () if st.session_state.pop(_FRESH, False) else settings.words
     turn(Settings, "words", {"sentence": " ".join((*before, word)), "word": SHAPE.n_keys})
 
 
-def _taken_back(settings: Settings) -> None:
+def _take_back(settings: Settings) -> None:
     turn(Settings, "words", {"sentence": " ".join(settings.words[:-1])})
 
 
-def _begun() -> None:
+def _begin() -> None:
     st.session_state[_FRESH] = True
