@@ -40,8 +40,9 @@ class Batch:
 class Task:
     """A task. `chance` and `floor` are losses in nats: of knowing nothing but the symbols, and the least possible.
 
-    `floor` is None where nobody knows it, or where it depends on the length. `draw(generator, batch, length)` gives sequences of `length` symbols and
-    marks the positions whose *next* symbol counts; `length` is one more than the model reads.
+    `floor` is None where nobody knows it, and where it depends on the length. `draw(generator, batch, length)` gives
+    sequences of `length` symbols and marks the positions whose *next* symbol counts; `length` is one more than the
+    model reads.
     """
 
     word: TaskWord

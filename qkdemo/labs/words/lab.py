@@ -40,7 +40,7 @@ class Settings(Dials):
     scale: Annotated[float, Dial(0.01, 1000, log=True, sign="×")] = 1.0
     format: Annotated[FormatWord, Choice()] = "float16"
     of_layer: Annotated[int, Dial(1, SHAPE.n_layers)] = 2
-    of_head: Annotated[int, Dial(1, SHAPE.n_heads)] = 1
+    of_head: Annotated[int, Dial(1, SHAPE.n_heads)] = 2
     shown: Annotated[_Shown, Choice()] = "both"
     word: Annotated[int, Dial(1, SHAPE.n_keys)] = SHAPE.n_keys
 
@@ -116,7 +116,7 @@ class Result:
         return int(np.argmin(np.abs(self.scales - self.settings.scale)))
 
     def first_scale(self, side: SideWord, *, undefined: bool) -> float | None:
-        """The first scale of the sweep from × 1 on at which the word's row is one-hot, or undefined; None if none is."""
+        """The first scale from × 1 on at which the word's row is one-hot, or undefined; None if none is."""
         top = self.sides[side].top(self.settings.query)
         found = (self.scales >= 1) & (np.isnan(top) if undefined else top >= ONE_HOT)
         return float(self.scales[found.argmax()]) if found.any() else None

@@ -77,7 +77,7 @@ def read(sentence: str, format: FormatWord, scales: tuple[float, ...]) -> Mappin
 
 @cache
 def accuracy() -> Mapping[SideWord, Mapping[PlaceWord, float]]:
-    """How often the word with the largest share is right, at weight scale 1 in float64, in texts that are new to both."""
+    """How often the word with the largest share is right in texts that are new to both: at scale 1, in float64."""
     texts = torch.from_numpy(drawn(np.random.default_rng(_HELD_OUT), _N_TEXTS, SHAPE.n_keys + 1))
     one = torch.ones((1, 1, 1, 1), dtype=torch.float64)
     guesses = {side: _forward(side, texts[:, :-1], one, FORMATS["float64"])[2].argmax(-1) for side in RUNS}
@@ -102,7 +102,7 @@ def _places(texts: Int[Tensor, "texts words"]) -> dict[PlaceWord, Bool[Tensor, "
 def _forward(
     side: SideWord, tokens: Int[Tensor, "states words"], grown: Float[Tensor, "#states 1 1 1"], format: Format
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits and weights, [states, layers, heads, words, words], and the outputs after every word, [states, words, symbols]."""
+    """Logits and weights, [states, layers, heads, words, words]; and what follows each word, [states, words, symbols]."""
 
     def store(x: Tensor) -> Tensor:
         return rounded(x, format).double()

@@ -25,7 +25,7 @@ def snippet(settings: Settings) -> str:
     )
 
 
-_PROGRAM: Final = '''"""A sentence read by two small transformers, plain and with RMSNorm on q and k. Needs torch, NumPy and the weights."""
+_PROGRAM: Final = '''"""A sentence, read by two small transformers, plain and with RMSNorm on q and k. Needs torch."""
 import json
 
 import numpy as np
@@ -45,7 +45,8 @@ def store(x):  # what writing to memory in {format} does
 
 
 def read(side):
-    w = {{name.removeprefix(side + "."): torch.from_numpy(kept[name]).double() for name in kept if name.startswith(side)}}
+    own = [name for name in kept if name.startswith(side)]
+    w = {{name.removeprefix(side + "."): torch.from_numpy(kept[name]).double() for name in own}}
     tokens = [known.index(each) for each in sentence.split()]
     T = len(tokens)
     later = torch.ones(T, T).triu(1).bool()

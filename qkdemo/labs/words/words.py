@@ -1,4 +1,8 @@
-"""A sentence's result in words: `findings(result)`, a headline per scale; `explain(result)`; `verdict(result, side)`."""
+"""A sentence's result in words.
+
+* `findings(result)`: a headline per scale; `explain(result)`: all that is said; `verdict(result)`: who is right;
+* `learnt()`: what both models have learned.
+"""
 
 from typing import Final
 
@@ -10,6 +14,7 @@ from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.training.sentences import WORDS
 
+_LEARNT: Final = 0.75  # of the answers; a guess between two is right half the time
 _NAMED: Final = 4  # words that a sentence names one by one
 
 
@@ -28,7 +33,8 @@ def explain(result: Result) -> list[str]:
 def learnt() -> str:
     """What both models have learned, read off texts that are new to them."""
     shares = {f"{side}_{place}": written(100 * x, 3) for side, of in accuracy().items() for place, x in of.items()}
-    return say("words.accuracy", **shares)
+    guessed = all(of["owner"] < _LEARNT for of in accuracy().values())
+    return " ".join([say("words.accuracy", **shares), *([say("words.guessed")] if guessed else [])])
 
 
 def verdict(result: Result) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 from qkdemo.labs.lab import Section
 from qkdemo.labs.words import LAB, RUNS, Result, Settings, run
 from qkdemo.labs.words.network import SHAPE
+from qkdemo.labs.words.view import picked, words_exhibit
 from qkdemo.messages import say
 from qkdemo.training.sentences import WORDS
 from qkdemo.web import lecture
@@ -28,7 +29,7 @@ def words_body(settings: Settings) -> Result:
     result = run(settings)
     if lesson.current() is None:
         _builder(settings, result)
-    show(LAB, Section(name="exhibit", exhibit=LAB.exhibit(result), picked=partial(LAB.picked, settings)))
+    show(LAB, Section(name="exhibit", exhibit=words_exhibit(result), picked=partial(picked, settings)))
     for section in LAB.beneath(result):
         show(LAB, section)
     if lesson.current() is None and not lecture.on():

@@ -168,14 +168,19 @@ def test_a_wrong_answer_is_called_wrong_and_a_right_one_right() -> None:
         result = run(Settings(sentence=sentence))
         said = [WORDS[side.next_word(result.at) or 0] for side in result.sides.values()]
         right = [word == owner for word in said]
-        kind = {(1, 1): "both models say so", (1, 0): "the normalised model is wrong", (0, 1): "plain attention is wrong"}
-        assert kind.get((int(right[0]), int(right[1])), "Neither model") in verdict(result)
+        says = {
+            (True, True): "both models say so",
+            (True, False): "the normalised model is wrong",
+            (False, True): "plain attention is wrong",
+            (False, False): "Neither model says so",
+        }
+        assert says[right[0], right[1]] in verdict(result)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("Ana has the red bocks", "has the word 'bocks', which this model does not know; the nearest"),
+        ("Ana has the red hatt", "has the word 'hatt', which this model does not know; the nearest"),
         ("Ana has the zzz", "has the word 'zzz', which this model does not know. It knows Ana, Eva"),
         ("", "must have one word or more"),
         (f"{FULL} Ana", f"has {SHAPE.n_keys + 1} words; there is room for {SHAPE.n_keys}"),
@@ -189,8 +194,8 @@ def test_a_sentence_that_cannot_be_read_is_refused_in_one_sentence(text: str, sa
 
 
 def test_a_link_takes_the_nearest_word_and_says_so() -> None:
-    settings, notes = Settings.from_texts({"sentence": "ana has the read bocks."})
-    assert settings.sentence == "Ana has the red box ."
+    settings, notes = Settings.from_texts({"sentence": "ana has the read hatt."})
+    assert settings.sentence == "Ana has the red hat ."
     assert len(notes) == 1
 
 
