@@ -102,7 +102,7 @@ def _places(texts: Int[Tensor, "texts words"]) -> dict[PlaceWord, Bool[Tensor, "
 def _forward(
     side: SideWord, tokens: Int[Tensor, "states words"], grown: Float[Tensor, "#states 1 1 1"], format: Format
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits and weights, [states, layers, heads, words, words]; and what follows each word, [states, words, symbols]."""
+    """Logits and weights, [states, layers, heads, words, words]; what follows each word, [states, words, symbols]."""
 
     def store(x: Tensor) -> Tensor:
         return rounded(x, format).double()
