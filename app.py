@@ -10,16 +10,17 @@ from starlette.middleware import Middleware
 
 from qkdemo.web import connection
 from qkdemo.web.lab import ladder
-from qkdemo.web.server import base_path, prepare
+from qkdemo.web.server import SHELL, base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
+from qkdemo.web.serving.packed import Packed
 from qkdemo.web.training import stream as live
 
 prepare()
 base = base_path()
 app = st.App(
-    "qkdemo/web/shell.py",
+    SHELL,
     routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
-    middleware=[Middleware(Guard)],
+    middleware=[Middleware(Guard), Middleware(Packed)],
     lifespan=lifespan,
 )

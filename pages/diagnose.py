@@ -1,5 +1,5 @@
 """Somebody's own tensors, checkpoint or training log: is it attention, which head, and what now?"""
 
-from qkdemo.web.diagnose import diagnose_page
+from qkdemo.web.diagnosis.page import diagnose_page
 
 diagnose_page()

@@ -4,17 +4,19 @@ import streamlit as st
 
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
+from qkdemo.web import lecture
 from qkdemo.web.lab.arrows_exhibit import arrows as exhibit
 from qkdemo.web.lab.arrows_exhibit import keep, kept
 from qkdemo.web.pages import PAGES
-from qkdemo.web.presenter import KEYS
+from qkdemo.web.presenter import KEYS, PAGE_DOWN
 from qkdemo.web.track.lesson import page_of, place_of
 
 st.title(say("arrows.question"))
-st.markdown(say("home.lead"))
+if not lecture.on():  # a hall is told it, and takes hold of the arrows
+    st.markdown(say("home.lead"))
 exhibit(kept("home"), key="home.exhibit", turned=lambda moved: keep("home", moved))
 for door, column in zip((*GUIDED, "training"), st.columns(len(GUIDED) + 1), strict=True):
-    key = KEYS["PageDown"] if door == GUIDED[0] else None  # where a presenter goes on to
+    key = KEYS[PAGE_DOWN][0] if door == GUIDED[0] else None  # where a presenter goes on to
     with column.container(border=True, height="stretch", key=key):
         page, query = (PAGES[door], None) if door not in GUIDED else (page_of(TRACKS[door][0]), place_of(door, 0))
         st.markdown(f"## {say(f'home.{door}.title')}")

@@ -7,14 +7,17 @@ Both are loaded when they are asked for, and need torch alone.
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from qkdemo.diagnose.qk_norm import assert_qk_norm
-    from qkdemo.diagnose.watch import watch
+    from qkdemo.diagnose.watching.qk_norm import assert_qk_norm
+    from qkdemo.diagnose.watching.watch import watch
 
 __all__ = ["assert_qk_norm", "watch"]
-_HOMES: Final = {"watch": "qkdemo.diagnose.watch", "assert_qk_norm": "qkdemo.diagnose.qk_norm"}
+_HERE: Final = Path(__file__).parent
+SERVED: Final = _HERE / "served" if (_HERE / "served").is_dir() else _HERE.parent  # where app.py and pages/ lie
+_HOMES: Final = {"watch": "qkdemo.diagnose.watching.watch", "assert_qk_norm": "qkdemo.diagnose.watching.qk_norm"}
 
 
 def __getattr__(name: str) -> Any:

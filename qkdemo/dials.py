@@ -74,11 +74,15 @@ class Dial:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the words of the field's `Literal`; `available` narrows them on this machine."""
+    """One of the words of the field's `Literal`; `available` narrows them on this machine.
+
+    `named` is another dial by whose names they are written: that of a first choice for a second one.
+    """
 
     more: bool = False
     available: Callable[[], Sequence[str]] | None = None
     only_for: tuple[str, tuple[Value, ...]] | None = None
+    named: str = ""
 
 
 @dataclass(frozen=True)
@@ -343,8 +347,8 @@ def schema(cls: type[Dials]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def preferred_numbers(low: float, high: float, per_decade: Literal[20, 10, 5] = 20) -> tuple[float, ...]:
-    """The preferred numbers (ISO 3: R20, R10 or R5) from `low` to `high`; both ends are included.
+def preferred_numbers(low: float, high: float, per_decade: Literal[20, 10, 5, 4] = 20) -> tuple[float, ...]:
+    """The preferred numbers (ISO 3: R20, R10, R5 or R20/5) from `low` to `high`; both ends are included.
 
     >>> preferred_numbers(1, 10, per_decade=10)
     (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0, 10.0)

@@ -2,6 +2,7 @@
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
 * `below(x, limit)`: the same, but "below" a limit under which digits say nothing;
+* `power(x)`: a power of ten;
 * `counted(n)`: a whole number, a count or a dial, with every digit;
 * `superscript(n)`: an exponent;
 * `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
@@ -44,6 +45,15 @@ def below(x: float, limit: float) -> str:
     ('1·10⁻¹²', '0.5')
     """
     return written(max(x, limit))
+
+
+def power(x: float) -> str:
+    """The power of ten that `x` is, without a mantissa.
+
+    >>> power(1e-12), power(1e6)
+    ('10⁻¹²', '10⁶')
+    """
+    return f"10{superscript(round(math.log10(x)))}"
 
 
 def counted(n: int) -> str:

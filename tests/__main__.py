@@ -16,6 +16,7 @@ FAST = {
     "format": [*PYTHON, "ruff", "format", "--check", "."],
     "types": [*PYTHON, "mypy", "qkdemo", "pages", "app.py"],
     "imports": [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
+    "javascript": [*PYTHON, "tests.javascript"],
     "tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"],
 }
 SMOKE = {

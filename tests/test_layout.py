@@ -22,6 +22,7 @@ TOP_LEVEL = {
     "qkdemo",
     "requirements.lock",
     "requirements.txt",
+    "setup.py",
     "tests",
     "torch-cpu.txt",
 }

@@ -63,7 +63,7 @@ def test_say_and_has_follow_the_language(monkeypatch: pytest.MonkeyPatch) -> Non
     try:
         assert say("list.and", head="none", last="rms") == "none und rms"
         assert has("list.and")
-        assert not has("error.range")
+        assert say("error.switch", name="a", value="b") == LANGUAGES["en"]["error.switch"].format(name="a", value="b")
     finally:
         language.reset(token)
     assert say("list.and", head="none", last="rms") == "none and rms"

@@ -104,8 +104,8 @@ def draw_block(recipe: BlockRecipe) -> Block:
     seen = torch.ones(recipe.n_keys, recipe.n_keys, dtype=torch.bool).tril() if recipe.causal else None
     return Block(
         x=drawn["x"] * lengths[:, None],
-        w_q=drawn["w_q"] * size_q[:, None],
-        w_k=drawn["w_k"] * size_k[:, None],
+        w_q=drawn["w_q"] if recipe.head_spread == 1 else drawn["w_q"] * size_q[:, None],
+        w_k=drawn["w_k"] if recipe.head_spread == 1 else drawn["w_k"] * size_k[:, None],
         w_v=drawn["w_v"],
         w_o=drawn["w_o"],
         b_q=recipe.mean * size_q,

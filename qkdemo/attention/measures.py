@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import threshold
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,24 @@ def attend(
     >>> f"{m.softmax_slope.item() * 3:.3e}", f"{m.entropy.item():.3e}"  # 2·2·e⁻¹⁰⁰ and 2·101·e⁻¹⁰⁰
     ('1.488e-43', '7.515e-42')
     """
-    n_keys = logits.shape[-1]
+    given, n_keys = logits, logits.shape[-1]
     if visible is None:
         seen = torch.full(logits.shape[-2:-1], n_keys, device=logits.device)
     else:
         seen = visible.sum(-1)
-        logits = logits.masked_fill(~visible, -torch.inf)
+        logits = torch.where(visible, logits, -torch.inf)
 
     top, where = logits.max(-1, keepdim=True)
     empty = (seen == 0).expand(top.shape[:-1])
     defined = top.squeeze(-1).isfinite() & ~empty
     below = logits - top  # ≤ 0; NaN where undefined
     faintest = math.log(torch.finfo(below.dtype).tiny)  # beyond it exp works in denormals, many times slower
-    terms = below.clamp_min(faintest).exp().masked_fill_(below < faintest, 0).scatter_(-1, where, 0)
+    terms = threshold(below, faintest, -torch.inf).exp_().scatter_(-1, where, 0)
     rest = terms.sum(-1, keepdim=True)  # the softmax's denominator, less the largest term, which is 1
     top_weight = (1 / (1 + rest)).masked_fill_(~top.isfinite(), torch.nan)  # a lone ∞ too: ∞ − ∞ is undefined
     weights = terms.mul_(top_weight)
-    entropy = torch.log1p(rest).squeeze(-1) - (weights * below.clamp_min_(-1e5)).sum(-1)
-    slope = (top_weight.square() * rest).squeeze(-1) + (weights * (1 - weights)).sum(-1)
+    entropy = torch.log1p(rest).squeeze(-1) - torch.mul(weights, below.clamp_min_(-1e5), out=below).sum(-1)
+    slope = (top_weight.square() * rest).squeeze(-1) + torch.mul(weights, 1 - weights, out=below).sum(-1)
     weights.scatter_(-1, where, top_weight)
     if visible is not None:
         weights.masked_fill_(empty.unsqueeze(-1), 0)
@@ -69,7 +70,7 @@ def attend(
     telling = torch.where(decidable.any(-1, keepdim=True).any(-2, keepdim=True), decidable, defined)
     fraction = entropy / seen.clamp_min(2).to(entropy.dtype).log()  # of a whole number, log is float32
     return weights, Measures(
-        max_abs_logit=_max_abs(logits, visible),
+        max_abs_logit=_max_abs(given, visible, top),
         top_weight=_nan_if_none(top_weight.squeeze(-1).masked_fill(~telling, -1).amax((-2, -1)), pairs),
         entropy=_sum_where(entropy, defined) / defined.sum((-2, -1)),
         entropy_fraction=_sum_where(fraction, decidable) / decidable.sum((-2, -1)),
@@ -87,9 +88,12 @@ def _nan_if_none(x: Tensor, count: Tensor) -> Tensor:
     return x.masked_fill(count == 0, torch.nan)
 
 
-def _max_abs(logits: Tensor, visible: Tensor | None) -> Tensor:
-    """Largest |logit| over visible keys, NaN entries left out; NaN if nothing is left."""
-    size = logits.abs()
-    ignored = size.isnan() if visible is None else size.isnan() | ~visible
-    largest = size.masked_fill_(ignored, -1).amax((-3, -2, -1))
-    return _nan_if_none(largest, largest + 1)
+def _max_abs(logits: Tensor, visible: Tensor | None, top: Tensor) -> Tensor:
+    """Largest |logit| over visible keys, NaN entries left out; NaN if nothing is left. `top`: each row's largest."""
+    seen = logits if visible is None else torch.where(visible, logits, torch.inf)
+    largest = torch.maximum(top.amax((-3, -2, -1)), -seen.amin((-3, -2, -1)))
+    if largest.isnan().any():
+        size = logits.abs()
+        ignored = size.isnan() if visible is None else size.isnan() | ~visible
+        largest = size.masked_fill_(ignored, -torch.inf).amax((-3, -2, -1))
+    return largest.masked_fill(largest == -torch.inf, torch.nan)

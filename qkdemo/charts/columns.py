@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import power, written
 
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of the component's heat map
-_COMPONENT_WORDS: Final = ("hint", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
+_COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
 
 
 def vectors(array: NDArray[Any]) -> pa.Array:
@@ -40,6 +40,24 @@ def codes(weights: NDArray[Any]) -> NDArray[np.uint8]:
 def reading(x: float) -> str:
     """`x` for the eye; NaN is undefined."""
     return say("number.undefined") if math.isnan(x) else written(x)
+
+
+def gap(x: float, noise: float, digits: int = 4) -> str:
+    """The difference `x` in a cell; below `noise`, which is rounding, no more than that.
+
+    >>> gap(7.2e-16, 1e-12), gap(9.3e-16, 1e-12), gap(0.0123, 1e-12)
+    ('< 10⁻¹²', '< 10⁻¹²', '0.0123')
+    """
+    return f"< {power(noise)}" if x < noise else reading(x) if math.isnan(x) else written(x, digits)
+
+
+def gap_in_words(x: float, noise: float, digits: int = 3) -> str:
+    """The same in a sentence.
+
+    >>> gap_in_words(7.2e-16, 1e-12), gap_in_words(0.0123, 1e-12)
+    ('less than 10⁻¹²', '0.0123')
+    """
+    return say("number.less", x=power(noise)) if x < noise else gap(x, noise, digits)
 
 
 def readings(values: NDArray[Any]) -> list[str]:

@@ -12,11 +12,12 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from qkdemo.cli import diagnose
+from qkdemo.cli import diagnose, serve
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
@@ -35,10 +36,24 @@ _NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
+def _map(words: Sequence[str]) -> int:
+    from qkdemo.cli import maps  # noqa: PLC0415  Altair takes a second to load: only who draws waits
+
+    return maps.main(words)
+
+
+_APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "diagnose": diagnose.main,
+    "map": _map,
+    "serve": serve.main,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one lab, or examine a file; returns the exit code."""
+    """Run one lab, draw a map, examine a file, or serve the app; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return diagnose.main(words[1:]) if words[:1] == ["diagnose"] else _lab(words)
+    apart = _APART.get(words[0]) if words else None
+    return apart(words[1:]) if apart else _lab(words)
 
 
 def _lab(words: Sequence[str]) -> int:
@@ -77,7 +92,8 @@ def _lab(words: Sequence[str]) -> int:
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
-        print("\n\n".join(table(rows, dials, plainly=plainly) for rows in parts))
+        room = 0 if plainly else shutil.get_terminal_size().columns
+        print("\n\n".join(table(rows, dials, lab.noise, plainly=plainly, room=room) for rows in parts))
     if unkept:  # what was computed is printed nevertheless
         print(f"{parser.prog}: {unkept}", file=sys.stderr)
     return 1 if unkept else 0
@@ -122,7 +138,8 @@ def _parser() -> Parser:
             flags = ("--" + dial.name.replace("_", "-"), *_MORE_NAMES.get(dial.name, ()))
             bare: dict[str, Any] = {"nargs": "?", "const": "1"} if isinstance(dial.kind, Switch) else {}
             sub.add_argument(*flags, metavar=_range(dial), help=_help(dial, lab), **bare)
-    subparsers.add_parser("diagnose", help=say("command.diagnose"), add_help=False)  # it reads its own words
+    for word in _APART:  # they read their own words
+        subparsers.add_parser(word, help=say(f"command.{word}"), add_help=False)
     return parser
 
 

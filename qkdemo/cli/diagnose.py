@@ -10,10 +10,12 @@ from pathlib import Path
 
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
-from qkdemo.diagnose.findings import Report, examine_path
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.logs import ROLES
+from qkdemo.diagnose.findings.examine import examine, examine_path
+from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.paper import as_json, html
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import ROLES
+from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 
 
@@ -24,7 +26,14 @@ def main(arguments: Sequence[str]) -> int:
     try:
         columns = dict(_column(text) for text in given.column)
         options = {"scale": given.scale, "causal": given.causal, "swapped": given.swap, "columns": columns}
-        report = examine_path(Path(given.file), Path(given.config) if given.config else None, **options)
+        if given.example:
+            name, make = SAMPLES[given.example]
+            report = examine(make(), name, **options)
+        elif given.file:
+            config, reference = (Path(file) if file else None for file in (given.config, given.reference))
+            report = examine_path(Path(given.file), config, reference, **options)
+        else:
+            parser.error(say("diagnose.help.missing", known=", ".join(SAMPLES)))
         if given.html:
             _write(Path(given.html), html(report))
     except InputError as error:
@@ -36,9 +45,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="qkdemo diagnose", description=say("diagnose.help.what"), epilog=say("diagnose.help.exit"))
-    parser.add_argument("file", metavar="FILE", help=say("diagnose.help.file"))
+    parser.add_argument("file", nargs="?", metavar="FILE", help=say("diagnose.help.file"))
+    parser.add_argument("--example", choices=list(SAMPLES), help=say("diagnose.help.example"))
     parser.add_argument("--json", action="store_true", help=say("diagnose.help.json"))
     parser.add_argument("--html", metavar="FILE", help=say("diagnose.help.html"))
+    parser.add_argument("--reference", metavar="FILE", help=say("diagnose.help.reference"))
     parser.add_argument("--config", metavar="FILE", help=say("diagnose.help.config"))
     parser.add_argument("--scale", type=float, metavar="X", help=say("diagnose.help.scale"))
     parser.add_argument("--causal", action="store_true", help=say("diagnose.help.causal"))

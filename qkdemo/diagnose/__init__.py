@@ -1,8 +1,6 @@
-"""What is wrong with somebody's own attention: measured in any PyTorch model, without changing what it computes.
+"""What is wrong with somebody's own attention.
 
-* `watch`: every attention call of a model, measured per layer and head while it runs;
-* `heads`: the measures of one call; `taps`: where the calls are seen; `report`: what came of them;
-* `qk_norm`: whether QK norm is really on.
-
-It needs torch alone.
+* `watching`: the attention of any PyTorch model, measured while it runs; it needs torch alone;
+* `readers`: what is brought, read with limits; `tensors`, `checkpoint`: what these hold; `curves`: what a log says;
+* `findings`: what is said of it; `paper`: as HTML and JSON; `samples`: an example of each kind.
 """

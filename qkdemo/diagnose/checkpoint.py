@@ -20,8 +20,8 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.inputs import InputError
-from qkdemo.diagnose.safetensors import Entry, Safetensors
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.safetensors import Entry, Safetensors
 
 _MOST_INDEX: Final = 64 << 20  # bytes
 _MOST_WEIGHT: Final = 4 << 30  # one layer's fused projection of a very wide model
@@ -97,12 +97,34 @@ class Layer:
     reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
     dtype: str  # of W_q
 
+    @property
+    def finite(self) -> bool:
+        """Whether its weights and its gains are."""
+        gains = [gain for gain in (self.gain_q, self.gain_k) if gain is not None]
+        return all(bool(x.isfinite().all()) for x in (self.spectral, *gains))
+
+    @property
+    def place(self) -> str:
+        """Where the norm acts, by the number of its gains: per_head, full_width, or empty if they tell neither."""
+        if self.gain_q is None or self.gain_k is None:
+            return ""
+        counts = self.gain_q.numel(), self.gain_k.numel()
+        if counts == (self.d_head, self.d_head):
+            return "per_head"
+        return "full_width" if counts == (self.heads * self.d_head, self.kv_heads * self.d_head) else ""
+
     def bound(self, reading: str) -> float | None:
-        """√d · max|γ_q γ_k| in one reading of the gains, for a norm per head; None without both gains."""
-        if self.gain_q is None or self.gain_k is None or self.gain_q.numel() != self.gain_k.numel():
+        """The largest |logit| that the gains leave in one reading of them; None if their number tells no place.
+
+        Per head √d · max|γ_q γ_k|. Over the full width one head can take the whole norm: √(n_heads n_kv_heads d) ·
+        max|γ_q| · max|γ_k|. Without rotary positions, with the scale 1/√d.
+        """
+        if self.gain_q is None or self.gain_k is None or not self.place:
             return None
-        q, k = ((1 + x if reading == "one_plus_gamma" else x) for x in (self.gain_q, self.gain_k))
-        return math.sqrt(self.d_head) * float((q * k).abs().max())
+        q, k = ((1 + x if reading == "one_plus_gamma" else x).abs() for x in (self.gain_q, self.gain_k))
+        if self.place == "per_head":
+            return math.sqrt(self.d_head) * float((q * k).max())
+        return math.sqrt(self.heads * self.kv_heads * self.d_head) * float(q.max() * k.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +222,7 @@ def _layers(
         tensors = found[layer]
         if {"q", "k"} <= tensors.keys() or "fused" in tensors:
             weights = _weights(checkpoint, tensors, config)
-            if weights is not None:
+            if weights is not None and all(weight.numel() for weight in weights):
                 yield _layer(layer, weights, config, gains.get(layer, {}), _dtype(checkpoint, tensors))
 
 
@@ -254,14 +276,18 @@ def _layer(
 
 
 def spectral_norms(q: Tensor, k: Tensor) -> Tensor:
-    """[heads] largest singular value of W_qᵀ W_k per head. q: [heads, d_head, width], k: [kv_heads, d_head, width].
+    """[heads] largest singular value of W_qᵀ W_k per head; ∞ where an entry is not finite, or its product is not.
+
+    q: [heads, d_head, width], k: [kv_heads, d_head, width].
 
     With Wᵀ = Q R, Q's columns orthonormal, W_qᵀ W_k = Q_q (R_q R_kᵀ) Q_kᵀ, and the middle has all singular values.
     """
     middle_q, middle_k = (torch.linalg.qr(x.mT).R for x in (q, k))
     middle_k = middle_k.repeat_interleave(q.shape[0] // k.shape[0], 0)
-    norms: Tensor = torch.linalg.matrix_norm(middle_q @ middle_k.mT, 2)
-    return norms
+    middle = middle_q @ middle_k.mT
+    lost = ~middle.isfinite().flatten(1).all(1)
+    norms: Tensor = torch.linalg.matrix_norm(middle.masked_fill(lost[:, None, None], 0), 2)
+    return norms.masked_fill(lost, torch.inf)
 
 
 def _gains(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from qkdemo.diagnose.findings import Report
-from qkdemo.diagnose.logs import Log, roles
+from qkdemo.diagnose.findings.finding import Report
+from qkdemo.diagnose.readers.logs import Log, roles
 from qkdemo.messages import say
 from qkdemo.notation import written
 

@@ -15,6 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.pipeline import Pipeline, trace
+
 _FOLDER: Final = Path(__file__).parent / "examples"
 
 
@@ -53,8 +56,21 @@ def log() -> bytes:
     return (_FOLDER / "collapse.jsonl").read_bytes()
 
 
+def port() -> bytes:
+    """A port that turns q and k before it normalises them, and its reference, which normalises them first."""
+    block = draw_block(BlockRecipe(n_heads=4, n_kv_heads=2, d_head=32, causal=True))
+    right = trace(Pipeline(), block)
+    wrong = trace(Pipeline(order="rotary_norm"), block)
+    arrays = {"q": right.q_projected, "k": right.k_projected, "gamma_q": block.gain_q[0], "gamma_k": block.gain_k[0]}
+    arrays |= {"reference": right.logits, "mine": wrong.logits}
+    out = io.BytesIO()
+    np.savez(out, allow_pickle=False, **{name: x.float().numpy() for name, x in arrays.items()})
+    return out.getvalue()
+
+
 SAMPLES: Final[Mapping[str, tuple[str, Callable[[], bytes]]]] = {
     "log": ("collapse.jsonl", log),
     "tensors": ("long-query.npz", tensors),
     "checkpoint": ("grown.safetensors", checkpoint),
+    "port": ("port.npz", port),
 }

@@ -9,16 +9,16 @@ d_head] is recognised where only one reading makes the heads fit; where both do,
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from qkdemo.attention.variants import VARIANTS, Parameters
-from qkdemo.diagnose.heads import Call, measure
-from qkdemo.diagnose.inputs import InputError, listed
+from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
+from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.diagnose.watching.heads import Call, measure
 from qkdemo.floats.formats import FORMATS, rounded
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
@@ -29,6 +29,7 @@ _GAINS: Final = (
     re.compile(r"(.*[._/])?(gamma_k|k_gain|k_norm\.weight)$"),
 )
 _GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
+_SCALES: Final = tuple(2.0**power for power in range(-4, 5))
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 
@@ -59,6 +60,7 @@ class Result:
     heads: list[dict[str, Any]]
     variants: list[dict[str, Any]]
     formats: list[dict[str, Any]]
+    growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
 
 
 def pair_of(
@@ -103,7 +105,10 @@ def pair_of(
 
 def run(pair: Pair) -> Result:
     """Everything that is said of a pair."""
-    return Result(pair=pair, heads=_heads(pair), variants=_variants(pair), formats=_formats(pair))
+    heads = _heads(pair)
+    worst = _alone(pair, heads[0]["head"])
+    grown = [row for scale in _SCALES for row in _grown(worst, scale)]
+    return Result(pair=pair, heads=heads, variants=_variants(pair), formats=_formats(pair), growth=grown)
 
 
 # ---- reading
@@ -142,7 +147,7 @@ def _axes(q: Tensor, k: Tensor) -> str:
     heads = q.shape[1] % k.shape[1] == 0
     positions = q.shape[2] % k.shape[2] == 0
     grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
-    if positions and (not heads or (grouped and q.shape[2] % k.shape[2] == 0)):
+    if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
         return "positions"
     return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] == q.shape[2] else "heads"
 
@@ -177,7 +182,25 @@ def _reason(row: Mapping[str, float]) -> str:
     return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
 
 
-def _variants(pair: Pair) -> list[dict[str, Any]]:
+def _alone(pair: Pair, head: int) -> Pair:
+    """One query head and the key head that it reads."""
+    group = pair.q.shape[1] // pair.k.shape[1]
+    q, k = pair.q[:, head : head + 1], pair.k[:, head // group : head // group + 1]
+    visible = None if pair.visible is None else pair.visible[:, head : head + 1]
+    return replace(pair, q=q, k=k, visible=visible)
+
+
+def _grown(pair: Pair, scale: float) -> list[dict[str, Any]]:
+    """Plain and normalised attention with W_q and W_k `scale` times as large, as in the drift lab."""
+    larger = replace(pair, q=pair.q.double() * scale, k=pair.k.double() * scale)
+    rows = _variants(larger, ("none", "rms"))
+    return [
+        {"scale": scale, **{name: row[name] for name in ("variant", "max_abs_logit", "entropy_fraction")}}
+        for row in rows
+    ]
+
+
+def _variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list[dict[str, Any]]:
     """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
     q, k = pair.q.double(), pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
     width = q.shape[-1]
@@ -187,8 +210,8 @@ def _variants(pair: Pair) -> list[dict[str, Any]]:
         if gain is not None
     }
     parameters = Parameters(g=math.sqrt(width), **gains)
-    rows = []
-    for word, variant in VARIANTS.items():
+    rows: list[dict[str, Any]] = []
+    for word, variant in ((word, VARIANTS[word]) for word in words):
         a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
         factor = (
             pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from qkdemo.attention.pipeline import CHOICES, Pipeline
 from qkdemo.attention.rotary import other_layout
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 
 VERIFIED: Final = ("conformance", "source")  # the strongest first
 # The choices by which two pipelines are told apart in exact arithmetic.
@@ -220,7 +220,7 @@ def named(models: Sequence[Model], between: str = ", ") -> str:
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
 
 
-@lru_cache(maxsize=512)
+@in_each_language(512)
 def in_words(pipeline: Pipeline) -> str:
     """Which models do exactly this; or the closest one, and in what it differs."""
     found = alike(pipeline)

@@ -3,6 +3,7 @@
 * `FORMATS`: word → `Format`, those a whole lab can be computed in; `ALL_FORMATS`: those and the two of 8 bits;
 * `rounded(x, format)`: every entry of `x` as the format stores it, in a dtype wide enough to compute on;
 * `exact`: the rounding that changes nothing;
+* `noise(format)`: the difference that another order of the same sums makes in a format;
 * `Stack(formats)`: the same rounding for several formats at once, one per entry of a tensor's first axis;
 * `dot_products(a, b, stack)`: q·k as an accumulator of the format sums it up;
 * `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
@@ -19,6 +20,7 @@ for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -48,12 +50,12 @@ class Format:
     mantissa_bits: int  # as stored; the leading 1 is not
     has_infinity: bool = True
 
-    @property
+    @cached_property
     def largest(self) -> float:
         """The largest finite number: 65504 for float16, 3.39e38 for bfloat16, 448 for float8_e4m3fn."""
         return torch.finfo(self.dtype).max
 
-    @property
+    @cached_property
     def limit(self) -> float:
         """The smallest float64 too large for it: half a step above the largest number, where ties are lost.
 
@@ -95,6 +97,15 @@ ALL_FORMATS: Final[dict[AnyFormatWord, Format]] = {
     "float8_e4m3fn": Format("float8_e4m3fn", torch.float8_e4m3fn, 4, 3, has_infinity=False),
     "float8_e5m2": Format("float8_e5m2", torch.float8_e5m2, 5, 2),
 }
+
+
+def noise(format: AnyFormatWord) -> float:
+    """The relative difference below which two results in a format may be one function: its digits are the machine's.
+
+    A processor, a library and a number of threads choose the order of a sum. 0 for 16 bits and fewer: they are rounded
+    here from wider sums, which no order moves.
+    """
+    return {"float64": 1e-12, "float32": 1e-6}.get(format, 0.0)
 
 
 def exact(x: Tensor) -> Tensor:

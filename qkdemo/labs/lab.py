@@ -2,7 +2,9 @@
 
 * `Lab`: one question about attention, how it is answered, and the ways to read the answer;
 * `TrainedLab`: a lab whose answer is read off recorded runs;
-* `Section`: a part of its page; `OnDemand`: what it computes only when asked; `Command`: how a shell calls it.
+* `Section`: a part of its page; `OnDemand`: what it computes only when asked; `Command`: how a shell calls it;
+* `Plane`: what a map over two of its dials shows, `Measure`: how one of its numbers is read; `along`, `state_by_state`:
+  how it is read.
 
 A lab is declared in the `__init__` of its folder and named in `labs.registry`, and nowhere else. Its functions take
 settings or a result, are pure, and know neither pages nor widgets. Types are checked where it is declared: a view that
@@ -11,7 +13,7 @@ takes another lab's result does not pass.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias
+from typing import Any, Generic, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +82,8 @@ class OnDemand(Generic[S, M]):
 class Command(Generic[S]):
     """A lab from a shell: `python -m qkdemo <word>`; every dial is a flag.
 
-    `base` is the state it starts from and `swept` are lists that dials go through unless they are given. It reports one
+    `base` is the state it starts from and `swept` are lists that dials go through unless they are given; `noise` is the
+    lab's. It reports one
     state after another (`report`; with `--measure`, `measured`), or trains all runs together (`train`), which gives the
     report and every step of every run as columns.
     """
@@ -92,8 +95,63 @@ class Command(Generic[S]):
     base: S
     swept: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[S], Report] | None = None
+    noise: Mapping[str, float] = field(default_factory=dict)
     measured: Callable[[S], Report] | None = None
     train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
+
+
+# Of one side, by name: one entry per state.
+Columns: TypeAlias = Mapping[str, NDArray[np.float64]]
+ReadStates: TypeAlias = Callable[[S, str, Sequence[Value]], Mapping[str, Columns]]
+Measure: TypeAlias = Literal["share", "log", "linear"]  # from 0 to 1; over decades; as it is
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plane(Generic[S]):
+    """What a map over any two numeric dials shows of a lab.
+
+    `read(settings, dial, values)` gives, for every side, by its role, all columns at every value of that dial; it is
+    quickest along `swept`. `measures` are the columns that can be shown, the first one at first; `x` and `y` the dials
+    that a map begins with, as they are typed: `scale` or `scale:0.1:1000`. `marks` are what changes in kind somewhere:
+    true or false for every state, from a side's columns. Sentences: `measure.<name>`, `mark.<name>`.
+    """
+
+    x: str
+    y: str
+    measures: Mapping[str, Measure]
+    sides: Callable[[S], Mapping[str, str]]  # role → what the side is, in words
+    read: ReadStates[S]
+    marks: Mapping[str, Callable[[Columns], NDArray[np.bool_]]] = field(default_factory=dict)
+    swept: str = ""
+
+
+def state_by_state(one: Callable[[S], Mapping[str, Mapping[str, float]]]) -> ReadStates[S]:
+    """The `read` of a lab that answers one state at a time."""
+
+    def read(settings: S, dial: str, values: Sequence[Value]) -> Mapping[str, Columns]:
+        states = [one(settings.but(**{dial: value})) for value in values]
+        return {
+            role: {name: np.array([state[role][name] for state in states], dtype=np.float64) for name in columns}
+            for role, columns in states[0].items()
+        }
+
+    return read
+
+
+def along(swept: str, many: Callable[[S, Sequence[float]], Mapping[str, Columns]]) -> ReadStates[S]:
+    """The `read` of a lab that answers many values of one dial together, in any order; other dials one by one."""
+
+    def read(settings: S, dial: str, values: Sequence[Value]) -> Mapping[str, Columns]:
+        if dial == swept:
+            return many(settings, [float(value) for value in values])
+        states = [settings.but(**{dial: value}) for value in values]
+        found = [many(state, [float(getattr(state, swept))]) for state in states]
+        return {
+            role: {name: np.concatenate([each[role][name] for each in found]) for name in columns}
+            for role, columns in found[0].items()
+        }
+
+    return read
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,7 +179,9 @@ class Lab(Generic[S, R]):
     sections: Callable[[R], Sequence[Section]] | None = None
     tabs: Callable[[R], Mapping[str, Callable[[], Section]]] = lambda result: {}
     on_demand: OnDemand[S, Any] | None = None
+    plane: Plane[S] | None = None
     menu: str = ""  # in which its page stands, if not in the first row
+    noise: Mapping[str, float] = field(default_factory=dict)  # column of a table → below which its numbers are rounding
 
     @property
     def command(self) -> Command[Any]:
@@ -133,6 +193,7 @@ class Lab(Generic[S, R]):
             presets=self.presets,
             base=self.settings(),
             report=self.report,
+            noise=self.noise,
             measured=self.measured_report,
         )
 

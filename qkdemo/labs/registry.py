@@ -18,6 +18,7 @@ from qkdemo.labs import (
     models,
     placement,
     rope,
+    sphere,
     training,
     words,
 )
@@ -34,6 +35,7 @@ LABS: Final[Mapping[str, Lab]] = {
         learning_rates.LAB,
         placement.LAB,
         rope.LAB,
+        sphere.LAB,
         epsilon.LAB,
         cache.LAB,
         mla.LAB,

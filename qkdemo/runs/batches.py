@@ -23,7 +23,7 @@ Progress: TypeAlias = Callable[[int, int], None]  # run-steps taken, of how many
 
 LARGEST_BATCH: Final = 16  # runs; more do not train faster on a CPU, whose caches they leave
 _STRIDE: Final = 20  # steps between two reports
-_GLIBC: Final = {-1: 1 << 30, -3: 1 << 25}  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, bytes
+_GLIBC: Final = {-1: 1 << 30, -3: 1 << 25, -8: 2}  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, bytes; M_ARENA_MAX
 
 
 def train_all(runs: Sequence[Settings], progress: Progress = lambda done, total: None) -> list[Telemetry]:
@@ -45,9 +45,10 @@ def one_thread() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Asks glibc to keep what a step frees, for the next step needs as much: up to a tenth of a large batch's time.
+    """Asks glibc to keep what a step frees, for the next step needs as much: a tenth of a large batch's time, or more.
 
-    It holds for the rest of the process. Nothing happens where the C library is another.
+    All threads share two heaps, so that what is kept is kept twice at most. It holds for the rest of the process.
+    Nothing happens where the C library is another.
     """
     with suppress(OSError, TypeError, AttributeError):
         for parameter, value in _GLIBC.items():

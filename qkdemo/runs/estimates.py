@@ -40,7 +40,7 @@ class Estimates:
         if live.state == "queued":
             position, wait = self._wait_of(live)
         hurried = live.state == "going" and pace != live.pace
-        told = (hurried, silent, notice, live.recorded)
+        told = (hurried, silent, notice, live.recorded, live.shipped)
         return Status(live.state, live.steps, live.pace, left, position, wait, *told)
 
     def silent_s(self, live: Live) -> float:

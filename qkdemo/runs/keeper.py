@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from qkdemo.runs.budget import state_bytes
 from qkdemo.runs.parking import Parking
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, cut, joined_chunks, state_to_bytes
+from qkdemo.runs.record import Chunk, after, joined_chunks, state_to_bytes
 from qkdemo.runs.store import Store, StoreError
 from qkdemo.runs.trainers import Course
 
@@ -84,7 +84,7 @@ class Keeper:
                 self._store.begin(self._plan)
                 record = self._store.read(self._plan)
                 self._last = record.chunk.last if record is not None else 0
-            chunk = _after(self._plan, joined_chunks(self._plan, self._missed), self._last)
+            chunk = after(joined_chunks(self._plan, self._missed), self._last)
             if chunk.first > self._last + 1:  # what lies between was made while the store was away, by another job
                 self._store = None
                 return
@@ -113,11 +113,3 @@ class Keeper:
         parked = self._parking is not None and self._parking.park(self._plan, course.trainers)
         self._parked_at = time.process_time()
         return parked
-
-
-def _after(plan: Plan, chunk: Chunk, last: int) -> Chunk:
-    """The steps of `chunk` after `last`."""
-    if chunk.first > last:
-        return chunk
-    dropped = cut(plan, chunk, last)
-    return Chunk(last + 1, chunk.curves[len(dropped.curves) :], chunk.maps[len(dropped.maps) :])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from qkdemo.messages import language
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import Chunk, joined_chunks
 from qkdemo.training.settings import ENGINE
@@ -34,6 +35,7 @@ class Status:
     silent_s: float = 0.0  # for how long its worker has said nothing, where that is long
     notice: str = ""
     recorded: float | None = None  # when what is shown was recorded
+    shipped: bool = False  # elsewhere, and it came with the app
     engine: str = ENGINE
 
 
@@ -58,6 +60,7 @@ class Live:
     attempts: int = 0
     notice: str = ""
     recorded: float | None = None  # when, in seconds since 1970; None while it goes on
+    shipped: bool = False  # it came with the app: nobody trains it, nobody owns it
     kept: bool = True  # the store takes it
     unread: bool = False  # the store could not be asked what it has of it
     broken_off: bool = False  # as it was found, its server had died of it or it was damaged: still to be said
@@ -87,8 +90,8 @@ class Live:
 
     def once(self, name: str, said: Callable[[], _Said]) -> _Said:
         """What `said` says of it at its present step, formed once, and forgotten with it."""
-        steps = self.steps
-        if name not in self._said or self._said[name][0] != steps:
-            self._said[name] = (steps, said())
-        found: _Said = self._said[name][1]
+        steps, key = self.steps, f"{name} {language.get()}"
+        if key not in self._said or self._said[key][0] != steps:
+            self._said[key] = (steps, said())
+        found: _Said = self._said[key][1]
         return found

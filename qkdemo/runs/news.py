@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from qkdemo.messages import say
+from qkdemo.messages import later
 from qkdemo.runs.live import Live
 
 
@@ -14,11 +14,11 @@ def take(live: Live, told: Mapping[str, Any]) -> None:
     """The store failed, or takes it again; or the run has computed for as long as one may."""
     match told["kind"]:
         case "unkept":
-            live.kept, live.notice = False, say("live.unkept", why=told["why"], step=told["step"])
+            live.kept, live.notice = False, later("live.unkept", why=told["why"], step=told["step"])
         case "kept":
             live.kept, live.notice = True, ""
         case "ceiling":
-            live.notice = say("live.ceiling", step=told["step"])
+            live.notice = later("live.ceiling", step=told["step"])
         case _:
             return
     live.version += 1

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qkdemo.messages import say
+from qkdemo.messages import later, say
 from qkdemo.runs.budget import free_memory, plan_bytes, seconds_of
 from qkdemo.runs.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.recall import Recall, play
 from qkdemo.runs.series import Series
+from qkdemo.runs.shipped import shipped
 from qkdemo.runs.store import Store, default_url
 from qkdemo.runs.workshop import Workshop
 
@@ -56,12 +57,21 @@ class Pool:
     # ---- what visitors ask for
 
     def live(self, name: str) -> Live | None:
-        """The run of that name, if it is in memory or in the store."""
+        """The run of that name, if it is in memory or in the store; else one that came with the app."""
         with self._lock:
             if name in self._recall.lives:
                 return self._recall.lives[name]
         plan = self._recall.plan_of(name)
-        return self.look(plan) if plan is not None else None
+        return self.look(plan) if plan is not None else self.shipped_named(name)
+
+    def shipped(self, plan: Plan) -> Live | None:
+        """The finished run of `plan` that came with the app, if there is one. It is there whatever is trained here."""
+        return self._recall.shipped(plan)
+
+    def shipped_named(self, name: str) -> Live | None:
+        """The one of that name."""
+        plan = shipped().plan(name)
+        return self.shipped(plan) if plan is not None else None
 
     def look(self, plan: Plan) -> Live | None:
         """The run of `plan`, if anything is known of it; nothing is started."""
@@ -251,7 +261,7 @@ class Pool:
                 live.owner = next(iter(live.visitors), "")
             if not live.visitors and live.watchers <= 1:
                 if but is not None and live.state not in RESTING:
-                    live.notice = say("live.left")
+                    live.notice = later("live.left")
                 self._shop.rest(live, "stopped")
 
     def _rested(self, live: Live) -> None:

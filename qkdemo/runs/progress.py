@@ -25,7 +25,8 @@ _LINES: Final = 10  # how many are written where a line cannot be rewritten
 class ProgressLine:
     """Called with run-steps done and to do: rewrites one line on a terminal, elsewhere writes ten."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: str = "command.progress") -> None:
+        self._words = words
         self._begun = time.monotonic()
         self._written = -1
 
@@ -33,9 +34,7 @@ class ProgressLine:
         """Shows it."""
         left = (time.monotonic() - self._begun) * (total - done) / done if done else 0
         full = round(_BAR * done / total)
-        text = (
-            f"[{'#' * full}{'.' * (_BAR - full)}] {say('command.progress', done=done, total=total, left=round(left))}"
-        )
+        text = f"[{'#' * full}{'.' * (_BAR - full)}] {say(self._words, done=done, total=total, left=round(left))}"
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{text}\033[K" + ("\n" if done == total else ""))
         elif _LINES * done // total > self._written:

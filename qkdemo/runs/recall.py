@@ -1,6 +1,7 @@
 """The runs that a server knows: those in memory, and what the store has of others.
 
-* `Recall(store)`: `find` in memory, `read` from the store, `remember`; `plan_of(name)`;
+* `Recall(store)`: `find` in memory, `read` from the store, `remember`; `plan_of(name)`; `shipped(plan)`: a run that
+  came with the app, which stands beside the one that was trained here;
 * `why`: why the store cannot be asked at present; `ask_again`: whether it can be by now, and what it then says.
 
 What is in memory is bounded by its bytes; runs at rest that nobody watches are dropped first, the oldest of them. A
@@ -10,12 +11,15 @@ store that is away or locked is asked again every few seconds, and nobody waits 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from typing import Final, TypeVar
 
-from qkdemo.messages import say
+from qkdemo.messages import later
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
+from qkdemo.runs.record import cut, widened
+from qkdemo.runs.shipped import shipped
 from qkdemo.runs.store import Record, Store, StoreError
 
 KEPT_BYTES: Final = 192 << 20
@@ -29,6 +33,7 @@ class Recall:
 
     def __init__(self, store: Store | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.lives: dict[str, Live] = {}
+        self._shipped: dict[str, Live] = {}
         self.why = ""
         self._store, self._clock = store, clock
         self._failed_at = clock()
@@ -44,6 +49,15 @@ class Recall:
         generation = next(self._generations)
         return Live(plan, owner="", generation=generation, owner_seen=now, watched=now, touched=now)
 
+    def shipped(self, plan: Plan) -> Live | None:
+        """The run of `plan` that came with the app, if there is one; the same for all who look at it."""
+        record = shipped().record(plan)
+        if record is not None and plan.name not in self._shipped:
+            live = self.fresh(plan)
+            play(live, record)
+            self._shipped.setdefault(plan.name, live)
+        return self._shipped.get(plan.name)
+
     def read(self, plan: Plan) -> Live:
         """What the store has of `plan`; for a fork of which it has nothing, what it would take from the trunk."""
         live = self.fresh(plan)
@@ -52,6 +66,8 @@ class Recall:
         except StoreError:
             live.unread = True
             return live
+        if record is None or record.chunk.last < plan.legs[-1].after:
+            record = _of_shipped_trunk(plan) or record
         if record is not None:
             play(live, record)
         return live
@@ -117,14 +133,23 @@ def play(live: Live, record: Record) -> None:
     live.unread, live.notice = False, ""
     live.version += 1
     if record.damaged:
-        live.broken_off, live.notice = True, say("live.damaged", step=record.chunk.last)
+        live.broken_off, live.notice = True, later("live.damaged", step=record.chunk.last)
     if not len(record.chunk.curves):
         return
     live.chunks = [record.chunk]
-    live.recorded = record.touched
+    live.recorded, live.shipped = record.touched, record.shipped
     live.state = "finished" if record.finished else "stopped"
     if record.broken_off and not record.damaged:
-        live.broken_off, live.notice = True, say("live.broken_off", step=live.steps)
+        live.broken_off, live.notice = True, later("live.broken_off", step=live.steps)
+
+
+def _of_shipped_trunk(plan: Plan) -> Record | None:
+    """What a fork has in common with a run that came with the app. Here it is trained again, unseen, to go on from."""
+    trunk = shipped().record(plan.trunk) if plan.trunk is not None else None
+    if trunk is None:
+        return None
+    chunk = widened(plan, cut(trunk.chunk, plan.legs[-1].after))
+    return replace(trunk, plan=plan, chunk=chunk, ending="stopped", shipped=False)
 
 
 def _record(store: Store, plan: Plan) -> Record | None:

@@ -1,6 +1,6 @@
 """What a run leaves behind: the numbers of its steps, and states to go on from, as compact bytes.
 
-* `Chunk`: consecutive steps; `chunk_of(plan, telemetry)`: those of a trainer; `cut`: some of them;
+* `Chunk`: consecutive steps; `chunk_of(plan, telemetry)`: those of a trainer; `cut`, `after`: some of them;
 * `chunk_to_bytes`, `chunk_from_bytes`: curves as float32, maps as codes, packed;
 * `state_to_bytes`, `state_from_bytes`: a trainer's state, exactly.
 
@@ -11,6 +11,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,7 @@ class Chunk:
     first: int
     curves: NDArray[np.float32]  # [steps, runs, curves], in the order of telemetry.CURVES
     maps: NDArray[np.uint8]  # [steps that have maps, runs, layers, heads, visible pairs]
+    mapped: tuple[int, ...]  # the steps that have maps, rising
 
     @property
     def last(self) -> int:
@@ -40,9 +42,9 @@ class Chunk:
         return self.first + len(self.curves) - 1
 
 
-def mapped_steps(plan: Plan, first: int, last: int) -> list[int]:
-    """Which of these steps have attention maps: the first, and every so many."""
-    return [step for step in range(first, last + 1) if (step - 1) % plan.map_stride == 0] if plan.maps else []
+def mapped_steps(plan: Plan, first: int, last: int) -> tuple[int, ...]:
+    """At which of these steps attention maps are recorded: the first, and every so many."""
+    return tuple(step for step in range(first, last + 1) if (step - 1) % plan.map_stride == 0) if plan.maps else ()
 
 
 def chunk_of(plan: Plan, telemetry: Telemetry) -> Chunk:
@@ -51,19 +53,26 @@ def chunk_of(plan: Plan, telemetry: Telemetry) -> Chunk:
     curves = np.full((steps, plan.width, len(CURVES)), np.nan, dtype=np.float32)
     for at, name in enumerate(CURVES):
         curves[:, :runs, at] = getattr(telemetry, name)
-    kept = [step - first for step in mapped_steps(plan, first, first + steps - 1)]
-    maps = np.zeros((len(kept), plan.width, *plan.map_shape), dtype=np.uint8)
-    if kept:
+    mapped = mapped_steps(plan, first, first + steps - 1)
+    maps = np.zeros((len(mapped), plan.width, *plan.map_shape), dtype=np.uint8)
+    if mapped:
         n = telemetry.maps.shape[-1]
-        maps[:, :runs] = _codes(telemetry.maps[kept][..., *np.tril_indices(n)])
-    return Chunk(first, curves, maps)
+        maps[:, :runs] = _codes(telemetry.maps[[step - first for step in mapped]][..., *np.tril_indices(n)])
+    return Chunk(first, curves, maps, mapped)
 
 
-def cut(plan: Plan, chunk: Chunk, last: int) -> Chunk:
+def cut(chunk: Chunk, last: int) -> Chunk:
     """The steps of `chunk` up to `last`."""
-    return Chunk(
-        chunk.first, chunk.curves[: last - chunk.first + 1], chunk.maps[: len(mapped_steps(plan, chunk.first, last))]
-    )
+    count = sum(step <= last for step in chunk.mapped)
+    return Chunk(chunk.first, chunk.curves[: max(0, last - chunk.first + 1)], chunk.maps[:count], chunk.mapped[:count])
+
+
+def after(chunk: Chunk, step: int) -> Chunk:
+    """The steps of `chunk` after `step`."""
+    if chunk.first > step:
+        return chunk
+    count = sum(one <= step for one in chunk.mapped)
+    return Chunk(step + 1, chunk.curves[step + 1 - chunk.first :], chunk.maps[count:], chunk.mapped[count:])
 
 
 def widened(plan: Plan, chunk: Chunk) -> Chunk:
@@ -73,6 +82,7 @@ def widened(plan: Plan, chunk: Chunk) -> Chunk:
         chunk.first,
         np.pad(chunk.curves, ((0, 0), (0, more), (0, 0)), constant_values=np.nan),
         np.pad(chunk.maps, ((0, 0), (0, more), (0, 0), (0, 0), (0, 0))),
+        chunk.mapped,
     )
 
 
@@ -80,13 +90,14 @@ def joined_chunks(plan: Plan, chunks: Sequence[Chunk]) -> Chunk:
     """Chunks that follow one another, as one; an empty one if there are none."""
     if not chunks:
         shape = (0, plan.width)
-        return Chunk(1, np.empty((*shape, len(CURVES)), np.float32), np.empty((*shape, *plan.map_shape), np.uint8))
+        return Chunk(1, np.empty((*shape, len(CURVES)), np.float32), np.empty((*shape, *plan.map_shape), np.uint8), ())
     if len(chunks) == 1:
         return chunks[0]
     return Chunk(
         chunks[0].first,
         np.concatenate([chunk.curves for chunk in chunks]),
         np.concatenate([chunk.maps for chunk in chunks]),
+        tuple(chain.from_iterable(chunk.mapped for chunk in chunks)),
     )
 
 
@@ -97,7 +108,8 @@ def chunk_to_bytes(chunk: Chunk) -> tuple[bytes, bytes]:
 
 def chunk_from_bytes(plan: Plan, first: int, count: int, curves: bytes, maps: bytes) -> Chunk:
     """The chunk. Raises ValueError if the bytes are not those of `count` steps of `plan`."""
-    shape = (len(mapped_steps(plan, first, first + count - 1)), plan.width, *plan.map_shape)
+    mapped = mapped_steps(plan, first, first + count - 1)
+    shape = (len(mapped), plan.width, *plan.map_shape)
     most = int(np.prod(shape))
     unpacker = zlib.decompressobj()
     try:
@@ -108,6 +120,7 @@ def chunk_from_bytes(plan: Plan, first: int, count: int, curves: bytes, maps: by
         first,
         np.frombuffer(curves, "<f4").reshape(count, plan.width, len(CURVES)),
         np.frombuffer(codes, np.uint8).reshape(shape),
+        mapped,
     )
 
 

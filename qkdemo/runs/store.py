@@ -74,6 +74,7 @@ class Record:
     engine: str
     touched: float  # seconds since 1970
     damaged: bool = False  # steps beyond the last one are damaged, or stand behind a gap
+    shipped: bool = False  # it came with the app
 
     @property
     def finished(self) -> bool:
@@ -90,7 +91,7 @@ class Record:
         """What a fork of this plan has in common with it; None if it is recorded by another stride."""
         if fork.map_stride != self.plan.map_stride:
             return None
-        chunk = cut(self.plan, self.chunk, min(self.chunk.last, fork.legs[-1].after))
+        chunk = cut(self.chunk, min(self.chunk.last, fork.legs[-1].after))
         return Record(fork, widened(fork, chunk), "stopped", self.engine, self.touched)
 
 
@@ -198,7 +199,7 @@ class Store(Database):
             return  # it is trained again, and recorded by its own stride
         for chunk in _without_gap(trunk, rows):
             if chunk.first <= last:
-                self._put_chunk(db, plan.name, widened(plan, cut(trunk, chunk, min(chunk.last, last))))
+                self._put_chunk(db, plan.name, widened(plan, cut(chunk, min(chunk.last, last))))
 
     def _put_chunk(self, db: sql.Connection, name: str, chunk: Chunk) -> None:
         curves, maps = chunk_to_bytes(chunk)
@@ -234,7 +235,7 @@ def _without_gap(plan: Plan, rows: Iterable[Any]) -> list[Chunk]:
         if chunk is None or chunk.last <= step:
             continue
         if chunk.first <= step:
-            chunks[-1] = cut(plan, chunks[-1], chunk.first - 1)
+            chunks[-1] = cut(chunks[-1], chunk.first - 1)
             if not len(chunks[-1].curves):
                 chunks.pop()
         chunks.append(chunk)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from qkdemo.messages import say
+from qkdemo.messages import later
 from qkdemo.runs.budget import free_memory, plan_bytes
 from qkdemo.runs.estimates import Estimates
 from qkdemo.runs.job import CEILING_S
@@ -145,7 +145,7 @@ class Workshop:
     def _make_spare(self, live: Live) -> None:
         """It rests for others, and goes on when nobody waits."""
         self.rest(live, "stopped")
-        live.notice = say("live.rested", step=live.steps)
+        live.notice = later("live.rested", step=live.steps)
         self._spare = [*self._spare, live][-_MOST_SPARE:]
 
     def _give_way(self, worker: WorkerProcess) -> None:
@@ -228,7 +228,7 @@ class Workshop:
 
     def _on_failed(self, worker: WorkerProcess, live: Live, told: dict[str, Any]) -> None:
         self.line.leave(live)
-        live.state, live.notice = "lost", say("live.failed", why=told["why"])
+        live.state, live.notice = "lost", later("live.failed", why=told["why"])
         live.version += 1
 
     def _on_rest(self, worker: WorkerProcess, live: Live, told: dict[str, Any]) -> None:
@@ -252,9 +252,9 @@ class Workshop:
             live.attempts += 1
             live.version += 1
             if live.attempts < _ATTEMPTS:
-                live.notice = say("live.hung" if hung else "live.died", step=live.steps)
+                live.notice = later("live.hung" if hung else "live.died", step=live.steps)
                 live.turns = 0
                 self.line.join(live, -math.inf)
             else:
-                live.state, live.notice = "lost", say("live.lost", step=live.steps, count=live.attempts)
+                live.state, live.notice = "lost", later("live.lost", step=live.steps, count=live.attempts)
         self.hand_out()

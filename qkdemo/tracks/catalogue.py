@@ -3,16 +3,15 @@
 * `TRACKS`: name → its stops, in order; `GUIDED`: those that lead somewhere, `CLAIMS`: the one that is a collection;
 * `evidence(stop)`: what its lab says at its state, computed once a process; `is_trained(stop)`: whether it cannot be;
 * `text(track, stop, part, numbers)`: a sentence of the stop, its numbers filled in; `told(...)`: with those it needs;
-* `cited(evidence)`: where it was read.
+* `cited(found)`: where it was read.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from qkdemo.dials import Declaration, Dial, Dials, declarations
 from qkdemo.labs.lab import TrainedLab
-from qkdemo.messages import has, say
+from qkdemo.messages import has, in_each_language, say
 from qkdemo.notation import counted, written
 from qkdemo.tracks.beginner import stops as beginner
 from qkdemo.tracks.claims import stops as claims
@@ -36,7 +35,7 @@ def is_trained(stop: Stop) -> bool:
     return isinstance(stop.lab, TrainedLab)
 
 
-@lru_cache(maxsize=128)
+@in_each_language(128)
 def evidence(stop: Stop) -> Evidence:
     """What a stop's lab says. Not for stops whose lab is trained: call `stop.evidence` with the recorded run."""
     return stop.evidence(stop.lab.run(stop.state))
@@ -65,7 +64,7 @@ def cited(found: Evidence) -> str:
     return say("claims.sources", sources="; ".join(links))
 
 
-@lru_cache(maxsize=128)
+@in_each_language(128)
 def _states(stop: Stop) -> dict[str, str]:
     return _dials("state", stop.state) | _dials("start", stop.start or stop.state)
 

@@ -11,14 +11,13 @@ A word is found by its forms, which stand in the string table: `glossary.<term>.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-from qkdemo.messages import LANGUAGES, language, say
+from qkdemo.messages import ENGLISH, LANGUAGES, in_each_language, say
 
 _LEFT_ALONE: Final = r"`[^`]*`|\[[^\]]*\]\([^()]*\)|\{[^}]*\}"
 TERMS: Final = tuple(
-    key.split(".")[1] for key in LANGUAGES["en"] if key.startswith("glossary.") and key.endswith(".forms")
+    key.split(".")[1] for key in LANGUAGES[ENGLISH] if key.startswith("glossary.") and key.endswith(".forms")
 )
 
 
@@ -52,7 +51,7 @@ def marked(text: str) -> str:
         seen.add(term)
         return f"[{found[0]}](?{term})"
 
-    return _pattern(language.get())[0].sub(mark, text)
+    return _pattern()[0].sub(mark, text)
 
 
 def terms_in(text: str) -> list[str]:
@@ -66,19 +65,18 @@ def terms_in(text: str) -> list[str]:
 
 
 def _found(text: str) -> Iterator[str]:
-    for match in _pattern(language.get())[0].finditer(text):
+    for match in _pattern()[0].finditer(text):
         if term := _term_of(match):
             yield term
 
 
 def _term_of(found: re.Match[str]) -> str:
-    return _pattern(language.get())[1].get(found["form"].lower(), "") if found["form"] else ""
+    return _pattern()[1].get(found["form"].lower(), "") if found["form"] else ""
 
 
-@lru_cache(maxsize=8)
-def _pattern(spoken: str) -> tuple[re.Pattern[str], dict[str, str]]:
+@in_each_language(8)
+def _pattern() -> tuple[re.Pattern[str], dict[str, str]]:
     """What finds a form, or what is left alone; and the term of each form, in small letters."""
-    table = LANGUAGES[spoken]
-    forms = {form.lower(): term for term in TERMS for form in table[f"glossary.{term}.forms"].split(", ")}
+    forms = {form.lower(): term for term in TERMS for form in say(f"glossary.{term}.forms").split(", ")}
     longest_first = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
     return re.compile(rf"{_LEFT_ALONE}|(?<![\w·])(?P<form>{longest_first})(?![\w])", re.IGNORECASE), forms

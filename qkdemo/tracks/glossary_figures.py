@@ -53,6 +53,11 @@ def _curve(function: Callable[[float], float], low: float, high: float, colour: 
     return _line([(4, 78), (156, 78)], "currentColor") + _line(points, colour, dashed)
 
 
+def _on(function: Callable[[float], float], xs: Sequence[float], colour: str, dashed: str = "") -> str:
+    """A line through points of a curve over [0, 1], as `_curve` draws it: steps along it."""
+    return _line([(4 + 152 * x, 78 - 70 * function(x)) for x in xs], colour, dashed)
+
+
 def _arrows(*arrows: tuple[float, float, str]) -> str:
     """Arrows from one point: length in parts of the picture, degrees, colour."""
     drawn = []
@@ -82,12 +87,17 @@ def _chain(*words: str) -> str:
         x = at * step + 3
         parts.append(
             f'<rect x="{x:.1f}" y="26" width="{step - 12:.1f}" height="32" rx="4" fill="none" stroke="currentColor"/>'
-            f'<text x="{x + (step - 12) / 2:.1f}" y="46" text-anchor="middle" font-size="{13 if len(word) < 6 else 10}"'
+            f'<text x="{x + (step - 12) / 2:.1f}" y="46" text-anchor="middle" font-size="{_fitting(word, step - 18)}"'
             f' fill="currentColor">{escape(word)}</text>'
         )
         if at:
             parts.append(_line([(x - 9, 42), (x - 1, 42)], "currentColor"))
     return "".join(parts)
+
+
+def _fitting(word: str, width: float) -> int:
+    """The largest font that fits a word into a width: a letter is about 0.6 of its font's size wide."""
+    return max(7, min(13, int(width / (0.6 * len(word)))))
 
 
 def _bits(*parts: int) -> str:
@@ -119,6 +129,11 @@ def _loss(*heights: float) -> str:
     return _line([(4 + 152 * at / (len(heights) - 1), 78 - 70 * y) for at, y in enumerate(heights)], _ORANGE)
 
 
+def _bowl(x: float) -> float:
+    """A loss over one weight."""
+    return 4 * (x - 0.5) ** 2
+
+
 _LOGITS: Final = (1.0, 2.0, 0.5, 1.4)
 _LOWER: Final = [[float(key <= query) * 0.7 for key in range(6)] for query in range(6)]
 FIGURES: Final[dict[str, Callable[[], str]]] = {
@@ -136,7 +151,9 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "pre_norm": lambda: _chain("norm", "attn", "+"),
     "vector": lambda: _arrows((0.9, 30, _BLUE)),
     "length": lambda: _arrows((0.9, 30, _BLUE), (0.5, 30, _ORANGE)),
-    "cosine": lambda: _curve(lambda x: (1 + math.cos(x)) / 2, 0, math.pi),
+    "cosine": lambda: (
+        _curve(lambda x: (1 + math.cos(x)) / 2, 0, math.pi) + _line([(4, 43), (156, 43)], "#999999", "2 3")
+    ),
     "score": lambda: _arrows((0.8, 20, _BLUE), (0.7, 55, _ORANGE)),
     "logit": lambda: _bars(_LOGITS),
     "softmax": lambda: _bars([*_LOGITS, *(4 * p for p in _softmax(_LOGITS))], ("#999999",) * 4),
@@ -151,7 +168,11 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "gradient": lambda: _curve(lambda x: (x - 0.6) ** 2 * 2, 0, 1),
     "saturated": lambda: _curve(lambda x: (1 + math.tanh(x)) / 2, -6, 6),
     "loss": lambda: _loss(0.95, 0.8, 0.5, 0.25, 0.1, 0.05),
-    "rate": lambda: _line([(10, 20), (60, 60), (110, 74)]) + _line([(10, 20), (90, 74)], _ORANGE, "5 3"),
+    "rate": lambda: (
+        _curve(_bowl, 0, 1, "#999999")
+        + _on(_bowl, (0.02, 0.14, 0.24, 0.33, 0.41), _BLUE)
+        + _on(_bowl, (0.02, 0.93, 0.12, 0.84), _ORANGE, "5 3")
+    ),
     "adam": lambda: _chain("m", "/ √v", "step"),
     "clipping": lambda: _curve(lambda x: min(x, 0.5), 0, 1),
     "spike": lambda: _loss(0.6, 0.3, 0.2, 0.9, 0.25, 0.1),
@@ -161,13 +182,15 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "norm": lambda: _arrows((0.95, 20, _ORANGE), (0.6, 20, _BLUE), (0.6, 60, _BLUE)),
     "l2": lambda: _arrows((0.6, 15, _BLUE), (0.6, 45, _BLUE), (0.6, 75, _BLUE)),
     "rms": lambda: _chain("x", "/ rms", "· γ"),
-    "layernorm": lambda: _chain("x", "− mean", "/ rms", "· γ"),
+    "layernorm": lambda: _chain("− mean", "/ rms", "· γ"),
     "gain": lambda: _bars((0.8, 1.2, 1, 0.6, 1.4, 1)),
     "scale": lambda: _bars((0.25, 0.5, 1)),
     "temperature": lambda: _bars(
         [*_softmax(_LOGITS), *_softmax([3 * s for s in _LOGITS])], (_BLUE,) * 4 + (_ORANGE,) * 4
     ),
-    "softcap": lambda: _curve(lambda s: _capped(s, 1) * 0.9, 0, 4) + _curve(lambda s: s * 0.9, 0, 1.1, _ORANGE, "5 3"),
+    "softcap": lambda: (
+        _curve(lambda s: _capped(s, 1) * 0.9, 0, 4) + _on(lambda x: 4 * x * 0.9, (0, 1 / 3.6), _ORANGE, "5 3")
+    ),
     "qk_norm": lambda: _chain("q, k", "norm", "q · k"),
     "variant": lambda: _chain("L2", "RMS", "cap"),
     "bound": lambda: _curve(lambda x: 0.8 * math.tanh(x), 0, 4) + _line([(4, 22), (156, 22)], "#999999", "2 3"),
@@ -178,7 +201,9 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "bfloat16": lambda: _bits(1, 8, 7),
     "float32": lambda: _bits(1, 8, 23),
     "float8": lambda: _bits(1, 4, 3),
-    "overflow": lambda: _curve(lambda x: x * x, 0, 1, _ORANGE) + _line([(4, 30), (156, 30)], "#999999", "2 3"),
+    "overflow": lambda: (
+        _curve(lambda x: x * x if x < 0.8 else 1, 0, 1, _ORANGE) + _line([(4, 33), (156, 33)], "#999999", "2 3")
+    ),
     "rounding": lambda: _curve(lambda x: round(5 * x) / 5, 0, 1) + _curve(lambda x: x, 0, 1, "#999999", "2 3"),
     "rotary": lambda: _arrows((0.7, 10, "#999999"), (0.7, 40, _BLUE), (0.7, 70, _BLUE)),
     "pair": lambda: _bars(

@@ -1,6 +1,6 @@
 """What a class answered in the quizzes, without a word about who answered.
 
-* `Row`: one finished quiz; `row_of(marked, name)`: a new one;
+* `Row`: one finished quiz; `row_of(result, name)`: a new one;
 * `votes(rows, settings)`: in one quiz, how many took each choice;
 * `means(rows)`, `shares(rows)`, `table(rows)`: before against after, by quiz and by question, and every row;
 * `python -m qkdemo.tracks.results CODE`: the rows of a class of an earlier version, as CSV.

@@ -4,7 +4,7 @@
 * `layout(shape)`: the leaves, each a tensor of one run, end to end in one flat row;
 * `initial(settings)`: the first row of a run; `shape_of(settings)`: its sizes;
 * `views(rows, shape)`: the leaves of many rows, by name, without a copy;
-* `columns(leaf, part)`: the columns of W_q, W_k or W_v.
+* `columns(shape, part)`: the columns of W_q, W_k or W_v.
 
 All runs hold the parameters of every remedy, so that runs with different remedies are rows of one matrix. A
 parameter that a run does not use has no gradient and stays as it is. Whatever the remedy, runs with the same

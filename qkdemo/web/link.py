@@ -4,9 +4,10 @@
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
 * `keep(settings)`: writes them into the URL;
 * `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models, a marked run;
+* `carried()`: all of it that is no dial;
 * `marked()`: the run that the link marks, on a page that marks one;
 * `hidden()`: dials that the link hides; `address(settings)`: the full link, to be copied;
-* `stand_on(settings)`: the state that dials which the link does not name have, instead of their defaults.
+* `stand_on(base)`: the state that dials which the link does not name have, instead of their defaults.
 
 Streamlit can bind a widget to the URL, but it turns a bad value into the default without a word, and
 forgets what a preset changed. So the URL is read and written here, by the one declaration of the dials.
@@ -24,16 +25,20 @@ from qkdemo.dials import Dials, declarations
 from qkdemo.messages import say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
+from qkdemo.web.language import LANGUAGE
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
 RUN: Final = "run"
-KEPT: Final = ("find", "left", "right", RUN)  # on pages that ask for them
+KEPT: Final = (  # on pages that ask for them
+    *("find", "left", "right", RUN),
+    *("lab", "x", "y", "measure", "cells", "turn", "tilt"),
+)
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page
-_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, CLASS)  # beside the dials, where no dial has the name
-_STATELESS: Final = (SAID, LECTURE, CLASS)  # no dial depends on them
+_CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, LANGUAGE, CLASS)  # beside the dials, where no dial has the name
+_STATELESS: Final = (SAID, LECTURE, LANGUAGE, CLASS)  # no dial depends on them
 _RESERVED: Final = (HIDE, PRESET, *_CARRIED)
 _LONGEST: Final = 100
 _RUN: Final = re.compile(r"[0-9a-f]{24}")
@@ -63,7 +68,8 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
     went back), else from what this visitor last had on this page, and set on others since.
     """
     query = _state_part(st.query_params.to_dict())
-    stored = cast(D | None, st.session_state.get(_key(_SETTINGS)))
+    held = st.session_state.get(_key(_SETTINGS))
+    stored = held if isinstance(held, cls) else None  # a page may turn to another lab
     came = entered()
     st.session_state[_ENTERED] = False
     if stored is not None and st.session_state.pop(_key(_RETURNING), False):
@@ -89,7 +95,8 @@ def keep(settings: Dials) -> None:
     """Remember the settings and show them in the address bar."""
     query = settings.to_texts(base=_base(type(settings))) | _kept(settings)
     if st.session_state.get(_BASE) is None:  # what a track's stop stands at is nobody's choice
-        set_here(cast(Dials, st.session_state.get(_key(_SETTINGS), _base(type(settings)))), settings)
+        before = st.session_state.get(_key(_SETTINGS))
+        set_here(before if isinstance(before, type(settings)) else _base(type(settings)), settings)
     st.session_state[_key(_SETTINGS)] = settings
     st.session_state[_key(_KEPT)] = {name: query[name] for name in KEPT if name in query}
     st.session_state[_key(_SEEN)] = _state_part(query)
@@ -126,6 +133,12 @@ def ask(name: str, text: str) -> None:
         st.query_params[name] = text.strip()[:_LONGEST]
     else:
         st.query_params.pop(name, None)
+
+
+def carried() -> dict[str, str]:
+    """What the link holds that is no dial of any lab."""
+    query = st.query_params.to_dict()
+    return {name: query[name] for name in _CARRIED if name in query}
 
 
 def marked() -> str:

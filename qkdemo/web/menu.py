@@ -7,15 +7,11 @@ gets copies: a page notes whether it may be called in this run.
 """
 
 from copy import copy
-from functools import cache
-from typing import Final
 
 import streamlit as st
 
-from qkdemo.messages import say
-from qkdemo.web.pages import PAGES
-
-HOME: Final = "home"
+from qkdemo.messages import in_each_language, say
+from qkdemo.web.pages import HOME, PAGES
 
 
 def menus() -> dict[str, list[st.Page]]:
@@ -23,11 +19,18 @@ def menus() -> dict[str, list[st.Page]]:
     return {title: [copy(page) for page in pages] for title, pages in _made().items()}
 
 
-@cache
+@in_each_language(None)
 def _made() -> dict[str, list[st.Page]]:
     made: dict[str, list[st.Page]] = {}
     for entry in PAGES.values():
         title, menu = say(f"page.{entry.name}"), say(f"menu.{entry.menu}") if entry.menu else ""
-        page = st.Page(entry.script, title=title, icon=entry.icon, url_path=entry.name, default=entry.name == HOME)
+        page = st.Page(
+            entry.script,
+            title=title,
+            icon=entry.icon,
+            url_path=entry.name,
+            default=entry.name == HOME,
+            visibility="visible" if entry.listed else "hidden",
+        )
         made.setdefault(menu, []).append(page)
     return made

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from qkdemo import SERVED
 from qkdemo.labs.lab import Lab
 from qkdemo.labs.registry import LABS
 
-FOLDER: Final = Path(__file__).parents[2] / "pages"
+HOME: Final = "home"  # where one arrives
+END: Final = "end"  # of a track
+FOLDER: Final = SERVED / "pages"
 
 
 @dataclass(frozen=True)
 class Entry:
     """One page: its name in the URL and of its script, its icon, the lab behind it, and its menu, if in one.
 
-    `names_track`: its own dial says `track` in the link, so that no track stands beside it.
+    `names_track`: it reads `track` in the link itself, so that no track stands beside it. `listed`: whether the
+    navigation names it.
     """
 
     name: str
@@ -26,6 +30,7 @@ class Entry:
     lab: Lab | None = None
     menu: str = ""
     names_track: bool = False
+    listed: bool = True
 
     @property
     def script(self) -> Path:
@@ -40,13 +45,16 @@ def _of_labs(*, in_menu: bool) -> list[Entry]:
 PAGES: Final[Mapping[str, Entry]] = {
     entry.name: entry
     for entry in (
-        Entry("home", ":material/home:"),
+        Entry(HOME, ":material/home:"),
         Entry("tracks", ":material/school:"),
         *_of_labs(in_menu=False),
         Entry("diagnose", ":material/stethoscope:"),
         Entry("claims", ":material/fact_check:"),
         *_of_labs(in_menu=True),
+        Entry("map", ":material/grid_on:", menu="contract"),
         Entry("quiz", ":material/quiz:", names_track=True),
         Entry("glossary", ":material/menu_book:"),
+        Entry("notes", ":material/speaker_notes:", names_track=True, listed=False),
+        Entry(END, ":material/flag:", names_track=True, listed=False),
     )
 }

@@ -3,7 +3,7 @@
 * `that_matter(view, stop)`: the panels a stop is about, in the order of its `reads`, at most `MOST`;
 * `columns_of(panel)`: the columns that a panel draws;
 * `shown_value(table, view, read)`: what the exhibit shows where a number is read; `number(text)`: a written one;
-* `with_marks(table, view, stop, found, ...)`: the view with those numbers written where they are read.
+* `with_marks(table, view, place, found, ...)`: the view with those numbers written where they are read.
 """
 
 import math
@@ -97,45 +97,45 @@ def with_marks(
 ) -> View:
     """The view, with every number of the evidence that it shows written where it is read.
 
-    `place` is the track and the stop. Along the dial only what lies between the two values of `open_to` is marked. What
-    stands in another state, and what is text already, is not.
+    `place` is the track and the stop. Along the dial only what lies between the two values of `open_to` is marked; if
+    these leave something out, no largest number is. What stands in another state, and what is text already, is not.
     """
     track, stop = place
     panels = []
     for panel in view["panels"]:
-        marks = _marks(table, view, panel, [(name, read) for name, read in stop.reads.items()], found)
-        kept = [mark for mark in marks if open_to[0] <= mark["x"] <= open_to[1]]
+        marks = _marks(table, view, panel, stop, found)
+        seen = [mark for mark in marks if open_to[0] <= mark["x"] <= open_to[1]]
+        kept = [mark for mark in seen if mark["read"].of != "largest" or all(map(math.isinf, open_to))]
         panels.append(_marked(panel, kept, f"stop.{track}.{stop.name}"))
     return view | {"panels": panels}
 
 
-def _marks(
-    table: pa.Table, view: View, panel: View, reads: Sequence[tuple[str, Read]], found: Evidence
-) -> Iterator[dict[str, Any]]:
+def _marks(table: pa.Table, view: View, panel: View, stop: Stop, found: Evidence) -> Iterator[dict[str, Any]]:
     """Of every number that is read in the panel: where, and how it is written."""
+    own = stop.state.as_dict()  # in this state it was measured, wherever the page's dials stand
     dial, columns = dial_name(view), columns_of(panel)
-    for name, read in reads:
+    for name, read in stop.reads.items():
         if read.column not in columns or not set(read.turns) <= {dial} or name not in found.numbers:
             continue
         if read.column not in table.column_names:  # a run whose rows are still on their way
             continue
         role = next((line["role"] for line in panel.get("lines", ()) if line["column"] == read.column), "other")
-        at = float(read.turns.get(dial, view["dial"]["at"]))
+        at = float(read.turns.get(dial, own.get(dial, view["dial"]["at"])))
         mark = {"name": name, "read": read, "role": role, "label": _label(read, found.numbers[name]), "x": at}
         match read.of:
             case "place":
                 yield mark | {"x": number(found.numbers[name])}
             case "level":
-                yield mark | {"y": number(found.numbers[name]) / read.times, "x": view["dial"]["at"]}
+                yield mark | {"y": number(found.numbers[name]) / read.times}
             case "largest":
                 column = numbers(table, read.column)
                 row = int(np.nanargmax(column))
                 yield mark | {"y": float(column[row]), "x": float(numbers(table, view["dial"]["column"])[row])}
             case "last":
                 steps = numbers(table, view["dial"]["column"])
-                yield mark | {"y": shown_value(table, view, read, read.turns), "x": float(steps[-1])}
+                yield mark | {"y": shown_value(table, view, read, {dial: at}), "x": float(steps[-1])}
             case "at":
-                yield mark | {"y": shown_value(table, view, read, read.turns) / read.times}
+                yield mark | {"y": shown_value(table, view, read, {dial: at}) / read.times}
 
 
 def _label(read: Read, written: str) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 import streamlit as st
 import torch
 
+from qkdemo.runs.batches import keep_freed_memory
 from qkdemo.web.serving.descriptors import raise_limit, too_few
 from qkdemo.web.serving.guard import own_names
 from qkdemo.web.serving.repeats import log_once
@@ -37,9 +38,11 @@ def prepare() -> None:
     if words := too_few(raise_limit()):
         logging.getLogger(__name__).warning(words)
     torch.set_num_threads(1)
+    keep_freed_memory()
     from qkdemo.labs import drift, formats  # noqa: PLC0415  after the threads are set
     from qkdemo.labs.drift.view import drift_exhibit  # noqa: PLC0415
     from qkdemo.labs.formats.view import formats_exhibit  # noqa: PLC0415
+    from qkdemo.maps import picture  # noqa: F401, PLC0415  Altair takes a second to load
     from qkdemo.web.training.stream import open_pool  # noqa: PLC0415
 
     drift_exhibit(drift.run(drift.Settings()))

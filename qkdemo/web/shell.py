@@ -8,19 +8,22 @@ from pathlib import Path
 import streamlit as st
 
 from qkdemo.messages import say
-from qkdemo.web import connection, echo, lecture
+from qkdemo.web import connection, echo, language, lecture
 from qkdemo.web.link import enter, stand_on
-from qkdemo.web.menu import HOME, menus
-from qkdemo.web.pages import PAGES
+from qkdemo.web.menu import menus
+from qkdemo.web.pages import HOME, PAGES
 from qkdemo.web.server import gate
 from qkdemo.web.track import lesson
 from qkdemo.web.track.column import lesson_column
+from qkdemo.web.track.hall import hall_column
+from qkdemo.web.training.ahead import train_ahead
 
 STATIC = Path(__file__).parent / "static"
 WIDTHS = (3, 7)  # of the lesson and of its page
-LECTURE_WIDTHS = (4, 7)
+LECTURE_WIDTHS = (5, 7)
 
 echo.catch_up()
+language.settle()
 # Before the navigation, which would fetch the page's own icon from elsewhere for the browser's tab.
 st.set_page_config(page_title=say("app.title"), page_icon=STATIC / "icon.svg", layout="wide")
 st.html(STATIC / "shell.css")
@@ -37,14 +40,16 @@ enter(page.url_path)
 stand_on(taught.base if taught else None)
 if complaint:
     st.warning(complaint, icon=":material/link_off:")
-with gate, lecture.lit(dials=PAGES[page.url_path or HOME].lab is not None):
+with gate, lecture.lit(page.url_path or HOME, dials=PAGES[page.url_path or HOME].lab is not None):
     if taught is None:
         page.run()
     else:
         column, beside = st.columns(LECTURE_WIDTHS if lecture.on() else WIDTHS, gap="medium")
         with column:
-            lesson_column(taught)
+            (hall_column if lecture.on() else lesson_column)(taught)
         with beside:
+            if taught.concealed and lecture.on():
+                train_ahead(taught.stop)
             if taught.concealed:
                 st.info(say("lesson.concealed"), icon=":material/visibility_off:")
             else:

@@ -135,6 +135,8 @@ view = {
     "panels": panels,
     "words": {
         "hint": "Drag.",
+        "play": "Play",
+        "pause": "Pause",
         "png": "PNG",
         "svg": "SVG",
         "undefined": "undefined",

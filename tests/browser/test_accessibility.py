@@ -29,7 +29,7 @@ def test_axe_finds_no_severe_violation(server: str, browser: Browser, place: str
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
     page = context.new_page()
     page.goto(server + PLACES[place])
-    expect(page.locator(CARRIES).first).to_be_visible()
+    expect(page.locator(CARRIES).first).to_be_visible(timeout=30_000)
     settled(page)
     found = Axe().run(page).response["violations"]
     context.close()

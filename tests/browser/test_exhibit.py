@@ -74,6 +74,39 @@ def test_a_click_commits_and_the_cursor_stays_until_the_data_follow(exhibit: Pag
     assert exhibit.evaluate("shown") == [hovered]
 
 
+def test_play_runs_along_the_dial_until_it_is_paused_and_goes_on_from_there_to_its_end(exhibit: Page) -> None:
+    exhibit.evaluate(WATCH)
+    exhibit.get_by_role("button", name="Play").click()
+    exhibit.wait_for_function("shown.length > 4")
+    assert exhibit.get_by_text("picked None").is_visible()
+    exhibit.get_by_role("button", name="Pause").click()
+    expect(exhibit.get_by_text(re.compile(r"picked \{'dial': "))).to_be_visible()
+    shown = exhibit.evaluate("shown").copy()
+    assert shown == sorted(shown, key=lambda text: float(text[1:]))
+    paused = exhibit.locator(".reading").text_content()
+    assert COMMITTED != paused != "×100"
+    exhibit.get_by_role("button", name="Play").click()
+    expect(exhibit.locator(".reading")).to_have_text("×100", timeout=20_000)
+    expect(exhibit.get_by_text("picked {'dial': 100.0}")).to_be_visible()
+    expect(exhibit.get_by_role("button", name="Play")).to_be_visible()
+    exhibit.get_by_role("button", name="Play").click()  # at its end it begins again
+    expect(exhibit.locator(".reading")).to_have_text("×1")
+
+
+def test_any_hand_stops_what_plays(exhibit: Page) -> None:
+    exhibit.evaluate(WATCH)
+    for stop in (
+        lambda: exhibit.keyboard.press("Escape"),
+        lambda: exhibit.mouse.move(*_point(exhibit, "curves", 0.1)),
+    ):
+        exhibit.mouse.move(2, 2)
+        exhibit.get_by_role("button", name="Play").click()
+        expect(exhibit.get_by_role("button", name="Pause")).to_be_visible()
+        stop()
+        expect(exhibit.get_by_role("button", name="Play")).to_be_visible()
+        expect(exhibit.get_by_text("picked None")).to_be_visible()
+
+
 def test_arrow_keys_on_the_scrubber_commit_once_they_rest_and_keep_the_focus(exhibit: Page) -> None:
     scrubber = exhibit.get_by_role("slider", name="Weight scale")
     scrubber.focus()
@@ -182,3 +215,38 @@ def test_what_the_browser_does_not_have_or_cannot_open_it_asks_for_again(
     page.goto(address + query)
     expect(page.locator(".reading")).to_have_text(COMMITTED)
     expect(page.locator("h1")).to_contain_text("At scale 10 the plain logit is 10.")
+
+
+def test_a_picture_off_screen_rests_while_the_dial_moves_and_is_right_when_it_comes_or_the_dial_stands(
+    exhibit: Page,
+) -> None:
+    exhibit.set_viewport_size({"width": 800, "height": 420})
+    last = exhibit.locator("figure.panel canvas").last
+    expect(last).not_to_be_in_viewport()
+    exhibit.evaluate(
+        """() => {
+          const clear = CanvasRenderingContext2D.prototype.clearRect;
+          window.drawn = 0;
+          CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+            if (this.canvas === window.watched) window.drawn += 1;
+            return clear.apply(this, box);
+          };
+        }"""
+    )
+    last.evaluate("(canvas) => { window.watched = canvas; }")
+    curve = exhibit.locator("figure.curves canvas").first
+    curve.scroll_into_view_if_needed()
+    box = curve.bounding_box()
+    assert box
+    expect(last).not_to_be_in_viewport()
+    exhibit.wait_for_timeout(200)
+    before = exhibit.evaluate("drawn")
+    words = exhibit.locator(".reading")
+    for share in (0.3, 0.5, 0.7):
+        told = words.inner_text()
+        exhibit.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        expect(words).not_to_have_text(told)
+    assert exhibit.evaluate("drawn") == before
+    exhibit.mouse.wheel(0, 4000)  # the pointer rests where it is, and so may the dial
+    expect(last).to_be_in_viewport()
+    exhibit.wait_for_function(f"drawn > {before}")

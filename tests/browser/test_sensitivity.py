@@ -10,6 +10,18 @@ from tests.browser.test_training import PATIENCE_MS, SMALL
 GRID = f"{SMALL}&n_rates=3&n_seeds=2"
 
 
+def test_the_page_opens_with_finished_curves_and_a_button_trains_them_here(server: str, page: Page) -> None:
+    page.goto(f"{server}/sensitivity")
+    expect(page.get_by_text("54 runs, came with the app, recorded")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("h1")).to_contain_text("Plain attention solves the task up to a learning rate of about")
+    expect(page.get_by_text("What became of 27 runs of each")).to_be_visible()
+    page.get_by_role("button", name="Train it live here").click()
+    page.get_by_role("button", name="Stop").click(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile("of 9 rates trained, .* · stopped"))).to_be_visible()
+    page.get_by_role("button", name="Show the recorded curves").click()
+    expect(page.get_by_text("54 runs, came with the app, recorded")).to_be_visible()
+
+
 def test_points_come_as_runs_finish_and_the_link_shows_them_at_once(server: str, page: Page, browser: Browser) -> None:
     page.goto(f"{server}/sensitivity?{GRID}&steps=60&seed=21")
     expect(page.locator("h1")).to_contain_text(re.compile("trained so far|Neither|Plain|Both"))

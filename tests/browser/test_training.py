@@ -104,6 +104,34 @@ def test_a_finished_run_is_there_at_once_in_another_browser_and_can_be_played(
     context.close()
 
 
+def test_the_page_opens_with_a_finished_run_that_came_with_the_app_and_a_button_trains_it(
+    server: str, page: Page, browser: Browser
+) -> None:
+    page.goto(f"{server}/training")
+    expect(page.locator(".bar .status")).to_contain_text("300 steps, came with the app, recorded", timeout=PATIENCE_MS)
+    expect(page.locator(".reading").first).to_have_text("300")
+    expect(page.locator("h1")).to_contain_text("forgot it at step")
+    expect(button(page, "Stop")).to_be_hidden()
+    button(page, "Train it live here").click()
+    expect(button(page, "Train it live here")).to_be_hidden(timeout=PATIENCE_MS)
+    until(page, lambda: 3 <= step(page) < 250)
+    button(page, "Stop").click()
+    expect(page.locator(".bar .status")).to_contain_text("stopped")
+    context = browser.new_context()
+    other = context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".bar .status")).to_contain_text("300 steps, came with the app", timeout=PATIENCE_MS)
+    context.close()
+
+
+def test_a_trained_stop_of_a_track_shows_its_run_and_its_numbers_at_once(server: str, page: Page) -> None:
+    page.goto(f"{server}/training?track=beginner&stop=live")
+    page.get_by_role("button", name="Show without predicting").click(timeout=PATIENCE_MS)
+    expect(page.get_by_text("forgot the task at step").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator(".reading").first).to_have_text("300", timeout=PATIENCE_MS)
+    expect(page.locator("figure.curves")).to_have_count(7)
+
+
 def test_the_dot_at_the_end_of_a_line_covers_no_letter_of_its_label(server: str, page: Page, tmp_path: Path) -> None:
     page.set_viewport_size({"width": 2600, "height": 1400})  # everything grows, the dots as well
     open_run(page, server, "seed=4&steps=60&speed=200")

@@ -33,7 +33,7 @@ def test_json_holds_findings_with_sentences_and_every_table(pair: Path, capsys: 
     assert told["kind"] == "tensors"
     assert told["healthy"]
     assert all(finding["sentence"].endswith(".") for finding in told["findings"])
-    assert sorted(told["tables"]) == ["formats", "heads", "variants"]
+    assert sorted(told["tables"]) == ["formats", "growth", "heads", "variants"]
 
 
 def test_a_checkpoint_and_a_log_are_told_by_what_they_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,3 +85,30 @@ def test_no_whole_number_is_rounded_in_a_table(capsys: Capture, lab: str) -> Non
     assert counts <= set(capsys.readouterr().out.split())
     for_the_eye = " ".join(table(rows).replace("\u202f", "").replace("−", "-") for rows in tables)
     assert counts <= set(for_the_eye.split())
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys("abcdef", CELLS)), min_size=1), st.integers(1, 120))
+def test_a_terminal_gets_the_columns_that_fit_and_is_told_of_the_others(
+    rows: list[dict[str, float]], room: int
+) -> None:
+    whole, lines = table(rows).splitlines(), table(rows, room=room).splitlines()
+    shown = len(lines[0].split())
+    if len(whole[0]) <= room:
+        assert lines == whole
+        return
+    assert lines[-1].startswith(f"This window has room for {shown} of 6 columns")
+    assert all(full.startswith(cut) for full, cut in zip(whole, lines[:-1], strict=True))
+    assert shown == 1 or len(lines[0]) <= room
+
+
+def test_the_models_fit_a_terminal_and_a_pipe_gets_them_all(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["models"]) == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert "link" in whole[0]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(whole) + 1
+    assert max(map(len, lines)) <= 100
+    assert {"model", "norm", "place"} <= set(lines[0].split())

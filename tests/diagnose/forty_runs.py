@@ -2,18 +2,24 @@
 
 Twenty are healthy. Twenty are not, of five kinds, four seeds each: attention's logits grow until the loss is lost,
 under a ramp and at a constant rate; attention is one-hot from the start; the rate is too high for a model whose q and
-k are normalised, at once and under a ramp.
+k are normalised, at once and under a ramp. Seeds from a number on can be named: `… forty_runs 900`.
+
+A run counts by its end, in the words of the training lab: a healthy recipe that did not solve its task is no healthy
+run, and is shown apart, as is an ill one that did. The rules of `causes` were looked at on seeds from 0, 100, 200, 300
+and 400; seeds from 500, 600 and 700 were drawn once, after that: the cause was named in 60 of 60, with no false alarm
+in 60. Of every tenth row alone it is named in 57 of 60.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from qkdemo.diagnose import causes
-from qkdemo.diagnose.logs import Log
+from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.readers.logs import Log
 from qkdemo.runs.batches import train_all
+from qkdemo.training.outcome import outcome_of
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import CURVES, Telemetry
 
@@ -23,8 +29,16 @@ HEALTHY: Final = {
     "RMSNorm, 0.03": Settings(schedule="constant", learning_rate=0.03),
     "L2, cosine": Settings(variant="l2", schedule="cosine", learning_rate=0.02, steps=400, warmup=40),
 }
-ATTENTION: Final = ("attention_max_logit", "attention_entropy", "stuck_attention")
-RATE: Final = ("not_attention", "stuck_rate")
+WELL: Final = ("healthy", "small_spikes")
+ATTENTION: Final = (
+    "attention_max_logit",
+    "attention_entropy",
+    "stuck_attention",
+    "stuck_one_hot",
+    "nearly_one_hot",
+    "large_logits",
+)
+RATE: Final = ("not_attention", "stuck_rate", "beyond_start")
 ILL: Final = {
     "plain, ramp": (Settings(variant="none"), ATTENTION),
     "plain, 0.07": (Settings(variant="none", schedule="constant", learning_rate=0.07), ATTENTION),
@@ -44,17 +58,37 @@ def log_of(telemetry: Telemetry) -> Log:
     return Log(run="run", kind="own", step=np.arange(1.0, len(telemetry) + 1), columns=columns)
 
 
+def trained(settings: Settings, seeds: int, first: int = 0) -> Iterator[tuple[bool, Log]]:
+    """The runs of some seeds: whether each solved its task, and its log."""
+    for telemetry in train_all([settings.but(seed=first + seed) for seed in range(seeds)]):
+        yield outcome_of(settings, telemetry).outcome == "solved", log_of(telemetry)
+
+
 def diagnosed(settings: Settings, seeds: int, first: int = 0) -> Iterator[causes.Result]:
     """The runs of some seeds, diagnosed."""
-    for telemetry in train_all([settings.but(seed=first + seed) for seed in range(seeds)]):
-        yield causes.run(log_of(telemetry))
+    for _, log in trained(settings, seeds, first):
+        yield causes.run(log)
+
+
+def _said(runs: Sequence[tuple[bool, Log]], *, solved: bool) -> list[str]:
+    return [causes.run(log).causes[0].key for end, log in runs if end is solved]
+
+
+def main(first: int) -> None:
+    """All forty, a line for each recipe, then the two sums."""
+    alarms = healthy = named = ill = 0
+    for name, settings in HEALTHY.items():
+        runs = list(trained(settings, 5, first))
+        said, apart = _said(runs, solved=True), _said(runs, solved=False)
+        alarms, healthy = alarms + sum(key not in WELL for key in said), healthy + len(said)
+        print(f"{name:24} false alarms {sum(key not in WELL for key in said)} of {len(said)}  {said}  unsolved {apart}")
+    for name, (settings, right) in ILL.items():
+        runs = list(trained(settings, 4, first))
+        said, apart = _said(runs, solved=False), _said(runs, solved=True)
+        named, ill = named + sum(key in right for key in said), ill + len(said)
+        print(f"{name:24} cause named {sum(key in right for key in said)} of {len(said)}  {said}  solved {apart}")
+    print(f"seeds from {first}: cause named in {named} of {ill}, false alarms in {alarms} of {healthy}")
 
 
 if __name__ == "__main__":
-    first = int(sys.argv[1]) if len(sys.argv) > 1 else 0  # from 100 on nothing was tuned
-    for name, settings in HEALTHY.items():
-        keys = [result.causes[0].key for result in diagnosed(settings, 5, first)]
-        print(f"{name:26} false alarms {sum(key not in ('healthy', 'small_spikes') for key in keys)} of 5  {keys}")
-    for name, (settings, right) in ILL.items():
-        keys = [result.causes[0].key for result in diagnosed(settings, 4, first)]
-        print(f"{name:26} cause named {sum(key in right for key in keys)} of 4  {keys}")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 0)

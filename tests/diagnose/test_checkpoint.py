@@ -10,8 +10,8 @@ import safetensors.torch
 import torch
 
 from qkdemo.diagnose.checkpoint import open_checkpoint, run, spectral_norms
-from qkdemo.diagnose.inputs import InputError
-from tests.diagnose.models import language_model
+from qkdemo.diagnose.readers.inputs import InputError
+from tests.diagnose.watching.models import language_model
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
 

@@ -9,7 +9,7 @@ import torch
 
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
-from qkdemo.diagnose.inputs import InputError
+from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, run
 
 

@@ -19,7 +19,7 @@ from qkdemo.runs.job import Hand, Job, train
 from qkdemo.runs.live import Live
 from qkdemo.runs.plan import Plan, twins
 from qkdemo.runs.pool import Pool, PoolError
-from qkdemo.runs.record import Chunk, chunk_to_bytes
+from qkdemo.runs.record import after, chunk_to_bytes, cut
 from qkdemo.runs.store import Store
 from qkdemo.runs.worker import read_frame
 from qkdemo.training.trainer import Trainer
@@ -275,7 +275,7 @@ def test_the_time_left_does_not_count_what_a_worker_takes_to_begin(url: str, wit
     (worker,) = idle._shop.workers
     live = worker.live = Live(PLAN, owner="a", generation=1, pace=math.inf, touched=time.monotonic() - 1000)
     for first in (1, 3):
-        rows = Chunk(first, chunk.curves[first - 1 : first + 1], chunk.maps[first - 1 : first + 1])
+        rows = cut(after(chunk, first - 1), first + 1)
         idle._shop._on_rows(live, {"first": first, "count": 2}, list(chunk_to_bytes(rows)))
     assert live.steps == 4
     assert live.step_s is not None

@@ -67,7 +67,7 @@ def test_what_is_recorded_in_a_store_that_another_process_writes_to_is_shown_as_
     assert same(live.chunk, whole(PLAN))
     fork = found.read(FORK)  # for which the store would have to make room
     assert fork.steps == 20
-    assert same(fork.chunk, cut(FORK, whole(FORK), 20))
+    assert same(fork.chunk, cut(whole(FORK), 20))
     assert found.why == ""
 
 
@@ -143,8 +143,8 @@ def test_a_run_that_could_not_be_read_and_went_on_further_than_its_record_keeps_
     shop = opened(monkeypatch, file)
     recorded = shop.pool._recall.record(PLAN)
     assert recorded is not None
-    short = type(recorded)(PLAN, cut(PLAN, recorded.chunk, 5), "stopped", recorded.engine, recorded.touched)
-    live = Live(PLAN, owner="a", generation=1, unread=True, chunks=[cut(PLAN, whole(PLAN), 9)])
+    short = type(recorded)(PLAN, cut(recorded.chunk, 5), "stopped", recorded.engine, recorded.touched)
+    live = Live(PLAN, owner="a", generation=1, unread=True, chunks=[cut(whole(PLAN), 9)])
     shop.pool._recall.remember(live)
     monkeypatch.setattr(shop.pool._recall, "record", lambda plan: short)
     shop.pool.tick()
@@ -157,7 +157,7 @@ def test_a_run_that_goes_on_takes_up_what_the_store_had_of_it(file: Path, monkey
     shop = opened(monkeypatch, file)
     recorded = shop.pool._recall.record(PLAN)
     assert recorded is not None
-    short = type(recorded)(PLAN, cut(PLAN, recorded.chunk, 25), "stopped", recorded.engine, recorded.touched)
+    short = type(recorded)(PLAN, cut(recorded.chunk, 25), "stopped", recorded.engine, recorded.touched)
     with monkeypatch.context() as broken:
         broken.setattr(shop.pool._recall, "record", lambda plan: (_ for _ in ()).throw(StoreError("locked")))
         live = shop.pool.start(PLAN, "a", pace=math.inf)
@@ -193,7 +193,7 @@ def test_runs_at_rest_that_nobody_watches_are_dropped_from_memory_by_their_size(
 
 def test_what_is_said_of_a_run_is_kept_with_it_and_formed_anew_when_it_went_on() -> None:
     formed: list[int] = []
-    live = Live(PLAN, owner="", generation=0, chunks=[cut(PLAN, whole(PLAN), 5)])
+    live = Live(PLAN, owner="", generation=0, chunks=[cut(whole(PLAN), 5)])
 
     def said() -> int:
         formed.append(live.steps)

@@ -22,6 +22,7 @@ from qkdemo.runs.plan import Leg, Plan, forked_at, twins
 from qkdemo.runs.recall import Recall
 from qkdemo.runs.record import (
     Chunk,
+    after,
     chunk_from_bytes,
     chunk_of,
     chunk_to_bytes,
@@ -178,11 +179,7 @@ def test_many_runs_that_are_finished_leave_their_last_state_alone(store: Store) 
 
 def test_a_run_without_a_store_goes_on_exactly_too() -> None:
     assert rows(PLAN, told(PLAN, None, PLAN.steps, after=33)).first == 34
-    assert same(rows(PLAN, told(PLAN, None, PLAN.steps, after=33)), Chunk(34, *_tail(whole(PLAN), 33)))
-
-
-def _tail(chunk: Chunk, steps: int) -> tuple[Any, Any]:
-    return chunk.curves[steps:], chunk.maps[steps:]
+    assert same(rows(PLAN, told(PLAN, None, PLAN.steps, after=33)), after(whole(PLAN), 33))
 
 
 def test_a_fork_has_its_trunks_steps_and_goes_on_from_its_state(store: Store) -> None:
@@ -243,8 +240,8 @@ def test_maps_that_unpack_to_more_than_there_can_be_are_refused() -> None:
 def test_a_record_ends_before_the_first_chunk_that_is_missing(store: Store) -> None:
     chunk = whole(PLAN)
     store.begin(PLAN)
-    store.append(PLAN, cut(PLAN, chunk, 10))
-    store.append(PLAN, Chunk(21, chunk.curves[20:30], chunk.maps[20:30]))
+    store.append(PLAN, cut(chunk, 10))
+    store.append(PLAN, after(cut(chunk, 30), 20))
     record = store.read(PLAN)
     assert record is not None
     assert record.chunk.last == 10
@@ -278,7 +275,7 @@ def test_altered_bytes_end_the_record_as_a_missing_chunk_does_and_going_on_mends
     record = store.read(PLAN)
     assert record is not None
     assert record.damaged
-    assert same(record.chunk, cut(PLAN, whole(PLAN), 20))
+    assert same(record.chunk, cut(whole(PLAN), 20))
     found = Recall(store).read(PLAN)
     assert found.notice == say("live.damaged", step=20)
     assert (found.state, found.steps) == ("stopped", 20)
@@ -334,12 +331,12 @@ def test_a_full_store_takes_nothing_more_keeps_what_it_has_and_the_run_goes_on(s
     assert [kind for kind, _ in said if kind != "rows"] == ["unkept", "rest"]
     why = next(head["why"] for kind, head in said if kind == "unkept")
     assert why == "The store of runs cannot be written: database or disk is full."
-    assert same(rows(PLAN, said), Chunk(11, *_tail(whole(PLAN), 10)))
+    assert same(rows(PLAN, said), after(whole(PLAN), 10))
     record = store.read(PLAN)
     assert record is not None
     kept = record.chunk
     assert 10 <= kept.last < 40
-    assert same(kept, cut(PLAN, whole(PLAN), kept.last))
+    assert same(kept, cut(whole(PLAN), kept.last))
 
 
 KILLED = """
@@ -373,7 +370,7 @@ def test_a_process_killed_in_mid_run_leaves_every_step_it_told_of(store: Store, 
     record = store.read(PLAN)
     assert record is not None
     assert last <= record.chunk.last <= PLAN.steps
-    assert same(record.chunk, cut(PLAN, whole(PLAN), record.chunk.last))
+    assert same(record.chunk, cut(whole(PLAN), record.chunk.last))
     with sqlite3.connect(tmp_path / "runs.sqlite") as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 

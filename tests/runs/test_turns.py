@@ -16,7 +16,7 @@ from qkdemo.runs.live import Live
 from qkdemo.runs.plan import Plan, twins
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.runs.process import WorkerProcess
-from qkdemo.runs.record import Chunk, chunk_to_bytes
+from qkdemo.runs.record import after, chunk_to_bytes, cut
 from qkdemo.runs.series import ABSENT_S
 from qkdemo.runs.store import Store
 from tests.runs.test_store import SMALL, whole
@@ -77,7 +77,7 @@ class Shop:
         """The worker that has `live` takes some steps."""
         (at,) = (at for at, worker in enumerate(self.pool._shop.workers) if worker.live is live)
         chunk, first = whole(live.plan), live.steps + 1
-        rows = Chunk(first, chunk.curves[first - 1 :][:count], chunk.maps[first - 1 :][:count])
+        rows = cut(after(chunk, first - 1), first - 1 + count)
         self.says(at, "rows", chunk_to_bytes(rows), first=first, count=count)
         if live.steps == live.plan.steps:
             self.says(at, "rest", step=live.steps, saved=True, seconds=1.0)

@@ -44,6 +44,34 @@ INTRODUCED = {
         "one_hot": "small_g",
     },
 }
+# Of the beginner's track: what the sentence says in which a word stands for the first time.
+DEFINED = {
+    "attention": "lets each word of a text look at other words",
+    "vector": "every word makes two arrows",
+    "query": "says what the word looks for",
+    "key": "says what others can find in it",
+    "score": "says how well a query and a key fit",
+    "softmax": "turns the scores of one query into",
+    "attention_weight": "add up to one hundred per cent",
+    "weight_scale": "makes every arrow longer, and does not turn it",
+    "length": "makes every arrow longer, and does not turn it",  # the title has it first
+    "norm": "brings all arrows to one length",
+    "weights": "are the numbers that training changes",
+    "logit": "is a score, divided by a fixed number",
+    "head": "Each is called",
+    "entropy": "says how widely a query looks",
+    "rounding": "after rounding",  # an everyday word
+    "slope": "says how far they move",
+    "qk_norm": "A norm on the queries and keys of every head, just before the scores are formed",
+    "format": "stores numbers in",
+    "float16": "The largest number in the format",
+    "float32": "in a wider format",
+    "bfloat16": "Another short format",
+    "bound": "Such a limit is called",
+    "rate": "says how large a step of training is",
+    "loss": "says how badly a model predicts",
+    "layer": "A model is a stack of",
+}
 EVERYDAY = {"beginner": {"value"}, "developer": {"value"}}
 KNOWN = {
     "developer": {
@@ -80,6 +108,36 @@ def test_a_picture_is_an_image_that_stays_within_its_frame(term: str) -> None:
             assert all(-2 <= x <= 162 and -12 <= y <= 90 for x, y in points), points
 
 
+def lines_of(term: str) -> list[list[tuple[float, float]]]:
+    """The lines of a picture, each as points (x, y) with y upwards."""
+    drawn = ElementTree.fromstring(figure(term)).iter()
+    lines = [shape.attrib["points"].split() for shape in drawn if shape.tag.endswith("polyline")]
+    return [[(float(x), -float(y)) for x, y in (point.split(",") for point in line)] for line in lines]
+
+
+def test_the_picture_of_a_cosine_is_zero_at_a_right_angle_and_below_it_beyond() -> None:
+    _, curve, zero = lines_of("cosine")
+    level = zero[0][1]
+    at_right_angle = curve[len(curve) // 2][1]
+    assert at_right_angle == pytest.approx(level, abs=0.2)
+    assert curve[0][1] > level > curve[-1][1]
+
+
+def test_the_picture_of_a_softcap_lies_below_what_it_caps() -> None:
+    _, capped, ((x0, y0), (x1, y1)) = lines_of("softcap")
+    uncapped = [y0 + (y1 - y0) * (x - x0) / (x1 - x0) for x, _ in capped]
+    assert all(y <= straight + 0.2 for (_, y), straight in zip(capped, uncapped, strict=True))
+
+
+def test_words_in_a_chain_fit_their_boxes() -> None:
+    for term in TERMS:
+        shapes = list(ElementTree.fromstring(figure(term)))
+        boxes = [float(shape.attrib["width"]) for shape in shapes if shape.attrib.get("rx")]
+        words = [shape for shape in shapes if shape.tag.endswith("text")]
+        for width, word in zip(boxes, words, strict=True):
+            assert len(word.text or "") * 0.6 * float(word.attrib["font-size"]) <= width, (term, word.text)
+
+
 def test_no_form_leads_to_two_words() -> None:
     forms = [form for term in TERMS for form in LANGUAGES["en"][f"glossary.{term}.forms"].lower().split(", ")]
     assert len(forms) == len(set(forms))
@@ -107,10 +165,37 @@ def test_nothing_is_used_before_it_is_introduced(track: str) -> None:
             assert order.index(introduced[term]) <= at, f"{name} uses {term} before {introduced[term]}"
 
 
+def test_every_word_of_the_beginners_track_is_defined_where_it_stands_first() -> None:
+    first: dict[str, str] = {}
+    for stop in TRACKS["beginner"]:
+        for part in ("question", "explain"):
+            for sentence in readability.sentences_of(text_of("beginner", stop.name, part)):
+                for term in terms_in(sentence):
+                    first.setdefault(term, sentence)
+    assert {term: words in first[term] for term, words in DEFINED.items() if term != "length"} == dict.fromkeys(
+        DEFINED.keys() - {"length"}, True
+    ), first
+    assert set(first) - EVERYDAY["beginner"] == set(DEFINED)
+
+
+@pytest.mark.parametrize("track", ["beginner", "developer"])
+def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
+    for stop in TRACKS[track]:
+        for part in ("question", "explain"):
+            text = text_of(track, stop.name, part)
+            free = re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)  # a word that drives the chart is a link already
+            for term in terms_in(free):
+                assert f"(?{term})" in marked(text), (stop.name, part, term)
+
+
 @pytest.mark.parametrize("track", ["beginner", "developer"])
 def test_what_introduces_a_word_says_it(track: str) -> None:
     for term, name in INTRODUCED[track].items():
         assert term in terms_in(words_of_stop(track, name)), (term, name)
+
+
+def text_of(track: str, name: str, part: str) -> str:
+    return LANGUAGES["en"][f"stop.{track}.{name}.{part}"]
 
 
 def words_of_stop(track: str, name: str) -> str:

@@ -35,7 +35,7 @@ def entropy_floor(x: Read) -> float:
 RIGHT: dict[tuple[str, str], Callable[[Read], float]] = {
     ("beginner", "growth"): lambda x: x["k"] ** 2,
     ("beginner", "overflow"): lambda x: math.sqrt(x["largest"] / x["raw"]),
-    ("beginner", "twin"): lambda x: x["before"],
+    ("beginner", "twin"): lambda x: x["before"] if x["right"] < x["plain"] else x["fresh_plain"] * x["k"] ** 2,
     ("beginner", "ceiling"): lambda x: x["g"],
     ("developer", "kept_scale"): lambda x: x["g"] / math.sqrt(x["d"]),
     ("developer", "small_g"): lambda x: 100 / (1 + (x["n"] - 1) * math.exp(-2 * x["g"])),
@@ -55,7 +55,7 @@ RIGHT: dict[tuple[str, str], Callable[[Read], float]] = {
 # The same by another way, and what common mistakes make of the same numbers.
 OTHERS: dict[tuple[str, str], dict[str, Callable[[Read], float]]] = {
     ("beginner", "growth"): {"right": lambda x: x["after"] / x["before"], "both": lambda x: 2 * x["k"]},
-    ("beginner", "winner"): {"same": lambda x: x["fresh"], "most": lambda x: x["n"] - 0.5},
+    ("beginner", "winner"): {"same": lambda x: x["fresh"], "most": lambda x: x["n"]},
     ("beginner", "overflow"): {
         "straight": lambda x: x["largest"] / x["raw"],
         "half": lambda x: x["largest"] / x["raw"] / 2,
@@ -64,6 +64,9 @@ OTHERS: dict[tuple[str, str], dict[str, Callable[[Read], float]]] = {
         "square": lambda x: x["before"] * x["k"] ** 2,
         "once": lambda x: x["before"] * x["k"],
         "shrunk": lambda x: x["before"] / x["k"],
+        "plain": lambda x: x["fresh_plain"] * x["k"] ** 2,
+        "plain_cube": lambda x: x["fresh_plain"] * x["k"] ** 3,
+        "normed": lambda x: x["before"],
     },
     ("developer", "kept_scale"): {
         "right": lambda x: x["g"] / x["root"],

@@ -26,7 +26,7 @@ ROLES = {"plain", "norm", "bound", "other"}
 MODELS = "Gemma|Llama|OLMo|Qwen|DeepSeek-V|Swin v|Cohere|Kimi K|GPT-"
 NAMES = re.compile(
     rf"(bfloat|float|int|fp|bf|e)\d+(m\d)?(fn)?|1 ?/ ?√d\w*|d\^-¼|(?:{MODELS})\s?\d+|"
-    r"ViT-22B|\bL2\b|log2|dim=-?1|1 − tanh²|W_?[0-9]|\b(?:19|20)\d\d\b|\bT = 1\b|1 \+ γ|‖q‖²|T²|O\(T"
+    r"ViT-22B|Grok-1|\bL2\b|log2|dim=-?1|1 − tanh²|W_?[0-9]|\b(?:19|20)\d\d\b|\bT = 1\b|1 \+ γ|‖q‖²|T²|O\(T"
 )
 
 

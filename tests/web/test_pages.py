@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from qkdemo.dials import Choice, Declaration, Dial, Sentence, Switch, Value, declarations
 from qkdemo.labs.registry import LABS
+from qkdemo.messages import say
+from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.web.given import as_text
 from qkdemo.web.pages import PAGES
 from tests.strategies import SMALL, settings_of
@@ -50,6 +52,16 @@ def test_a_page_opens_without_a_word_of_complaint(page: str) -> None:
     app = visit(page)
     assert not app.exception
     assert not complaints(app)
+
+
+@pytest.mark.parametrize("page", [page for page in LABS if page != "arrows"])  # its exhibit asks
+def test_a_labs_page_opens_with_its_question_but_a_tracks_stop_asks_its_own(page: str) -> None:
+    asked = f"**{say(f'question.{page}')}** {say(f'instruction.{page}')}"
+    assert visit(page).main.markdown[0].value == asked
+    stop = next((stop for stop in TRACKS["developer"] if stop.lab.name == page), None)
+    if stop is not None:
+        app = visit(page, {"track": "developer", "stop": stop.name})
+        assert all(asked not in element.value for element in app.main.markdown)
 
 
 @pytest.mark.parametrize(("page", "dial"), EVERY_DIAL)

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.arrows.lab import LONGEST, N_KEYS, PRESETS, Result, Settings, report, rows, run, scale_rows, word_of
+from qkdemo.labs.arrows.plane import PLANE
 from qkdemo.labs.arrows.program import snippet
 from qkdemo.labs.arrows.words import explain, percent
 from qkdemo.labs.lab import Lab
@@ -38,4 +39,5 @@ LAB: Final = Lab(
     },
     programs=lambda result: {"page.arrows": partial(snippet, result.settings)},
     report=report,
+    plane=PLANE,
 )

@@ -3,7 +3,9 @@
 from functools import partial
 from typing import Final
 
-from qkdemo.labs.cache.lab import PRESETS, Result, Settings, every, label_rows, report, rows, run
+from qkdemo.floats.formats import noise
+from qkdemo.labs.cache.lab import ERRORS, PRESETS, Result, Settings, every, label_rows, report, rows, run
+from qkdemo.labs.cache.plane import PLANE
 from qkdemo.labs.cache.program import snippet
 from qkdemo.labs.cache.view import cache_exhibit, picked
 from qkdemo.labs.cache.words import explain
@@ -28,4 +30,6 @@ LAB: Final = Lab(
     },
     programs=lambda result: {"cache.program.title": partial(snippet, result.settings)},
     report=report,
+    noise=dict.fromkeys(ERRORS, noise("float32")),
+    plane=PLANE,
 )

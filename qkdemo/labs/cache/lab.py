@@ -26,7 +26,7 @@ from qkdemo.attention.blocks import Block, BlockRecipe, GainsWord, draw_block
 from qkdemo.attention.norms import ALPHA, NORMS, SIZED, NormaliserWord, normalise, norms_with
 from qkdemo.attention.variants import VARIANTS, Parameters
 from qkdemo.dials import Choice, Dial, Dials, Value
-from qkdemo.floats.formats import FORMATS, FormatWord, exact, rounded
+from qkdemo.floats.formats import FORMATS, FormatWord, exact, noise, rounded
 from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, channels_in_use, decode, fresh_pass
 
 LabelWord: TypeAlias = Literal["exact", "rounding", "wrong", "undecided"]
@@ -60,6 +60,7 @@ class Settings(Dials):
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 
+ERRORS: Final = ("weight_error", "logit_error", "key_error", "largest_weight_error", "last_logit_error")  # of tables
 PRESETS: Final[dict[str, Settings]] = {
     "normed_at_every_read": Settings(),
     "finished": Settings(way="finished"),
@@ -92,6 +93,11 @@ class Result:
     fresh_channels: NDArray[np.float64]  # [heads, steps, keys] over how many channels a key is spread
     cached_channels: NDArray[np.float64]
     bytes_per_token: int  # that a token's keys occupy, all heads; the scales of a quantised cache not counted
+
+    @property
+    def noise(self) -> float:
+        """Below which an error is rounding; 0 where the cache is another function, and every digit counts."""
+        return 0.0 if self.label == "wrong" else noise(self.settings.format)
 
     @property
     def shown(self) -> tuple[int, int, int]:

@@ -4,21 +4,21 @@
 * `picked(settings, pick)`: the dials that a click in it sets.
 """
 
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from qkdemo.charts.axes import linear_axis
-from qkdemo.charts.columns import vectors, words
+from qkdemo.charts.columns import gap, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run
 from qkdemo.labs.cache.words import explain, findings
-from qkdemo.messages import say
-from qkdemo.notation import superscript, written
+from qkdemo.messages import in_each_language, say
+from qkdemo.notation import superscript
 
 View = dict[str, Any]
 _WAYS: Final[tuple[WayWord, ...]] = get_args(WayWord)
@@ -39,7 +39,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {"key": min(int(pick["key"]), settings.n_keys - 1)} if "key" in pick else {}
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(settings: Settings) -> pa.Table:
     result, steps = run(settings), range(settings.n_keys)
     _, head, key = result.shown
@@ -51,11 +51,11 @@ def _table(settings: Settings) -> pa.Table:
         "verdict": [_verdict(result)] * settings.n_keys,
     }
     for way in _WAYS:
-        error = run(settings.but(way=way)).weight_error
-        columns[f"error.{way}"] = np.maximum(error, floor)
-        columns[f"off.{way}"] = [written(x, 3) for x in error]
+        one = run(settings.but(way=way))
+        columns[f"error.{way}"] = np.where(one.weight_error < one.noise, floor, np.maximum(one.weight_error, floor))
+        columns[f"off.{way}"] = _gaps(one, one.weight_error)
     for name, field in _TILES.items():
-        columns[f"tile.{name}"] = [written(x, 3) for x in getattr(result, field)]
+        columns[f"tile.{name}"] = _gaps(result, getattr(result, field))
     sides = ((result.fresh_weights, result.fresh_channels), (result.cached_weights, result.cached_channels))
     for role, (weights, channels) in zip(_ROLES, sides, strict=True):
         columns[f"{role}.row"] = vectors(weights[head].astype(np.float32))
@@ -63,10 +63,15 @@ def _table(settings: Settings) -> pa.Table:
     return pa.table(columns)
 
 
+def _gaps(result: Result, errors: NDArray[np.float64]) -> list[str]:
+    exact = result.label == "exact"  # bit for bit: what is 0 is 0 on any machine
+    return [gap(x, 0.0 if exact else result.noise, 3) for x in errors.tolist()]
+
+
 def _floor(result: Result) -> float:
-    """Where the axis of errors writes 0: two decades under the least error there is."""
-    errors = np.concatenate([run(result.settings.but(way=way)).weight_error for way in _WAYS])
-    errors = errors[errors > 0]
+    """Where the axis of errors writes 0: two decades under the least error there is that is more than rounding."""
+    each = [run(result.settings.but(way=way)) for way in _WAYS]
+    errors = np.concatenate([one.weight_error[one.weight_error > one.noise] for one in each])
     least: float = 10.0 ** (np.floor(np.log10(errors.min())) - 2) if errors.size else 1e-3
     return least
 

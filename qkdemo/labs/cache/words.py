@@ -1,9 +1,9 @@
 """A cache result in words: `findings(result)`, a headline per step; `explain(result)`, the shown step and its label."""
 
 from qkdemo.attention.norms import SIZED
+from qkdemo.charts.columns import gap_in_words
 from qkdemo.labs.cache.lab import Result
 from qkdemo.messages import say
-from qkdemo.notation import written
 
 
 def findings(result: Result) -> list[str]:
@@ -16,7 +16,7 @@ def _finding(result: Result, step: int) -> str:
     values = {
         "step": step,
         "way": say(f"choice.way.{settings.way}"),
-        "weight": written(result.weight_error[step], 3),
+        "weight": gap_in_words(result.weight_error[step], result.noise),
         "format": settings.format,
         "stored": say(f"choice.quantised.{settings.quantised}"),
     }
@@ -37,9 +37,9 @@ def explain(result: Result) -> list[str]:
     values = {
         "way": say(f"choice.way.{settings.way}"),
         "format": settings.format,
-        "weight": written(result.weight_error.max(), 3),
-        "logit": written(result.logit_error[-1], 3),
-        "off": written(result.key_error[-1], 3),
+        "weight": gap_in_words(result.weight_error.max(), result.noise),
+        "logit": gap_in_words(result.logit_error[-1], result.noise),
+        "off": gap_in_words(result.key_error[-1], result.noise),
         "step": "–" if result.from_step is None else result.from_step,
     }
     sentences = [_finding(result, result.shown[0])]

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.cost.lab import PRESETS, Result, Settings, report, rows, run, sweep, sweep_rows
+from qkdemo.labs.cost.plane import PLANE
 from qkdemo.labs.cost.program import snippet
 from qkdemo.labs.cost.timing import WAYS, Measured, Times, live_report, measure, time_rows
 from qkdemo.labs.cost.view import cost_exhibit, picked, times_exhibit
@@ -59,5 +60,6 @@ LAB: Final = Lab(
         section=_times,
     ),
     report=report,
+    plane=PLANE,
     measured_report=live_report,
 )

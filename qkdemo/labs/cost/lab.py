@@ -42,7 +42,7 @@ class Settings(Dials):
 PRESETS: Final[dict[str, Settings]] = {
     "one_layer": Settings(),
     "short_text": Settings(n_keys=32),
-    "long_text": Settings(n_keys=256),
+    "long_text": Settings(n_keys=_LONGEST),
     "bfloat16": Settings(format="bfloat16"),
 }
 

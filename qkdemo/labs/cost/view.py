@@ -5,7 +5,6 @@
 * `picked(pick)`: the dials that a click in the first sets.
 """
 
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -18,7 +17,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.cost.lab import PartWord, Result, Settings, run, sweep
 from qkdemo.labs.cost.timing import Measured, WayWord
 from qkdemo.labs.cost.words import explain, explain_times, finding, spread, time_finding
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 View = dict[str, Any]
@@ -46,7 +45,7 @@ def picked(pick: Pick) -> dict[str, Value]:
     return {"n_keys": round(pick["dial"])} if "dial" in pick else {}
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(results: tuple[Result, ...]) -> pa.Table:
     lengths = [result.settings.n_keys for result in results]
     columns: dict[str, Any] = {

@@ -16,6 +16,7 @@ from qkdemo.labs.drift.lab import (
     state_of,
     sweep_scales,
 )
+from qkdemo.labs.drift.plane import PLANE
 from qkdemo.labs.drift.program import snippet
 from qkdemo.labs.drift.view import drift_exhibit, picked, sharpness_exhibit
 from qkdemo.labs.drift.words import DECIDED, OPEN, UNMOVED, bound_in_words, explain, findings
@@ -79,4 +80,5 @@ LAB: Final = Lab(
         for side in reversed(result.sides)
     },
     report=report,
+    plane=PLANE,
 )

@@ -130,9 +130,9 @@ def sweep_scales(settings: Settings) -> tuple[float, ...]:
     return tuple(sorted({*preferred_numbers(0.01, 1000, _stops_per_decade(settings)), settings.scale}))
 
 
-def _stops_per_decade(settings: Settings) -> Literal[20, 10, 5]:
+def _stops_per_decade(settings: Settings) -> Literal[20, 10, 5, 4]:
     size = settings.n_heads * settings.n_keys**2
-    return 20 if size <= 4096 else 10 if size <= 16384 else 5
+    return 20 if size <= 4096 else 10 if size <= 16384 else 5 if size <= 131072 else 4
 
 
 @lru_cache(maxsize=128)

@@ -134,9 +134,9 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     q, k = made.q[:, head, query], made.k[:, head]  # [scales, d_head], [scales, keys, d_head]
     q_norm, k_norms = _norm(q), _norm(k)
     zeroed = [(x.abs().amax(-1) == 0).sum((-2, -1)) for x in (made.q, made.k)]
-    if visible is not None:
-        weights = weights.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one
     of_head = weights[:, head]
+    if visible is not None:
+        of_head = of_head.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one
     arrays = {
         **{field.name: getattr(measures, field.name) for field in fields(measures) if field.name != "empty_rows"},
         "raw_lost": _share_lost(made.raw, visible),
@@ -150,7 +150,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
         "logit": made.logits[:, head, query, key],
         "arms": k_norms[:, :SHOWN_ARMS].float(),
     }
-    return {name: array.cpu().numpy() for name, array in arrays.items()}
+    return {name: array.cpu().numpy().copy() for name, array in arrays.items()}  # a view would keep all logits
 
 
 def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:

@@ -10,7 +10,6 @@ cursor stands, so they are made once for all visitors.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +23,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
 from qkdemo.labs.drift.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
@@ -67,7 +66,7 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
     return pa.table(columns), view
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
     """The table for these scales; `settings.scale` is not read."""
     result = run(settings, scales)
@@ -84,7 +83,7 @@ def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
     )
 
 
-@lru_cache(maxsize=128)
+@in_each_language(128)
 def _side_columns(side: Side) -> dict[str, Any]:
     """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
     texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}

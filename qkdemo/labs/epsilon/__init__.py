@@ -4,6 +4,7 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.epsilon.lab import PRESETS, RULE_WORDS, Result, Settings, format_rows, report, rows, run, size_rows
+from qkdemo.labs.epsilon.plane import PLANE
 from qkdemo.labs.epsilon.program import snippet
 from qkdemo.labs.epsilon.view import epsilon_exhibit, picked
 from qkdemo.labs.epsilon.words import NORMALISED, explain
@@ -42,4 +43,5 @@ LAB: Final = Lab(
     },
     programs=lambda result: {f"choice.rule.{result.settings.rule}": partial(snippet, result.settings)},
     report=report,
+    plane=PLANE,
 )

@@ -1,11 +1,10 @@
 """How an epsilon result is drawn: the table and view that the exhibit component takes.
 
-* `epsilon_exhibit(result, formats)`: the exhibit, dragged along the size of the vector;
+* `epsilon_exhibit(settings)`: the exhibit, dragged along the size of the vector;
 * `picked(pick)`: the dial that a click sets.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from qkdemo.dials import Value
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.epsilon.lab import RULE_WORDS, Result, Settings, formats, run
 from qkdemo.labs.epsilon.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _OTHERS: Final = ("other", "bound")  # roles of the rules that are neither chosen nor absent
@@ -30,7 +29,7 @@ def epsilon_exhibit(settings: Settings) -> tuple[pa.Table, View]:
     return _drawn(settings)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _drawn(settings: Settings) -> tuple[pa.Table, View]:
     result, narrow = run(settings), formats(settings)
     table: dict[str, Any] = {

@@ -5,6 +5,7 @@ from typing import Final
 
 from qkdemo.labs.formats.claims import claims
 from qkdemo.labs.formats.lab import PRESETS, SHOWN, Result, Settings, Side, choices_of, ladder, recipe_of, run, sweep
+from qkdemo.labs.formats.plane import PLANE
 from qkdemo.labs.formats.program import snippet
 from qkdemo.labs.formats.tables import first_failures, ladder_rows, native_rows, report, rows, sweep_rows
 from qkdemo.labs.formats.view import formats_exhibit, picked
@@ -65,4 +66,5 @@ LAB: Final = Lab(
         f"variant.{side.variant}.name": partial(snippet, result.settings, side.variant) for side in result.sides
     },
     report=report,
+    plane=PLANE,
 )

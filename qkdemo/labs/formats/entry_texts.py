@@ -8,7 +8,6 @@ Texts of all entries would be a hundred times what one visitor looks at; the ans
 """
 
 import math
-from functools import lru_cache
 from typing import Final
 from urllib.parse import urlencode
 
@@ -17,7 +16,7 @@ from qkdemo.floats.layout import Rung
 from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
-from qkdemo.messages import say
+from qkdemo.messages import ENGLISH, in_each_language, language, say
 from qkdemo.notation import written
 
 PATH: Final = "ladder"
@@ -30,7 +29,7 @@ def entry_texts(exact: float, held: float) -> dict[str, str]:
     return {"entry.exact": written(exact, _TOLD_APART), "entry.held": written(held, _TOLD_APART)}
 
 
-@lru_cache(maxsize=10_000)
+@in_each_language(10_000)
 def ladder_texts(value: float, cast: CastWord) -> dict[str, str]:
     """Where `value` sits in each format, by the name of the column that says it."""
     rungs = zip(STORED, ladder(value, cast), strict=True)
@@ -45,7 +44,8 @@ def title(stage: StageWord, row: int, column: int) -> str:
 def details(result: Result, panel: int) -> View:
     """Where the texts of any entry of the shown stage come from, and which panel says them."""
     shown = result.shown
-    question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast})
+    spoken = {} if language.get() == ENGLISH else {"lang": language.get()}
+    question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast} | spoken)
     numbers = {"exact": shown.exact, "held": shown.values}
     return {
         "url": f"{PATH}?{question}",

@@ -51,6 +51,7 @@ ShownWord: TypeAlias = Literal["plain", "normalised"]
 SHOWN: Final = 32  # rows and columns of the drawn matrix: all of them, but for wider heads
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 8))
 _STOPS: Final = preferred_numbers(0.01, 1000, 10)  # weight scales of the dial and of a sweep
+_MANY: Final = 2048  # entries of q
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 6))
 
 
@@ -170,7 +171,7 @@ class Sweep:
 
 def sweep(settings: Settings) -> Sweep:
     """Both sides and the shown stage over the weight scale."""
-    scales = tuple(sorted({*_STOPS, settings.scale}))
+    scales = tuple(sorted({*_swept(recipe_of(settings)), settings.scale}))
     plain, twin = (_tallies(settings, choices_of(settings, variant)) for variant in variants_of(settings))
     return Sweep(scales, plain, twin, *_shown_over(settings, scales))
 
@@ -194,10 +195,16 @@ def variants_of(settings: Settings) -> tuple[NormWord, NormWord]:
     return "none", settings.variant
 
 
+def _swept(recipe: Recipe) -> tuple[float, ...]:
+    """The weight scales that are computed for dragging: fewer where one scale costs more."""
+    return _STOPS if recipe.n_keys * recipe.d_head <= _MANY else preferred_numbers(_STOPS[0], _STOPS[-1], 5)
+
+
 @lru_cache(maxsize=256)
 def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:  # noqa: FBT001
-    if scale in _STOPS:
-        counted, here = _at_stops(recipe, causal, choices), _STOPS.index(scale)
+    stops = _swept(recipe)
+    if scale in stops:
+        counted, here = _at_stops(recipe, causal, choices), stops.index(scale)
         one = Tally(**{field.name: getattr(counted, field.name)[..., here : here + 1] for field in fields(Tally)})
     else:
         one = tally(inputs_of(recipe, causal), torch.tensor([scale], dtype=torch.float64), choices)
@@ -207,16 +214,17 @@ def _side(recipe: Recipe, causal: bool, choices: Choices, scale: float) -> Side:
 @lru_cache(maxsize=256)
 def _beginnings(recipe: Recipe, causal: bool, choices: Choices) -> tuple[NDArray[np.float64], ...]:  # noqa: FBT001
     inputs, counted = inputs_of(recipe, causal), _at_stops(recipe, causal, choices)
-    return first_losses(inputs, choices, _STOPS, counted), first_exceeding(inputs, choices)
+    return first_losses(inputs, choices, _swept(recipe), counted), first_exceeding(inputs, choices)
 
 
 def _tallies(settings: Settings, choices: Choices) -> Tally:
-    """The counts at `_STOPS`, with those of the current scale put between them if it is none of them."""
+    """The counts over the sweep, with those of the current scale put between them if it is none of its stops."""
     recipe = recipe_of(settings)
+    stops = _swept(recipe)
     counted = _at_stops(recipe, settings.causal, choices)
-    if settings.scale in _STOPS:
+    if settings.scale in stops:
         return counted
-    at = sum(stop < settings.scale for stop in _STOPS)
+    at = sum(stop < settings.scale for stop in stops)
     one = _side(recipe, settings.causal, choices, settings.scale).tally
     both = ((field.name, getattr(counted, field.name), getattr(one, field.name)) for field in fields(Tally))
     return Tally(**{name: np.insert(many, at, single[..., 0], axis=2) for name, many, single in both})
@@ -224,7 +232,7 @@ def _tallies(settings: Settings, choices: Choices) -> Tally:
 
 @lru_cache(maxsize=64)
 def _at_stops(recipe: Recipe, causal: bool, choices: Choices) -> Tally:  # noqa: FBT001
-    return tally(inputs_of(recipe, causal), torch.tensor(_STOPS, dtype=torch.float64), choices)
+    return tally(inputs_of(recipe, causal), torch.tensor(_swept(recipe), dtype=torch.float64), choices)
 
 
 @lru_cache(maxsize=64)

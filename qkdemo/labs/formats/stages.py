@@ -323,14 +323,17 @@ def _to_8_bits(x: Tensor, stack: Stack, choices: Choices) -> Held:
 
     That scale is the largest |x| over the largest number; what is read back is a float32.
     """
-    if choices.fp8_scale == "one" or not any(each.is_narrow for each in stack.formats):
+    narrow = [at for at, each in enumerate(stack.formats) if each.is_narrow]
+    if choices.fp8_scale == "one" or not narrow:
         return Held(*stack(x), stack)
-    size = x.abs().amax((-2, -1), keepdim=True)
-    narrow = torch.tensor([each.is_narrow for each in stack.formats]).view(-1, 1, 1, 1)
-    largest = torch.tensor([each.largest for each in stack.formats], dtype=torch.float64).view(-1, 1, 1, 1)
-    scale = torch.where(narrow & (size > 0), size / largest, 1.0)
-    values, beyond = stack(x / scale)
-    return Held(_float32(values * scale), beyond, stack)
+    x = x.expand(len(stack.formats), *x.shape[1:]).clone()
+    size = x[narrow].abs().amax((-2, -1), keepdim=True)
+    largest = torch.tensor([stack.formats[at].largest for at in narrow], dtype=torch.float64).view(-1, 1, 1, 1)
+    scale = torch.where(size > 0, size / largest, 1.0)
+    x[narrow] /= scale
+    values, beyond = stack(x)
+    values[narrow] = _float32(values[narrow] * scale)
+    return Held(values, beyond, stack)
 
 
 def _rescaled(x: Tensor, power: float, r: Stack, choices: Choices, d_head: int) -> Tensor:

@@ -20,7 +20,7 @@ from qkdemo.labs.formats.error_counts import Tally
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, run, sweep
 from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.labs.formats.words import fate, leaked, onset
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 COUNTED: Final = ("n_inf", "n_nan", "n_overflow", "n_zero", "n_merged")
@@ -35,7 +35,7 @@ _FATES: Final = ("none", "all_nan", "n_nan", "n_inf", "n_overflow", "n_zero", "n
 _TONES: Final = "03333210"  # how loud each of them is, and none of them
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def formats_table(settings: Settings) -> pa.Table:
     """One row per weight scale of the sweep."""
     result, swept = run(settings), sweep(settings)
@@ -55,7 +55,7 @@ def formats_table(settings: Settings) -> pa.Table:
     )
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _findings(
     sides: tuple[Side, Side],
     counted: tuple[Tally, Tally],
@@ -88,7 +88,7 @@ def _leaks(which: str, leak: dict[str, object] | None) -> str:
     return f" {say(f'formats.finding.{which}.leaked', **leak)}" if leak else ""
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _grid_columns(role: str, counted: Tally) -> dict[str, list[str]]:
     """Per format: the texts of its stages, joined, and their tones."""
     worst = np.select(  # what is told of a stage, in the order of _FATES
@@ -120,7 +120,7 @@ def _cell(fate: int, n: int, error: float) -> str:
     return _fate_text(fate, n) if fate < len(_FATES) else _short(f"{error:.0e}")
 
 
-@lru_cache(maxsize=10_000)
+@in_each_language(10_000)
 def _fate_text(fate: int, n: int) -> str:
     return say(f"formats.cell.{_FATES[fate]}", n=n)
 
@@ -135,7 +135,7 @@ def _error(x: float, digits: int) -> str:
     return say("formats.cell.none") if math.isnan(x) else written(x, digits)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _count_columns(plain: Tally, twin: Tally, stage: StageWord) -> dict[str, Any]:
     """Everything that is counted of one stage, and the share that is lost."""
     s = STAGES.index(stage)
@@ -157,7 +157,7 @@ def _count_columns(plain: Tally, twin: Tally, stage: StageWord) -> dict[str, Any
     return columns
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _tile_columns(plain: Tally, twin: Tally, f: int) -> dict[str, list[str]]:
     columns = {}
     for role, counted in zip(_ROLES, (plain, twin), strict=True):

@@ -33,8 +33,8 @@ class _Grid(Dials):
     """What is compared, and at how many rates and seeds; these dials come first on the page."""
 
     variant: Annotated[RemedyWord, Choice()] = "rms"
-    second: Annotated[OtherWord, Choice()] = "nothing"
-    third: Annotated[OtherWord, Choice()] = "nothing"
+    second: Annotated[OtherWord, Choice(named="variant")] = "nothing"
+    third: Annotated[OtherWord, Choice(named="variant")] = "nothing"
     n_rates: Annotated[int, Dial(3, 17)] = 9
     n_seeds: Annotated[int, Dial(1, 10)] = 3
     lowest_rate: Annotated[float, Dial(1e-5, 0.01, log=True)] = 0.001

@@ -1,7 +1,7 @@
 """Loss against learning rate: how wide the range of rates is in which a run succeeds.
 
-* `Point`, `curve(outcomes)`: final losses of all seeds at each rate;
-* `sensitivity(curve)`: the one number that is made of a curve; `by_side(curve)`: how much of it lies on which side.
+* `Point`, `curve(losses)`: final losses of all seeds at each rate;
+* `sensitivity(points)`: the one number that is made of a curve; `by_side(points)`: how much of it lies on which side.
 
 Source: Wortsman et al. 2023, "Small-scale proxies for large-scale Transformer training instabilities", section 2.2.
 """

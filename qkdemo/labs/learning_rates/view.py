@@ -6,7 +6,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +19,7 @@ from qkdemo.labs.learning_rates.lab import Result, Settings, median_logit, rates
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
 from qkdemo.labs.learning_rates.sensitivity import sensitivity
 from qkdemo.labs.learning_rates.words import explain, failures_of, finding
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 from qkdemo.runs.live import Live
 from qkdemo.runs.plan import outcomes
@@ -60,7 +59,7 @@ def own_of(live: Live, settings: Settings) -> Own | None:
     )
 
 
-@lru_cache(maxsize=32)
+@in_each_language(32)
 def rates_exhibit(result: Result, own: Own | None) -> tuple[pa.Table, View]:
     """Table and view of the exhibit."""
     table: dict[str, Any] = {

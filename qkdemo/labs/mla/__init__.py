@@ -5,6 +5,7 @@ from typing import Final
 
 from qkdemo.labs.lab import Lab, Section
 from qkdemo.labs.mla.lab import PRESETS, Result, Settings, context_rows, cost, other_rows, report, rows, run, scale_rows
+from qkdemo.labs.mla.plane import PLANE
 from qkdemo.labs.mla.program import alternatives_snippet, snippet
 from qkdemo.labs.mla.view import mla_exhibit, other_ways_exhibit, picked, picked_scale
 from qkdemo.labs.mla.words import explain, explain_other_ways, size_text
@@ -65,4 +66,5 @@ LAB: Final = Lab(
         "mla.program.ways": partial(alternatives_snippet, result.settings),
     },
     report=report,
+    plane=PLANE,
 )

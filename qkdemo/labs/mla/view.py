@@ -5,7 +5,6 @@
 * `picked(settings, pick)`, `picked_scale(pick)`: the dials that a click in it sets.
 """
 
-from functools import lru_cache
 from typing import Any, Final, cast
 
 import numpy as np
@@ -19,7 +18,7 @@ from qkdemo.labs.mla.baselines import METHODS, MethodWord
 from qkdemo.labs.mla.costs import COSTS, ReadingWord
 from qkdemo.labs.mla.lab import Logits, Result, Settings, cost, other_rows, run
 from qkdemo.labs.mla.words import explain, explain_other_ways, findings, other_ways, size_text
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import counted, written
 
 View = dict[str, Any]
@@ -45,7 +44,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {name: min(int(pick[name]), settings.n_keys - 1) for name in ("query", "key") if name in pick}
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(settings: Settings, contexts: tuple[int, ...]) -> pa.Table:
     result, count = run(settings), len(contexts)
     head, _, _ = result.shown

@@ -5,6 +5,8 @@
 
 from typing import Final
 
+from qkdemo.charts.columns import gap_in_words
+from qkdemo.floats.formats import noise
 from qkdemo.labs.mla.costs import Cost
 from qkdemo.labs.mla.lab import LIVE_HEADS, Result
 from qkdemo.messages import say
@@ -41,7 +43,7 @@ def explain(result: Result) -> list[str]:
     settings = result.settings
     costs = {item.reading: item for item in result.costs}
     values = {
-        "difference": written(result.relative_difference, 2),
+        "difference": gap_in_words(result.relative_difference, noise(settings.format), 2),
         "without": written(result.without_norm_difference, 3),
         "heads": settings.n_heads,
         "live": min(settings.n_heads, LIVE_HEADS),

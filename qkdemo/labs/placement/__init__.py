@@ -5,6 +5,7 @@ from typing import Final
 
 from qkdemo.labs.lab import Lab, OnDemand, Section
 from qkdemo.labs.placement.lab import (
+    DIFFERENCES,
     PRESETS,
     Result,
     Settings,
@@ -17,7 +18,8 @@ from qkdemo.labs.placement.lab import (
     run,
     spread_rows,
 )
-from qkdemo.labs.placement.mistakes import explain_mistakes
+from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, explain_mistakes
+from qkdemo.labs.placement.plane import PLANE
 from qkdemo.labs.placement.program import snippet
 from qkdemo.labs.placement.view import picked, placement_exhibit
 from qkdemo.labs.placement.words import explain
@@ -63,4 +65,6 @@ LAB: Final = Lab(
         section=lambda found: Section(sentences=explain_mistakes(found)),
     ),
     report=report,
+    noise=dict.fromkeys((*DIFFERENCES, *MISTAKES), ROUNDING),
+    plane=PLANE,
 )

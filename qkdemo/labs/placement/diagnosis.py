@@ -39,8 +39,12 @@ class Verdict:
     last: float  # and of the last one's
 
 
-def diagnose(reference: Pipeline, block: Block, observed: Float[Tensor, "heads queries keys"]) -> Verdict:
+def diagnose(
+    reference: Pipeline, block: Block, observed: Float[Tensor, "heads queries keys"], exact: float = EXACT
+) -> Verdict:
     """Why `observed` is not what `reference` computes on `block`, from the pairs that a query sees.
+
+    `exact`: the relative misfit that rounding may leave, more for logits of a narrow number format.
 
     The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width,
     input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
@@ -52,11 +56,11 @@ def diagnose(reference: Pipeline, block: Block, observed: Float[Tensor, "heads q
     same = _relative(observed, logits)
     if not observed.isfinite().all():
         return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
-    if same < EXACT:
+    if same < exact:
         return Verdict("same", same, 1.0, errors[0], errors[1])
-    cause, misfit, ratio = _from_ratio(reference, block, expected, observed)
+    cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
     if not cause:
-        cause, misfit = _from_fit(reference, block, observed)
+        cause, misfit = _from_fit(reference, block, observed, exact)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
 
@@ -65,26 +69,28 @@ def _relative(observed: Tensor, expected: Tensor) -> float:
     return (observed - expected).norm().item() / length if length else math.inf
 
 
-def _from_ratio(reference: Pipeline, block: Block, expected: Trace, observed: Tensor) -> tuple[str, float, float]:
+def _from_ratio(
+    reference: Pipeline, block: Block, expected: Trace, observed: Tensor, exact: float
+) -> tuple[str, float, float]:
     """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
     logits = expected.seen(expected.logits)
     capped = CAPS["softcap"](logits, block.softcap)
     uncapped = [] if reference.cap == "none" else [expected.seen(trace(reference.but(cap="none"), block).logits)]
     for other in (capped, *uncapped):
-        if _relative(observed, other) < EXACT:
+        if _relative(observed, other) < exact:
             return "cap", _relative(observed, other), math.nan
     for word, factor in _FACTORS.items():
         supposed = logits * factor(reference, block, expected)
         constant = ((supposed * observed).sum() / supposed.square().sum()).item()
         misfit = _relative(observed, constant * supposed)
-        if misfit < EXACT:
-            return (word, misfit, math.nan) if word else (_name_of(constant, block.d_head), misfit, constant)
+        if misfit < exact:
+            return (word, misfit, math.nan) if word else (_name_of(constant, block.d_head, exact), misfit, constant)
     return "", math.nan, math.nan
 
 
-def _name_of(constant: float, d_head: int) -> str:
+def _name_of(constant: float, d_head: int, exact: float) -> str:
     for word, value in _CONSTANTS.items():
-        if math.isclose(constant, value(d_head), rel_tol=1e-5):
+        if math.isclose(constant, value(d_head), rel_tol=10 * exact):
             return word
     return "constant"
 
@@ -130,7 +136,7 @@ _FACTORS: Final[dict[str, Callable[[Pipeline, Block, Trace], Tensor]]] = {
 }
 
 
-def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str, float]:
+def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[str, float]:
     """The first supposition under which some gains fit the logits of one head to rounding, if one does."""
     if reference.cap != "none":
         observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
@@ -147,11 +153,11 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor) -> tuple[str,
         rows = pairs[_sampled(len(pairs), 2 * count)]
         sample = products.of(rows)
         gains = _solved(sample, target[rows])
-        if _relative(sample @ gains, target[rows]) > EXACT:  # what fits all would fit these
+        if _relative(sample @ gains, target[rows]) > exact:  # what fits all would fit these
             continue
         misfit = _relative(products.of(pairs) @ gains, target[pairs])
-        if misfit < EXACT:
-            return (_whose(reference, block, gains) if word == "gain" else word), misfit
+        if misfit < exact:
+            return (_whose(reference, block, gains, exact) if word == "gain" else word), misfit
     return verdict, math.nan
 
 
@@ -246,7 +252,7 @@ def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
     return torch.cat([first, second, first, second, alone]), torch.cat([first, second, second, first, alone])
 
 
-def _whose(reference: Pipeline, block: Block, fitted: Tensor) -> str:
+def _whose(reference: Pipeline, block: Block, fitted: Tensor, exact: float) -> str:
     """Whose gains the fitted products are, up to one constant."""
     of_q, of_k = _channels(reference, block)
     same = torch.ones(len(of_q), dtype=fitted.dtype)
@@ -254,7 +260,7 @@ def _whose(reference: Pipeline, block: Block, fitted: Tensor) -> str:
     for word, (gain_q, gain_k) in _candidates(reference, block).items():
         products = gain_q[of_q] * gain_k[of_k] * (across if word == "direction" else same)
         constant = ((products * fitted).sum() / products.square().sum()).item()
-        if _relative(fitted, constant * products) < math.sqrt(EXACT):
+        if _relative(fitted, constant * products) < math.sqrt(exact):
             return word
     return "gain"
 

@@ -147,8 +147,13 @@ class Settings(Dials):
         )
 
 
-_GEMMA_2_SCALE: Final = 0.0668  # 1/√224, where 1/√d stands elsewhere
+_GEMMA_2_SCALE: Final = 0.0833  # 1/√144, at a head width of 128: its configuration’s query_pre_attn_scalar
 _AS_WRITTEN: Final = Settings(right_order="norm_rotary")
+DIFFERENCES: Final = (  # columns of tables
+    *("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error"),
+    *("raw", "logits", "weight", "output", "first_query", "last_query"),
+    *("lowest", "median", "highest", "with_unit_gains", "with_uneven_inputs"),
+)
 PRESETS: Final[dict[str, Settings]] = {
     "all_mistakes": _AS_WRITTEN.but(compare="all_mistakes"),
     **{name: _AS_WRITTEN.but(**changes) for name, changes in MISTAKES.items()},
@@ -163,7 +168,7 @@ PRESETS: Final[dict[str, Settings]] = {
     "cast_order": _AS_WRITTEN.but(right_cast="gain_first", format="bfloat16"),
     "scale_of_gemma_2": _AS_WRITTEN.but(
         left_norm="none", left_gain="none", left_scale="learned", left_cap="softcap", gain=_GEMMA_2_SCALE
-    ).but(right_norm="none", right_gain="none", right_cap="softcap"),
+    ).but(right_norm="none", right_gain="none", right_cap="softcap", d_head=128),
 }
 
 
@@ -301,11 +306,10 @@ def report(settings: Settings) -> dict[str, Any]:
     if settings.compare == "all_mistakes":
         return {"rows": [vars(mistake) for mistake in mistakes_of(settings)]}
     result = run(settings)
-    numbers = ("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error")
     ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
     cause = result.verdict.cause
     rounded = cause == "same" and result.relative_score_error >= ROUNDING  # the function is one, the format is felt
     verdict = {"diagnosis": "same but for rounding" if rounded else cause, "ratio": ratio}
     ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
     nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
-    return {"rows": [{name: getattr(result, name) for name in numbers} | verdict | ends | nearest]}
+    return {"rows": [{name: getattr(result, name) for name in DIFFERENCES[:4]} | verdict | ends | nearest]}

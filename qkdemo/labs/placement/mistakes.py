@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
+from qkdemo.charts.columns import gap
 from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.messages import say
@@ -100,15 +101,13 @@ class Curves:
 @lru_cache(maxsize=32)
 def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
-    sides: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # most mistakes share their left side
+    lefts: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # which most mistakes share
     curves = Curves(spreads, {}, {})
     for name in MISTAKES:
-        pair = pair_of(name)
-        read = dataclasses.replace(recipe, offset_stored=pair[0].stored == "one_plus")
-        for side in pair:
-            if (side, read) not in sides:
-                sides[side, read] = over_spreads(side, read, spreads)
-        left, right = (sides[side, read] for side in pair)
+        written_for, port = pair_of(name)
+        read = dataclasses.replace(recipe, offset_stored=written_for.stored == "one_plus")
+        left = lefts.get((written_for, read)) or over_spreads(written_for, read, spreads)
+        lefts[written_for, read], right = left, over_spreads(port, read, spreads)
         seen = left.seen(left.logits), right.seen(right.logits)
         curves.logits[name] = relative(*seen, (-3, -2, -1)).numpy()
         curves.weight[name] = most_moved(left, right).numpy()
@@ -147,10 +146,10 @@ def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
     sentences = [
         say(
             f"mistake.{mistake.mistake}",
-            error=written(mistake.relative_score_error, 3),
-            lowest=written(mistake.lowest, 3),
-            highest=written(mistake.highest, 3),
-            weight=written(mistake.largest_weight_difference, 3),
+            error=gap(mistake.relative_score_error, ROUNDING, 3),
+            lowest=gap(mistake.lowest, ROUNDING, 3),
+            highest=gap(mistake.highest, ROUNDING, 3),
+            weight=gap(mistake.largest_weight_difference, ROUNDING, 3),
         )
         for mistake in found
     ]

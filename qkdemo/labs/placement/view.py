@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.pipeline import CHOICES
 from qkdemo.charts.axes import View, decades, linear_axis
-from qkdemo.charts.columns import codes, reading, vectors, words
+from qkdemo.charts.columns import codes, gap, reading, vectors, words
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, Curves, known_as
 from qkdemo.labs.placement.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _LEAST, _MOST = 0.01, 10.0  # errors that an axis of mistakes shows
@@ -37,7 +37,7 @@ def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
     return _table(on_grid if alike else settings), _view(result)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _table(settings: Settings) -> pa.Table:
     """The table; the spread of the gains is its dial, and adds a row only where it stands between the others."""
     swept = over_spreads(settings)
@@ -290,5 +290,4 @@ def _height(error: float) -> float:
 
 
 def _error(x: float) -> str:
-    """An error for the eye: below rounding it is none."""
-    return "0" if x < ROUNDING else reading(x)
+    return gap(x, ROUNDING)

@@ -1,10 +1,16 @@
-"""Two pipelines in words: `findings(settings)`, a headline per spread of the gains; `explain(result)`."""
+"""Two pipelines in words.
 
-from functools import lru_cache
+* `findings(settings)`: a headline per spread of the gains; `explain(result)`: how far the sides are apart, and why;
+* `contract(pipeline)`: what one side promises; `caught(settings)`: which test would find what sets the sides apart.
+"""
+
 from typing import Final
 
+from qkdemo.attention.pipeline import Pipeline
+from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.facts.models import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
+from qkdemo.labs.placement.diagnosis import EXACT
 from qkdemo.labs.placement.lab import (
     Result,
     Settings,
@@ -15,7 +21,7 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _NAMED: Final = 3  # differences that a headline names
@@ -26,7 +32,7 @@ def findings(settings: Settings) -> list[str]:
     return list(_findings(settings))
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _findings(settings: Settings) -> list[str]:
     if settings.compare == "all_mistakes":
         curves = mistakes_over_spreads(settings)
@@ -75,12 +81,50 @@ def _state(apart: Difference, exactly: Difference) -> str:
     return "only_output" if apart.output >= ROUNDING else "same"
 
 
+def contract(pipeline: Pipeline) -> str:
+    """The choices that every implementation has to make, in the order in which a pass meets them."""
+    if pipeline.norm == "none":
+        made = [say("placement.contract.no_norm")]
+    else:
+        made = [say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))]
+        if pipeline.gain != "none":
+            gain, stored = _choice(pipeline, "gain"), _choice(pipeline, "stored")
+            made.append(say("placement.contract.gain", gain=gain, stored=stored))
+    made.append(say(f"placement.contract.{pipeline.order}" if pipeline.norm != "none" else "placement.contract.rotary"))
+    made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
+    if pipeline.cap != "none":
+        made.append(say("placement.contract.cap"))
+    return "; ".join(made) + "."
+
+
+def _choice(pipeline: Pipeline, name: str) -> str:
+    return say(f"choice.{name}.{getattr(pipeline, name)}")
+
+
+def caught(settings: Settings) -> str:
+    """Which test finds what sets the sides apart: one with fresh weights, one with uneven gains, one of the output."""
+    uneven = settings.but(
+        gains="untied" if settings.gains == "unit" else settings.gains,
+        gain_spread=settings.gain_spread or Settings.gain_spread,
+        format="float64",
+    )
+    swept, spread = over_spreads(uneven), uneven.gain_spread
+    fresh, grown = swept.differences[0], swept.differences[spreads_of(uneven).index(spread)]
+    numbers = {"low": written(1 - spread, 3), "high": written(1 + spread, 3)}
+    numbers |= {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
+    if fresh.logits >= ROUNDING:
+        return say("placement.caught.fresh", **numbers)
+    if grown.logits >= ROUNDING:
+        return say("placement.caught.grown", **numbers)
+    return say("placement.caught.output" if grown.output >= ROUNDING else "placement.caught.none")
+
+
 def explain(result: Result) -> list[str]:
     """How far the sides are apart, then what the pattern of the error points to."""
     return list(_sentences(result))
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def _sentences(result: Result) -> list[str]:
     settings = result.settings
     if settings.compare == "all_mistakes":
@@ -89,10 +133,10 @@ def _sentences(result: Result) -> list[str]:
             vanishing(mistakes_over_spreads(settings)),
         ]
     numbers = {
-        "score": written(result.relative_score_error, 3),
-        "raw": written(result.relative_raw_error, 3),
-        "weight": written(result.largest_weight_difference, 3),
-        "output": written(result.relative_output_error, 3),
+        "score": gap_in_words(result.relative_score_error, ROUNDING),
+        "raw": gap_in_words(result.relative_raw_error, ROUNDING),
+        "weight": gap_in_words(result.largest_weight_difference, ROUNDING),
+        "output": gap_in_words(result.relative_output_error, ROUNDING),
     }
     state = _states(settings)[spreads_of(settings).index(settings.gain_spread)]
     sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
@@ -101,12 +145,12 @@ def _sentences(result: Result) -> list[str]:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
     sides = zip(("left", "right"), pair_of(settings), strict=True)
     sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
-    verdict = result.verdict
+    verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
-        values = {"ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2), "d": settings.d_head}
+        values = {"ratio": written(verdict.ratio), "misfit": gap(verdict.misfit, EXACT, 2), "d": settings.d_head}
         sentences.append(say(f"cause.{verdict.cause}", **values))
-        ends = {"first": written(verdict.first, 3), "last": written(verdict.last, 3), "offset": settings.offset}
-        sentences.append(say("placement.by_position", last_position=settings.offset + settings.n_keys - 1, **ends))
+        ends = {name: gap_in_words(getattr(verdict, name), ROUNDING) for name in ("first", "last")}
+        sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit":
         sentences.append(say("placement.unit_gains"))
     return sentences

@@ -5,6 +5,7 @@ from typing import Final
 
 from qkdemo.labs.lab import Lab, Section
 from qkdemo.labs.rope.lab import PRESETS, Result, Settings, distance_rows, pairwise_product, report, rows, run
+from qkdemo.labs.rope.plane import PLANE
 from qkdemo.labs.rope.program import snippet
 from qkdemo.labs.rope.view import distance_exhibit, picked, rope_exhibit
 from qkdemo.labs.rope.words import explain, findings
@@ -48,4 +49,5 @@ LAB: Final = Lab(
     },
     programs=lambda result: {"page.rope": partial(snippet, result.settings)},
     report=report,
+    plane=PLANE,
 )

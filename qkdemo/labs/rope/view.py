@@ -5,7 +5,6 @@
 * `picked(pick, dial)`: the dial that a click sets.
 """
 
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +17,7 @@ from qkdemo.charts.spec import Pick
 from qkdemo.dials import Value
 from qkdemo.labs.rope.lab import AGREE, Order, Result
 from qkdemo.labs.rope.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _ROLES: Final = {"left": "norm_rotary", "right": "rotary_norm"}
@@ -27,7 +26,7 @@ _SEEN: Final = 1e-6  # relative difference below which two curves lie on each ot
 _HEADROOM: Final = 1.25  # over the higher bound, for the words beside it
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def rope_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the main exhibit."""
     sides = _sides(result)

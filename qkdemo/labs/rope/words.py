@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from qkdemo.charts.columns import gap_in_words
 from qkdemo.labs.rope.lab import AGREE, Result, Settings
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
@@ -34,7 +35,7 @@ def explain(result: Result) -> list[str]:
     if result.relative:
         sentences.append(say("rope.relative", **numbers))
     else:
-        shift = {"spread": written(spread[1], 3), "still": written(spread[0], 2)}
+        shift = {"spread": written(spread[1], 3), "still": gap_in_words(spread[0], AGREE, 2)}
         sentences.append(say("rope.not_relative", **numbers, **shift))
     wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
     unsafe = "bound_wrong" if result.reach is None else "bound_far"

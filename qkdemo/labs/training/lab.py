@@ -95,11 +95,13 @@ PRESETS: Final[dict[str, Settings]] = {
 def plan_of(settings: Settings, seeds: tuple[int, ...] | None = None) -> Plan:
     """What these dials say to train: one pair of twins, or with `seeds` a pair for each; with its chain of forks.
 
-    A fork begins after the one before it, and within the plan that it leaves.
+    A fork begins after the one before it, within the plan that it leaves, and so that those after it have a step each.
     """
     plan = plans.twins(run_of(settings), seeds)
-    for fork in forks_of(settings):
-        after = max(plan.legs[-1].after + 1, min(fork.at, plan.steps, plans.MOST_STEPS - 1))
+    forks = forks_of(settings)
+    for at, fork in enumerate(forks):
+        last = plans.MOST_STEPS - (len(forks) - at)
+        after = max(plan.legs[-1].after + 1, min(fork.at, plan.steps, last))
         left = plan.steps - after
         more = fork.steps or max(left if left >= _ENOUGH * settings.steps else settings.steps, LAST_STEPS)
         plan = plans.forked_at(plan, after, _changes(settings, fork), more=more, beside=seeds is None)

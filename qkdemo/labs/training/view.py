@@ -1,7 +1,7 @@
 """How twins are drawn: the view that the exhibit takes, and the rows that are streamed to it.
 
 * `live_view(settings, plan, ...)`: the view, which does not depend on how far the run has come;
-* `rows_of(plan, settings, curves, maps, first)`: steps as the exhibit draws them, `Rows`;
+* `rows_of(plan, head, curves, late, first)`: steps as the exhibit draws them, `Rows`;
 * `table_rows(plan, curves)`: them all, for the table;
 * `status_words(status, plan)`: the line beside the controls;
 * `seeds_exhibit(plan, curves)`: small multiples of many seeds.
@@ -25,7 +25,7 @@ from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
 from qkdemo.runs.live import Status
 from qkdemo.runs.plan import Plan, outcomes
-from qkdemo.runs.record import mapped_steps
+from qkdemo.runs.record import Chunk, joined_chunks
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
@@ -33,7 +33,8 @@ View = dict[str, Any]
 ROLES: Final = ("plain", "norm")
 _WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
 _TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
-_WORDS: Final = ("png", "svg", "undefined", "play", "pause", "step", "stop", "offline", "restarting", "full", "waiting")
+_BAR: Final = ("play", "pause", "step", "stop", "train", "offline", "restarting", "full", "waiting")
+_WORDS: Final = ("png", "svg", "undefined", *_BAR)
 _MOST_LOGIT: Final = 12  # decades above 1 that an axis may reach
 _TICKS: Final = 6
 NO_ROWS: Final = pa.table({"step": [0.0]})  # what a live exhibit's table is: its rows arrive otherwise
@@ -60,10 +61,8 @@ def shown_head(settings: Settings) -> tuple[int, int]:
     return min(settings.layer, settings.n_layers) - 1, min(settings.head, settings.n_heads) - 1
 
 
-def rows_of(
-    plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], maps: NDArray[np.uint8], first: int
-) -> Rows:
-    """The steps from `first` on. `curves`: those of all steps; `maps`: those of the mapped steps from `first` on."""
+def rows_of(plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], late: Chunk, first: int) -> Rows:
+    """The steps from `first` on. `curves`: those of all steps; `late`: from `first` on, with what maps there are."""
     new = curves[first - 1 :]
     scalars = {"step": np.arange(first, first + len(new), dtype=np.float32)}
     for row, role in enumerate(ROLES):
@@ -83,14 +82,14 @@ def rows_of(
     texts["rate.text"] = [written(x, 3) for x in new[:, 0, CURVES.index("learning_rate")].tolist()]
     texts["finding"] = findings(plan, curves, first) if len(new) else []
     layer, at = head
-    drawn = {f"{role}.heat": maps[:, row, layer, at] for row, role in enumerate(ROLES)}
-    return Rows(first, scalars, texts, mapped_steps(plan, first, len(curves)), drawn)
+    drawn = {f"{role}.heat": late.maps[:, row, layer, at] for row, role in enumerate(ROLES)}
+    return Rows(first, scalars, texts, list(late.mapped), drawn)
 
 
 def scalar_names(plan: Plan) -> list[str]:
     """The scalar columns, in the order in which they are streamed."""
     empty = np.empty((0, plan.width, len(CURVES)), np.float32)
-    return list(rows_of(plan, (0, 0), empty, np.empty((0, plan.width, *plan.map_shape), np.uint8), 1).scalars)
+    return list(rows_of(plan, (0, 0), empty, joined_chunks(plan, []), 1).scalars)
 
 
 def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
@@ -137,7 +136,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
     ]
     return {
         "dial": {"column": "step", "text": "step.text", "label": say("training.step"), "at": 1.0, "log": False},
-        "live": live | {"columns": scalar_names(plan), "steps": plan.steps, "stride": plan.map_stride},
+        "live": live | {"columns": scalar_names(plan), "steps": plan.steps},
         "finding": "finding",
         "room": "" if live.get("resting") else longest_finding(plan),
         "heading": 1,
@@ -200,7 +199,8 @@ def status_words(status: Status, plan: Plan) -> str:
                 parts.append(say("training.status.hurried"))
         case "finished" if status.recorded is not None:
             when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(status.recorded))
-            parts = [say("training.status.recorded", steps=plan.steps, when=when, engine=status.engine)]
+            key = "training.status.shipped" if status.shipped else "training.status.recorded"
+            parts = [say(key, steps=plan.steps, when=when, engine=status.engine)]
         case state:
             parts.append(say(f"training.status.{state}"))
     return " · ".join(parts)
@@ -225,8 +225,7 @@ def table_rows(plan: Plan, curves: NDArray[np.float32]) -> list[dict[str, Any]]:
 def recorded_exhibit(result: Result) -> tuple[pa.Table, View]:
     """The curves of a recorded run, looked at after its last step: what a sheet of paper can show of it."""
     plan, curves = result.plan, result.curves
-    none = np.empty((0, plan.width, *plan.map_shape), np.uint8)
-    rows = rows_of(plan, shown_head(result.settings), curves, none, 1)
+    rows = rows_of(plan, shown_head(result.settings), curves, joined_chunks(plan, []), 1)
     view = live_view(result.settings, plan, {}, rows.texts["finding"][-1])
     view["dial"] |= {"at": float(len(curves))}
     scalars = {name: np.asarray(column, np.float64) for name, column in rows.scalars.items()}

@@ -4,7 +4,6 @@
 * `picked(settings, pick)`: the dials that a click sets: the scale, and the word that asks.
 """
 
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -17,14 +16,14 @@ from qkdemo.dials import Value
 from qkdemo.labs.words.lab import Result, Settings
 from qkdemo.labs.words.network import SideWord
 from qkdemo.labs.words.words import explain, findings
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 from qkdemo.training.sentences import WORDS
 
 MOST_NEXT: Final = 5  # next words that the exhibit shows
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def words_exhibit(result: Result) -> tuple[pa.Table, View]:
     """Table and view of the exhibit."""
     table: dict[str, Any] = {

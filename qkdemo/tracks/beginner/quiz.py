@@ -1,5 +1,6 @@
 """The beginner's questions: no formula, numbers from the drift lab and from two or three arrows."""
 
+import dataclasses
 import math
 import random
 from collections.abc import Mapping
@@ -44,16 +45,26 @@ def _growth(dice: random.Random) -> Asked:
 
 
 def _twin(dice: random.Random) -> Asked:
-    """With q and k normalised, the same growth changes nothing."""
-    k = dice.choice(_FACTORS)
+    """With q and k normalised, the same growth changes nothing; without it logits grow by its square.
+
+    Either is asked, for one of the two has its answer in the question.
+    """
+    k, form = dice.choice(_FACTORS), dice.choice(("normed", "plain", "plain"))
     found = _drifted(dice, 1, k)
     before, after = found.twin.max_abs_logit
     fresh, plain = found.plain.max_abs_logit
-    shown = printed(before, 4)
-    others = {"fresh": printed(fresh, 4), "once": shown * k, "square": shown * k * k, "shrunk": shown / k}
-    others |= {"both": 2 * k * shown, "shrunk_square": shown / (k * k), "half": shown / 2}
-    numbers = {"k": written(k), "before": written(before), "fresh_plain": written(fresh), "plain": written(plain)}
-    return numeric(dice, float(after), others, numbers)
+    digits = digits_for(lambda shown: [written(k * k * shown(fresh))], 4)
+    shown, bare = printed(before, 4), printed(fresh, digits)
+    ends = {"fresh_plain": written(fresh, digits), "plain": written(plain)}
+    numbers = {"k": written(k), "before": written(before), **ends}
+    if form == "normed":
+        others = {"fresh": printed(fresh, 4), "once": shown * k, "square": shown * k * k, "shrunk": shown / k}
+        others |= {"both": 2 * k * shown, "shrunk_square": shown / (k * k), "half": shown / 2}
+    else:
+        others = {"fresh": bare, "normed": shown, "plain_once": bare * k, "plain_both": 2 * k * bare}
+        others |= {"plain_cube": bare * k**3, "plain_twice": 2 * k * k * bare, "plain_fourth": bare * k**4}
+    asked = numeric(dice, float(after if form == "normed" else plain), others, numbers)
+    return dataclasses.replace(asked, form=form)
 
 
 def _winner(dice: random.Random) -> Asked:
@@ -66,7 +77,7 @@ def _winner(dice: random.Random) -> Asked:
     shown = found.plain if side == "plain" else found.twin
     fresh, after = np.exp(shown.entropy)
     n = found.settings.n_keys
-    around = {"few": 1.5, "half": fresh / 2, "same": fresh, "most": n - 0.5}
+    around = {"few": 1.5, "half": fresh / 2, "less": 0.8 * fresh, "same": fresh, "most": n}
     others = {word: value for word, value in around.items() if abs(value / after - 1) > _FAR}
     kept = dict(sorted(others.items(), key=lambda item: abs(math.log(item[1] / after)))[: MOST - 1])
     numbers = {"k": written(max(k, 1 / k)), "fresh": written(fresh, 3), "n": written(n)}
@@ -98,8 +109,10 @@ def _arrows(dice: random.Random) -> Asked:
         lengths.reverse()
         angles.reverse()
     keys = torch.stack([_arrow(length, angle) for length, angle in zip(lengths, angles, strict=True)])
-    query = _arrow(dice.choice((2, 3, 4)), 0)
-    plain, normed = (_logits(query, keys, word) for word in ("none", "l2"))
+    size = dice.choice((2, 3, 4))
+    query = _arrow(size, 0)
+    rows = query.expand_as(keys)[None]
+    plain, normed = (scores(rows, keys[None], VARIANTS[word], Parameters()).raw[0, 0] for word in ("none", "l2"))
     wins = [bool(row[0] > row[1]) for row in (plain, normed)]
     answer = only(
         a_a=wins == [True, True], b_b=wins == [False, False], a_b=wins == [True, False], b_a=wins == [False, True]
@@ -110,7 +123,7 @@ def _arrows(dice: random.Random) -> Asked:
         for key, length, angle, score, cosine in named
         for part, value in (("length", length), ("angle", angle), ("plain", score), ("normed", cosine))
     }
-    return Asked(("a_a", "b_b", "a_b", "b_a"), answer, numbers)
+    return Asked(("a_a", "b_b", "a_b", "b_a"), answer, numbers | {"query": written(size)})
 
 
 def _confidence(dice: random.Random) -> Asked:

@@ -39,7 +39,7 @@ _BROKEN: Final[tuple[WayWord, ...]] = ("normed_again", "other_heads_gain", "one_
 
 def _half(dice: random.Random) -> Asked:
     """Dividing by √d after a float16 product gives nothing back that the product has lost."""
-    scale, recipe = dice.choice((224, 250, 280, 315, 355, 400, 450)), Recipe(seed=dice.randint(0, _SEEDS))
+    scale, recipe = dice.choice((90, 100, 112, 125, 140, 160)), Recipe(n_keys=32, seed=dice.randint(0, _SEEDS))
     found = tally(drawn(recipe), torch.tensor([scale], dtype=torch.float64), Choices(placement="after"))
     half = STORED.index("float16")
     raw, scaled = (int(found.n_lost[half, STAGES.index(stage), 0]) for stage in ("raw_product", "scaled"))
@@ -52,8 +52,8 @@ def _half(dice: random.Random) -> Asked:
         "largest": written(FORMATS["float16"].largest, 5),
         "too_large": written(too_large),
     }
-    others = {"too_large": too_large, "none": 0, "all": n, "share": raw // 8, "half": raw // 2, "fits": n - raw}
-    others |= {"both": 2 * n, "every": n * recipe.d_head}
+    others = {"fits": n - raw, "all": n, "too_large": too_large, "more": (n + raw) // 2, "most": n - raw // 8}
+    others |= {"half": raw // 2, "quarter": raw // 4}
     return numeric(dice, scaled, others, numbers)
 
 
@@ -148,11 +148,12 @@ def _cost(dice: random.Random) -> Asked:
         d_model=dice.choice((128, 256, 512, 1024)),
     )
     share = {part.part: 100 * part.share for part in cost.run(settings).parts}
+    near = dice.choice((3, 4))  # the right answer is neither always nor never one of the two that lie closest
     others = {
         "tenfold": 10 * share["rms"],
         "tenth": share["rms"] / 10,
-        "threefold": 3 * share["rms"],
-        "third": share["rms"] / 3,
+        "few_fold": near * share["rms"],
+        "part": share["rms"] / near,
         "hundredfold": 100 * share["rms"],
         "hundredth": share["rms"] / 100,
     }

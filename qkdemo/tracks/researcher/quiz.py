@@ -142,16 +142,20 @@ def _full_width(dice: random.Random) -> Asked:
 def _latent(dice: random.Random) -> Asked:
     """What an exact norm on keys that are never formed adds to the cache of latent attention."""
     settings = mla.Settings(
-        n_heads=dice.choice((16, 32, 64, 128)), latent=dice.choice((256, 512, 1024)), d_content=dice.choice((64, 128))
+        n_heads=dice.choice((16, 32, 64, 128)),
+        latent=dice.choice((256, 512, 1024)),
+        d_content=dice.choice((64, 128)),
+        d_rotary=dice.choice((8, 16, 32)),
     )
     cached = {word: mla.cost(settings, word, 1).cache_bytes // 2 for word in COSTS}  # two bytes a number
     extra = cached["absorbed"] - cached["without_norm"]
     others = {
+        "latent": settings.latent,
+        "all": cached["without_norm"],
+        "content": settings.d_content,
+        "rotary": settings.d_rotary,
         "keys": cached["full_keys"] - cached["without_norm"],
         "one": 1,
-        "latent": settings.latent,
-        "rotary": settings.d_rotary,
-        "content": settings.d_content,
         "two": 2 * settings.n_heads,
         "halved": settings.n_heads // 2,
         "quarter": settings.n_heads // 4,

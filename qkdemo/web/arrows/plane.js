@@ -49,7 +49,8 @@ export function vector([length, degrees], scale, store) {
   return [store(scale * length * Math.cos(angle)), store(scale * length * Math.sin(angle))];
 }
 
-function unit([x, y], store) {
+function unit(arrow, store) {
+  const [x, y] = arrow;
   const length = Math.max(Math.sqrt(Math.max(x * x + y * y, L2_FLOOR ** 2)), L2_FLOOR);
   return [store(x / length), store(y / length)];
 }

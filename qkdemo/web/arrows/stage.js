@@ -19,7 +19,8 @@ export class Stage {
     this.sizes = new ResizeObserver(() => this.ask());
     this.sizes.observe(root);
     this.sent = null; // what the server was told and has not brought back yet
-    this.send = () => {};
+    this.held = null; // the pointer that holds an arrow
+    this.send = (/** @type {object} */ _changed) => {};
   }
 
   show(view) {

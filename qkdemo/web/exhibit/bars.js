@@ -45,21 +45,29 @@ export function live(pen, box, scene) {
 }
 
 // The numbers that a sentence reads off these bars, each while the dial stands where it is read: over its bar, the sides
-// apart where both stand over one key.
+// apart where both stand over one key; beside bars that leave no room above them.
 function drawNotes(pen, frame, group, { panel, sweep, theme, row }) {
   const notes = (panel.notes ?? []).filter(({ x }) => sweep.rowOf(x) === row);
-  const over = new Map();
-  for (const { role, column, entry, label } of notes) {
-    const weights = sweep.list(column, row);
-    const key = entry ?? weights.indexOf(Math.max(...weights));
-    const beneath = over.get(key) ?? Math.min(frame.bottom, ...panel.lines.map((line) => topOf(sweep.list(line.column, row)[key], frame)));
-    const half = pen.width(label) / 2;
-    const x = Math.max(frame.left + half + 2, Math.min(frame.right - half - 2, frame.left + (key + 0.5) * group));
-    const y = Math.max(frame.top + theme.small * 0.6, beneath - theme.small * 0.4);
-    pen.text(label, x, y, { fill: theme.role[role], weight: 600, align: "center", halo: theme.paper });
-    over.set(key, y - theme.small * 0.9);
+  const keyOf = ({ column, entry }) => entry ?? largest(sweep.list(column, row));
+  const [line, said] = [theme.small * 1.2, new Map()];
+  for (const note of notes) {
+    const key = keyOf(note);
+    const before = said.get(key) ?? 0;
+    const all = notes.filter((other) => keyOf(other) === key).length;
+    const top = Math.min(frame.bottom, ...panel.lines.map(({ column }) => topOf(sweep.list(column, row)[key], frame)));
+    const above = top - frame.top > all * line;
+    const half = pen.width(note.label, theme.small, 600) / 2;
+    const middle = frame.left + (key + 0.5) * group;
+    const beside = group / 2 + half + 3;
+    const x = above ? middle : middle - beside - half > frame.left ? middle - beside : middle + beside;
+    const y = above ? top - theme.small * 0.4 - before * line : frame.top + (before + 1) * line;
+    const within = Math.max(frame.left + half + 2, Math.min(frame.right - half - 2, x));
+    pen.text(note.label, within, y, { fill: theme.role[note.role], weight: 600, align: "center", halo: theme.paper });
+    said.set(key, before + 1);
   }
 }
+
+const largest = (weights) => weights.indexOf(Math.max(...weights));
 
 function topOf(weight, frame) {
   return frame.bottom - Math.min(1, weight || 0) * (frame.bottom - frame.top);

@@ -49,7 +49,7 @@ export function rest(pen, box, scene) {
   const seen = ({ x }) => within(scene.sweep.place(x)) && isOpen(scene, scene.sweep.rowOf(x));
   const marks = (scene.panel.marks ?? []).filter(seen);
   for (const mark of marks) drawRule(pen, xOf(scene.sweep.place(mark.x), frame), frame, scene.theme.role[mark.role ?? "other"]);
-  const points = (scene.panel.points ?? []).filter((point) => within(scene.sweep.place(point.x)));
+  const points = (scene.panel.points ?? []).filter(seen);
   for (const point of points) drawPoint(pen, point, frame, scene);
   const named = shown.map(({ at, label }) => ({ label, y: besideLevel(at, frame, scene.theme) }));
   const size = scene.theme.small;
@@ -61,6 +61,14 @@ export function rest(pen, box, scene) {
 // The base line of a level's label: above its line, or below where there is no room.
 function besideLevel(at, frame, theme) {
   return at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
+}
+
+// Between which uprights `live` draws; null: anywhere.
+export function touched(box, scene) {
+  if (scene.row < 0 || scene.guesses?.length) return null;
+  const x = xOf(scene.sweep.places[scene.row], frameOf(box, scene));
+  const reach = 2 * DOT * scene.theme.zoom + 2.5 * scene.theme.small; // a dot, and an ∞ beside it
+  return [x - reach, x + reach];
 }
 
 export function live(pen, box, scene) {
@@ -177,7 +185,8 @@ function stretches(numbers) {
 }
 
 // One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
-function drawPoint(pen, point, frame, { theme, ...scene }) {
+function drawPoint(pen, point, frame, scene) {
+  const { theme } = scene;
   const [at, up] = placeOf(point, frame, scene);
   if (point.read) {
     pen.circle(at, up, DOT * theme.zoom, { fill: theme.paper, stroke: theme.role[point.role], width: 2 * theme.zoom });
@@ -256,7 +265,10 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
   for (const point of points) {
     const [x, y] = placeOf(point, frame, { sweep, panel });
     const [w, h, r] = [pen.width(point.label, size) + 4, size * 1.25, 2 * DOT * theme.zoom];
-    const around = [[x - w / 2, y - h - r], [x - w / 2, y + r], [x + r, y - h / 2], [x - w - r, y - h / 2], [x + r, y - h - r], [x - w - r, y - h - r], [x - w - r, y + r], [x - w - r, y + h + r], [x - w - r, y - 2 * h - r]];
+    const [left, right, middle] = [x - w - r, x + r, x - w / 2];
+    const [over, under] = [y - h - r, y + r];
+    const beside = [[right, y - h / 2], [left, y - h / 2], [right, over], [left, over], [left, under]];
+    const around = [[middle, over], [middle, under], ...beside, [left, under + h], [left, over - h]];
     write(point.label, theme.role[point.role], around.map((corner) => [...corner, w, h]));
   }
   for (const mark of marks) {

@@ -97,7 +97,9 @@ export class LiveSweep {
 // the server said goodbye, `full` whether it has no place for one more who watches.
 export class Feed {
   constructor(url, take, offline) {
-    Object.assign(this, { url, take, offline });
+    this.url = url;
+    this.take = take;
+    this.offline = offline;
     this.open();
   }
 

@@ -25,7 +25,7 @@ export function build(root, view) {
   parts.spoken.setAttribute("role", "status");
   parts.spoken.setAttribute("aria-live", "polite");
   parts.tiles = view.tiles.map(buildTile);
-  parts.scrubber = buildScrubber();
+  parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
@@ -98,7 +98,7 @@ function buildTile({ lines }) {
   return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
 }
 
-function buildScrubber() {
+function buildScrubber(plays) {
   const range = element("input", "");
   Object.assign(range, { type: "range", id: "dial", min: 0, step: 1 });
   range.setAttribute("aria-describedby", "hint");
@@ -108,18 +108,22 @@ function buildScrubber() {
   hint.id = "hint";
   const text = new Steady("span", "reading");
   text.node.setAttribute("aria-hidden", "true"); // the range says it as its value
-  return { node: element("div", "scrubber", label, range, text.node, hint), range, label, hint, text };
+  const play = plays ? element("button", "play") : null;
+  if (play) play.type = "button";
+  const parts = [label, ...(play ? [play] : []), range, text.node, hint];
+  return { node: element("div", `scrubber${play ? " plays" : ""}`, ...parts), range, label, hint, text, play };
 }
 
 // The controls of a run: what they say and do is for the stage to know.
 function buildBar() {
-  const [play, step, stop] = ["play", "step", "stop"].map((name) => element("button", name));
-  for (const button of [play, step, stop]) button.type = "button";
+  const buttons = ["play", "step", "stop", "train"].map((name) => element("button", name));
+  for (const button of buttons) button.type = "button";
+  const [play, step, stop, train] = buttons;
   const text = element("span", "status");
   const notice = element("p", "notice");
   notice.setAttribute("role", "status");
   notice.hidden = true;
-  return { node: element("div", "bar", play, step, stop, text), play, step, stop, text, notice };
+  return { node: element("div", "bar", ...buttons, text), play, step, stop, train, text, notice };
 }
 
 function fillScrubber({ range, label, hint }, view, sweep) {

@@ -9,6 +9,8 @@ import { Stage } from "./stage.js";
 const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
 const NEWS_MS = 700;
+const WATCHED_S = 8; // how long a hall looks on
+const CALM = "(prefers-reduced-motion: reduce)";
 
 export class LiveStage extends Stage {
   constructor(root) {
@@ -30,16 +32,19 @@ export class LiveStage extends Stage {
   show(table, view) {
     this.axes = new Map();
     super.show(table, view);
+    this.watches ||= Boolean(view.live.watch);
+    this.watch();
     this.widen();
     this.ask(true);
   }
 
   rebuild(structure) {
     super.rebuild(structure);
-    const { play, step, stop } = this.parts.bar;
+    const { play, step, stop, train } = this.parts.bar;
     play.onclick = () => this.playOrPause();
     step.onclick = () => this.oneStep();
     stop.onclick = () => this.send({ command: "stop" });
+    train.onclick = () => this.send({ command: "train" });
     this.parts.scrubber.range.max = this.view.live.steps - 1;
   }
 
@@ -61,7 +66,19 @@ export class LiveStage extends Stage {
       this.ask(true);
     }
     this.fillBar();
+    this.watch();
     this.tell();
+  }
+
+  // The answer was asked for, and the run is recorded: once it is played from its first step, its curves growing.
+  watch() {
+    if (!this.watches || !this.sweep.rows || this.sweep.rows < this.view.live.steps) return;
+    this.watches = false;
+    if (!window.matchMedia(CALM).matches) this.playBack({ pace: this.sweep.rows / WATCHED_S, grows: true });
+  }
+
+  get open() {
+    return this.played?.grows ? [0, Math.max(0, this.row())] : super.open;
   }
 
   // So that the words under the exhibit follow: once for every page that was drawn while the run went on. Not at once: a
@@ -109,6 +126,7 @@ export class LiveStage extends Stage {
   }
 
   hold(row) {
+    this.ask(Boolean(this.played?.grows)); // what is drawn at rest has not grown whole
     this.previewed = this.played = null;
     this.held = row >= this.sweep.rows - 1 ? null : row + 1;
     this.fillBar();
@@ -137,18 +155,19 @@ export class LiveStage extends Stage {
   }
 
   // From the step that is looked at, or from the first one, at the run's pace.
-  playBack() {
+  playBack({ pace = this.view.live.pace, grows = false } = {}) {
     const from = this.held === null ? 0 : this.row();
-    this.played = { row: from, at: performance.now() };
+    this.played = { row: from, at: performance.now(), grows };
     const tick = () => {
       if (!this.played) return;
-      const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * this.view.live.pace);
+      const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * pace);
       if (row >= this.sweep.rows - 1) {
         this.commit(row);
+        this.ask(grows);
         return;
       }
       this.held = row + 1;
-      this.ask();
+      this.ask(grows);
       requestAnimationFrame(tick);
     };
     tick();
@@ -185,11 +204,14 @@ export class LiveStage extends Stage {
   }
 
   fillBar() {
-    const { play, step, stop, text, notice } = this.parts.bar;
+    const { play, step, stop, train, text, notice } = this.parts.bar;
     const { words, live } = this.view;
     play.textContent = this.moving ? words.pause : words.play;
     step.textContent = words.step;
     stop.textContent = words.stop;
+    train.textContent = words.train;
+    stop.hidden = live.shipped; // nobody trains it here: it can be played, or trained
+    train.hidden = !live.shipped;
     play.disabled = this.commands ? false : this.sweep.rows < 2;
     step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
     stop.disabled = !live.own || AT_REST.has(this.status.state);

@@ -13,8 +13,10 @@ import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
+import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
+import { Sight } from "./sight.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme } from "./theme.js";
 
@@ -27,7 +29,11 @@ export class Stage {
     this.press = null; // the pointer that is down on a curve
     this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
     this.details = new Details(() => this.ask(true));
-    this.send = () => {};
+    this.send = (/** @type {object} */ _message) => {};
+    this.sight = new Sight(() => {
+      this.came = true;
+      this.ask();
+    });
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
@@ -60,14 +66,29 @@ export class Stage {
   // The answer came: the dial goes to it from where it stood.
   run(from) {
     const to = this.row();
-    const playing = (this.playing = {});
+    const playing = this.begin({});
     const show = (row) => {
       if (this.playing !== playing) return false; // a hand took over
-      this.previewed = this.sweep.dial[row];
-      this.ask();
+      this.goTo(row);
       return true;
     };
     runDial(this.sweep, from, to, show, () => this.settle());
+  }
+
+  // Something moves the dial by itself, until another thing does, or a hand: `playing` is then another one.
+  begin(playing) {
+    this.playing = playing;
+    this.ask();
+    return playing;
+  }
+
+  get plays() {
+    return Boolean(this.playing?.plays);
+  }
+
+  goTo(row) {
+    this.previewed = this.sweep.dial[row];
+    this.ask();
   }
 
   // Words in a text point at a state, at the lines of a role, or at nothing any more.
@@ -105,7 +126,10 @@ export class Stage {
     this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
-    holdScrubber(this.parts.scrubber.range, this);
+    this.sight.watch(this.parts.panels.map(({ node }) => node));
+    const { range, play } = this.parts.scrubber;
+    holdScrubber(range, this);
+    if (play) play.onclick = () => playOrPause(this);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
@@ -198,7 +222,7 @@ export class Stage {
   commit(picked) {
     const row = this.opened(picked);
     const value = this.sweep.dial[row];
-    this.previewed = null;
+    this.playing = this.previewed = null;
     if (value !== (this.awaited ?? this.committed)) {
       this.sent = this.awaited === null ? new Set() : this.sent;
       this.sent.add(value);
@@ -212,8 +236,7 @@ export class Stage {
   }
 
   reset() {
-    this.press = null;
-    this.previewed = null;
+    this.press = this.playing = this.previewed = null;
     this.chosen = null;
     this.details.point(null, null);
     this.ask(true);
@@ -228,7 +251,7 @@ export class Stage {
 
   pickCell(grid, cell) {
     this.choose(grid, cell);
-    const { from, ...pick } = this.chosen;
+    const { from: _from, ...pick } = this.chosen;
     this.send(pick);
   }
 
@@ -310,9 +333,10 @@ export class Stage {
   }
 
   layOut() {
-    const curves = this.view.panels.filter((panel) => panel.kind === "curves");
-    const widths = this.plots.filter((plot, i) => this.view.panels[i].kind === "curves").map((plot) => plot.box.w);
-    this.gutters = gutters(curves, this.theme, this.measure, Math.min(...widths));
+    const { panels } = this.view;
+    const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
+    const widths = drawn.map(([, width]) => width);
+    this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
     this.root.style.setProperty("--gutter", `${this.gutters[0]}px`);
   }
 
@@ -325,13 +349,25 @@ export class Stage {
     });
   }
 
+  // Whether a hand or the dial itself is moving: a row that is shown for a moment.
+  get moves() {
+    return this.previewed !== null;
+  }
+
   draw(all) {
     const row = this.row();
-    if (!all && row === this.drawn) return;
+    this.fillPlay();
+    const late = this.behind && (this.came || !this.moves);
+    if (!all && row === this.drawn && !late) return;
+    const shown = this.parts.panels.map(({ node }) => !this.moves || this.sight.sees(node));
+    this.behind = shown.includes(false);
+    this.came = false;
     this.drawn = row;
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
     const detailed = this.detailed();
+    // Pictures before words: a word on a canvas waits for the styles of all words that have changed on the page.
+    this.plots.forEach((plot, i) => shown[i] && plot?.draw(this.scene(i)));
     for (const part of this.steady) part.show(row, detailed?.texts);
     if (all) this.parts.panels.forEach(({ title }, i) => {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
@@ -342,11 +378,20 @@ export class Stage {
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
     range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
-    this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
+  }
+
+  fillPlay() {
+    const { play } = this.parts.scrubber;
+    if (!play) return;
+    const [first, last] = this.open;
+    const words = this.plays ? this.view.words.pause : this.view.words.play;
+    if (play.textContent !== words) play.textContent = words;
+    play.hidden = first === last;
   }
 
   close() {
     this.sizes.disconnect();
+    this.sight.close();
     this.details.forget();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);

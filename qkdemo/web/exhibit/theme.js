@@ -65,7 +65,7 @@ function rgb(colour, fallback) {
   if (!colour) return fallback;
   scratch.fillStyle = css3(fallback);
   scratch.fillStyle = colour.trim();
-  const parsed = scratch.fillStyle;
+  const parsed = String(scratch.fillStyle);
   if (parsed.startsWith("#")) return [1, 3, 5].map((at) => parseInt(parsed.slice(at, at + 2), 16));
   return parsed.match(/[\d.]+/g).slice(0, 3).map(Number);
 }

@@ -91,7 +91,7 @@ class _Panel(Generic[D]):
             st.session_state[key] = self._turned.pop(dial.name)  # once: from now on it is what the visitor turns
         elif dial.name not in self._before:
             st.session_state[key] = before
-        return _widget(dial, key)
+        return _widget(dial, key, _standing(dial, key, before))
 
     def _set(self, dial: Declaration, value: Value | None) -> None:
         try:
@@ -100,26 +100,38 @@ class _Panel(Generic[D]):
             self.notes.append(str(error))
 
 
-def _widget(dial: Declaration, key: str) -> Value | None:
+def _standing(dial: Declaration, key: str, before: Value) -> Any:
+    """Where the dial stands; where it stood before if the browser tells of a place that it does not have."""
+    with suppress(SettingsError):
+        return dial.check(st.session_state.get(key, before))
+    return before
+
+
+def _widget(dial: Declaration, key: str, at: Any) -> Value | None:
+    """Draw a dial that stands at `at`, and return what it says.
+
+    Every message tells where it stands: a busy browser draws none but the last, and only the first one sets the dial.
+    """
     common: dict[str, Any] = {"label": dial.label, "key": key, "help": dial.help or None}
     value: Value | None
     match dial.kind:
         case Switch():
-            value = st.toggle(**common)
+            value = st.toggle(value=at, **common)
         case Choice():
             control = cast(Callable[..., Any], st.radio if len(dial.allowed_words()) <= _FEW else st.selectbox)
-            value = control(options=dial.allowed_words(), format_func=_word(dial), **common)
+            words = dial.allowed_words()
+            value = control(options=words, index=words.index(at), format_func=_word(dial), **common)
         case Sentence():
-            value = st.text_input(**common)
+            value = st.text_input(value=at, **common)
         case Dial(low=low, high=high, step=step) as kind if not kind.grid():
             low, high, step = (int(x) if dial.whole else float(x) for x in (low, high, step))
-            value = st.slider(min_value=low, max_value=high, step=step, value=cast(Any, dial.default), **common)
+            value = st.slider(min_value=low, max_value=high, step=step, value=at, **common)
         case Dial() as kind:
             stops, written_out = _stops(kind, dial.whole)
-            at = st.session_state[key]
             options = stops if at in written_out else tuple(sorted({*stops, at}))  # a link may stand between two stops
             value = st.select_slider(
                 options=options,
+                value=at,
                 format_func=lambda x: written_out[x] if x in written_out else _written(kind, x),
                 **common,
             )
@@ -148,6 +160,7 @@ def _word(dial: Declaration) -> Any:
             f"choice.{shared}.{word}",
             f"{shared}.{word}.short",
             f"{dial.name}.{word}.name",
+            *([f"{dial.kind.named}.{word}.short"] if isinstance(dial.kind, Choice) and dial.kind.named else []),
         )
         return next((say(key) for key in keys if has(key)), word)
 

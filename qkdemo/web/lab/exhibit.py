@@ -39,11 +39,12 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       arcs    labels, lines: [{role, column (weights, row by row), label}] (the first above, the second below), selected
               (whose arcs are in colour), key_label
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
-    live      url, source (another one: begin anew), columns (scalars, in order), steps, stride, own, pace, resting
-              (whether it rested when the page was drawn), shown (after so many steps; news come when it rests after
-              others): the rows are not in the
-              table, they arrive from the url as `web.training.stream` writes them; y.grows: an axis takes in what
-              arrives; words: play, pause, step, stop, offline, restarting, full, waiting
+    live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
+              the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
+              so many steps; news come when it rests after others), watch (its answer was just asked for: what is
+              recorded is played once): the rows are not in the table, they arrive from the url as
+              `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause, step,
+              stop, train, offline, restarting, full, waiting
     A track adds:
     veil      its question is open: nothing from `from` towards x, or beyond, is shown: {x, from} and, where the answer
               is a number that can be drawn, {column, low, high}
@@ -75,7 +76,7 @@ from qkdemo.web.track import lesson
 
 Pick = dict[str, Any]
 
-COMMANDS: Final = ("play", "pause", "step", "stop")
+COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news", "again"}
 _SENT: Final = "exhibit.sent"
@@ -162,6 +163,8 @@ def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
     view = lesson.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
+    if "live" in view:
+        view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
     return dict(view) | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
 
 

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from qkdemo.labs.formats import SHOWN
 from qkdemo.labs.formats.entry_texts import PATH, entry_texts, ladder_texts, title
 from qkdemo.labs.formats.stages import STAGES, CastWord
+from qkdemo.web.language import LANGUAGE, speak
 
 _LONGEST: Final = 32  # characters of a number
 
@@ -23,6 +24,7 @@ def routes(base: str = "") -> list[Route]:
 
 async def _answer(request: Request) -> Response:
     asked = request.query_params
+    speak(asked.get(LANGUAGE))
     stage = next((stage for stage in STAGES if stage == asked.get("stage")), None)
     cast = next((cast for cast in get_args(CastWord) if cast == asked.get("cast")), None)
     exact, held = (_number(asked.get(name, "")) for name in ("exact", "held"))

@@ -30,7 +30,7 @@ from qkdemo.notation import written
 from qkdemo.web import lecture
 from qkdemo.web.link import ask, asked
 from qkdemo.web.pages import PAGES
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.track.lesson import current, tell
 
 _SEARCH: Final = "models:find"
 _SIDES: Final = ("left", "right")
@@ -42,14 +42,18 @@ FIRST_COLUMNS: Final = (
     *("softcap", "link", "family"),
 )
 LARGE: Final = FIRST_COLUMNS[:7]  # what a lecture shows, in large type
+_FEW: Final = 4  # columns, and rows, of which a lecture's stop shows the first
 _WIDTHS: Final = {"model": 146, "link": 210, "note": 600}  # in pixels; the others are as wide as their words
 
 
 def models_body(settings: Settings) -> Result:
     """The middle of the page: the rows that pass, a pair of them, and what is often told wrongly."""
-    heading = st.empty()
+    shown = st.container(key="models:exhibit")
+    heading = shown.empty()
     result = searched(run(settings), search_box())
     heading.title(finding(result))
+    if lecture.on() and current() is not None and result.models:  # what fits a screen
+        shown.table(_table(result, LARGE[:_FEW])[:_FEW], hide_index=True, border="horizontal")
     show_rows(result)
     tell(" ".join(explain(result)[1:]))
     st.header(say("models.compare"))

@@ -1,6 +1,6 @@
 """What a lab computes only when asked: one visitor at a time, with a bar, and it can be stopped.
 
-* `demanded(demand, settings, show)`: the button, how far it is, and what was found for these dials;
+* `demanded(demand, settings, noise, show)`: the button, how far it is, and what was found for these dials;
 * `rows_of(demand, settings)`: the table of that, by its title, once there is one.
 """
 
@@ -14,13 +14,13 @@ import streamlit as st
 
 from qkdemo.labs.lab import M, OnDemand, Rows, S, Section
 from qkdemo.messages import say
-from qkdemo.web.lab.takeaway import table_of
+from qkdemo.web.lab.takeaway import table_of, without_noise
 
 _one_at_a_time: Final = threading.Lock()
 _MOST_KEPT: Final = 8  # in a session
 
 
-def demanded(demand: OnDemand[S, M], settings: S, show: Callable[[Section], None]) -> None:
+def demanded(demand: OnDemand[S, M], settings: S, noise: Mapping[str, float], show: Callable[[Section], None]) -> None:
     """Draw the controls, and what was found for exactly these dials in this session."""
     key = demand.name.replace(".", ":")
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -34,7 +34,7 @@ def demanded(demand: OnDemand[S, M], settings: S, show: Callable[[Section], None
         return
     section = demand.section(found)
     if section.exhibit is None:
-        st.dataframe(table_of(demand.rows(found)), hide_index=True)
+        st.dataframe(table_of(without_noise(demand.rows(found), noise)), hide_index=True)
     show(section)
 
 

@@ -12,34 +12,47 @@ from functools import partial
 import streamlit as st
 
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import say
+from qkdemo.messages import has, say
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import Pick, exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.pages import PAGES
+from qkdemo.web.track.lesson import asks, current, tell
 
 Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}
 
 
-def lab_page(lab: Lab[S, R], body: Body[S, R] | None = None, tabs: Mapping[str, Callable[[R], None]] = NO_TABS) -> None:
-    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew."""
+def lab_page(
+    lab: Lab[S, R],
+    body: Body[S, R] | None = None,
+    tabs: Mapping[str, Callable[[R], None]] = NO_TABS,
+    head: Callable[[S], None] = lambda settings: None,
+) -> None:
+    """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
+    stands before it."""
     settings = dials(lab.settings, lab.presets, lab.name)
+    _ask(lab.name)
+    head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
     own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
-        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, partial(show, lab))
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab))
     offer = Takeaway(
         lab=lab.name,
         settings=result.settings,
         tables=lambda: {**lab.tables(result), **({} if demand is None else rows_of(demand, settings))},
         programs=lambda: lab.programs(result),
+        noise=lab.noise,
     )
     take_away(offer, own)
+    if lab.plane is not None and not asks():
+        page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
+        st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
 def show(lab: Lab[S, R], section: Section) -> None:
@@ -56,6 +69,14 @@ def show(lab: Lab[S, R], section: Section) -> None:
     elif section.sentences:
         lines = section.sentences
         tell("\n".join(f"- {sentence}" for sentence in lines) if section.listed else " ".join(lines))
+
+
+def _ask(name: str) -> None:
+    """What the page is for, and the first thing to do; at a track's stop the stop asks."""
+    if current() is None and has(f"question.{name}"):
+        words = f"**{say(f'question.{name}')}** {say(f'instruction.{name}')}"
+        with st.container(key="question"):
+            st.markdown(words)
 
 
 def _body(lab: Lab[S, R], settings: S) -> R:

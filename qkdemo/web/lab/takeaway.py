@@ -32,6 +32,7 @@ class Takeaway:
     settings: Dials
     tables: Callable[[], Mapping[str, Callable[[], Sequence[Row]]]]  # a title's key → rows, one for every chart
     programs: Callable[[], Mapping[str, Callable[[], str]]]  # a title's key → program
+    noise: Mapping[str, float]  # column → below which its numbers are rounding
 
 
 def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
@@ -60,6 +61,15 @@ def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = 
 def table_of(rows: Sequence[Row]) -> pa.Table:
     """The rows as an Arrow table, which the page shows and the CSV holds."""
     return pa.Table.from_pylist([dict(row) for row in rows])
+
+
+def without_noise(rows: Sequence[Row], noise: Mapping[str, float]) -> list[Row]:
+    """The rows for the eye: a difference that is rounding is 0, for its digits are the machine's. Files keep them."""
+    return [{name: 0.0 if _is_less(x, noise.get(name, 0)) else x for name, x in row.items()} for row in rows]
+
+
+def _is_less(value: Any, noise: float) -> bool:
+    return isinstance(value, float) and abs(value) < noise
 
 
 def csv_of(rows: Sequence[Row]) -> bytes:
@@ -91,7 +101,7 @@ def _table(offer: Takeaway) -> None:
     if not rows:
         st.info(say("takeaway.empty"))
         return
-    table = table_of(rows)
+    table = table_of(without_noise(rows, offer.noise))
     digits = {
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
     }

@@ -14,6 +14,7 @@ export function openAtTop() {
     const title = titled();
     if (!title || title === stop) return;
     stop = title;
+    document.documentElement.classList.remove("more"); // which belonged to the stop before
     document.querySelector("[data-testid=stMain]")?.scrollTo({ top: 0, behavior: "instant" });
   }).observe(document.body, { childList: true, characterData: true, subtree: true });
 }

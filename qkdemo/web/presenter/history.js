@@ -7,7 +7,7 @@
 const SOON_MS = 1000;
 
 export function tidyHistory() {
-  if (history.pushState.tidy) return;
+  if (window.qkdemoTidy) return;
   const push = history.pushState.bind(history);
   let last = { at: -Infinity, moved: false };
   addEventListener("popstate", () => {
@@ -22,5 +22,5 @@ export function tidyHistory() {
     if (completes) history.replaceState(state, title, url);
     else push(state, title, url);
   };
-  history.pushState.tidy = true;
+  window.qkdemoTidy = true;
 }

@@ -1,18 +1,29 @@
 // Presses in line: after one that changes what is on screen the next wait until that is there, and follow in their order.
 //
-// One that opens an answer opens that of the question which was on screen when it was pressed, and no other.
+// One that opens an answer opens that of the question which was on screen when it was pressed, and no other. In a lecture
+// nothing waits: a press that comes before the page has settled is not meant, and is dropped.
 
 import { titled } from "./arrivals.js";
 
 const PATIENCE_MS = 10000; // what does not come holds nobody up for ever
+const TWICE_MS = 700; // a finger that slips presses twice within it
 
-let [waiting, busy, timer] = [[], false, 0];
+let [waiting, busy, timer, pressed] = [[], false, 0, -Infinity];
 
 // Do it now, or when it is its turn. `act` returns whether it does anything. Returns whether there is anything to do.
 export function inLine(act, answers) {
   if (busy) waiting.push({ act, asked: answers ? titled() : null });
   else if (act()) hold();
   return busy;
+}
+
+// Do it now, or not at all. Returns whether it was done, or dropped.
+export function once(act) {
+  if (busy || Date.now() - pressed < TWICE_MS) return true;
+  if (!act()) return false;
+  pressed = Date.now();
+  hold();
+  return true;
 }
 
 // What was waited for is there.

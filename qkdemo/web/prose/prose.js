@@ -6,9 +6,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".prose");
   if (!root || !data?.words) return undefined;
   const words = JSON.parse(data.words);
-  const fresh = !root.hasChildNodes();
   root.replaceChildren(...words.map((word, at) => wordNode(word, () => setTriggerValue("turn", at))));
-  if (fresh && data.lecture) requestAnimationFrame(() => root.scrollIntoView({ block: "end", behavior: "smooth" }));
   return () => look({});
 }
 

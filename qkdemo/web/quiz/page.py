@@ -18,6 +18,7 @@ from qkdemo.web.components import Component
 from qkdemo.web.connection import ANSWERS
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.takeaway import csv_of
+from qkdemo.web.language import speak_on
 from qkdemo.web.quiz.arrival import arrive_at
 from qkdemo.web.quiz.classes import keep, what_was_kept
 
@@ -45,10 +46,11 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
     with st.container(key=_QUESTIONS), st.form(f"{_key(settings)}:sheet", border=False):
         for at, question in enumerate(questions, 1):
             with st.container(border=True):
+                stands = st.session_state.get(_of(settings, question))  # a browser may draw none but the last message
                 st.radio(
                     f"**{at}.** {text(settings.track, question, 'ask')}",
                     question.choices,
-                    index=None,
+                    index=question.choices.index(stands) if stands in question.choices else None,
                     format_func=partial(_line, settings, question),
                     key=_of(settings, question),
                 )
@@ -60,6 +62,7 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
 
 
 def _send(settings: Settings, questions: Sequence[Question], code: str) -> None:
+    speak_on()
     answers = [st.session_state.get(_of(settings, question)) for question in questions]
     if not any(answers):
         st.toast(say("quiz.page.empty"), icon=":material/edit_off:")

@@ -18,9 +18,9 @@ from qkdemo.web.track.lesson import page_of, place_of, say_at, verdict
 
 
 def claim_card(at: int, stop: Stop, said: Said) -> None:
-    """One claim. A trained one is tested where its run can be watched: on the page of its lab."""
+    """One claim. A trained one that is not recorded is tested where its run can be watched: on the page of its lab."""
     assert isinstance(stop.ask, Choose)
-    found = evidence_now(stop) if said.shown else None
+    found = evidence_now(stop) if said.shown or is_trained(stop) else None
     st.markdown(f"## {at + 1} · {told(CLAIMS, stop, 'title')}")
     key = f"claims:{stop.name}"
     if not said.shown:
@@ -31,7 +31,7 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
             judged = told(CLAIMS, stop, f"choice.{found.answer}")
             words = say("claims.said", guess=told(CLAIMS, stop, f"choice.{said.guess}")) if right is not None else ""
             st.markdown(f"**{say('claims.verdict', verdict=judged)}** {words}")
-        elif not is_trained(stop):
+        elif not is_trained(stop) or (found is not None and not said.shown):
             show = partial(say_at, CLAIMS, at, Said(said.guess, shown=True))
             st.button(say("lesson.run"), on_click=show, key=f"{key}:show", icon=":material/play_arrow:")
         else:

@@ -43,9 +43,7 @@ def prose(lesson: Lesson, text: str) -> None:
             turn(cls, lesson.page.name, _values(lesson, words[at]))
 
     told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} | _leads(word) for word in words]
-    _COMPONENT.mount(
-        {"words": json.dumps(told, ensure_ascii=False), "lecture": lecture.on()}, key=_KEY, on_turn_change=pressed
-    )
+    _COMPONENT.mount({"words": json.dumps(told, ensure_ascii=False)}, key=_KEY, on_turn_change=pressed)
 
 
 def _leads(word: Word) -> dict[str, str]:

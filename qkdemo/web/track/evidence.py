@@ -14,6 +14,7 @@ from qkdemo.labs.lab import TrainedLab
 from qkdemo.runs.batches import Progress
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.record import Chunk
+from qkdemo.runs.shipped import shipped
 from qkdemo.runs.store import Store, StoreError, default_url
 from qkdemo.runs.train_to_end import train_whole
 from qkdemo.tracks.catalogue import evidence
@@ -40,9 +41,17 @@ def drawn(stop: Stop, state: Dials) -> Drawn | None:
 
 
 def finished(plan: Plan) -> Chunk | None:
-    """The steps of a finished run, from the workers of this process, or from the store where there are none."""
+    """The steps of a finished run, from this server or its store; else of one that came with the app."""
     if plan.name in _TRAINED_HERE:
         return _TRAINED_HERE[plan.name]
+    found = _finished_here(plan)
+    if found is None:
+        came = shipped().record(plan)
+        found = came.chunk if came is not None else None
+    return found
+
+
+def _finished_here(plan: Plan) -> Chunk | None:
     workers = pool()
     if workers is not None:
         live = workers.look(plan)

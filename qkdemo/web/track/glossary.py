@@ -2,11 +2,10 @@
 
 * `linked(text)`: Markdown whose words of the field, and whose sources, are links; `read_as(text)`: the same of a
   stop's text, without what drives a chart;
-* `word_card(term)`, `reference_list()`: what the page of the glossary shows; `wanted()`: the word that its link names;
+* `word_card(one)`, `reference_list()`: what the page of the glossary shows; `wanted()`: the word that its link names;
   `terms_shown(text)`: the words that are found by a text.
 """
 
-from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -14,7 +13,7 @@ import streamlit as st
 
 from qkdemo.facts.references import REFERENCES
 from qkdemo.facts.references import linked as with_sources
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.tracks.glossary import TERMS, Entry, entry, marked
 from qkdemo.tracks.glossary_figures import figure
 from qkdemo.tracks.prose import Word, words_of
@@ -43,7 +42,7 @@ def address(term: str) -> str:
     return f"{PAGE}?{_TERM}={quote(term)}"
 
 
-@lru_cache(maxsize=1024)
+@in_each_language(1024)
 def _markdown(text: str) -> str:
     parts = [_part(word) for word in words_of(text)] if "](?" in text else [text]
     return with_sources("".join(parts))
@@ -85,4 +84,4 @@ def reference_list() -> None:
         kind = say(f"choice.reading.{one.kind}", instead=one.instead)
         read = say("glossary.page.read", date=one.read.isoformat(), kind=kind)
         used = say("glossary.page.used_in", part=f"{one.part[0].upper()}{one.part[1:]}", says=one.says)
-        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} ({read})")
+        st.markdown(f"- [{one.who}, *{one.title}*]({one.link}): {used} {read}")

@@ -1,7 +1,7 @@
 """A track on the page: where a visitor stands in it, and what the link says about that.
 
 * `Lesson`: a track, a stop, and what has been said so far; `now()`: the one that the link asks for, if any;
-* `predict`, `show`, `go`, `change_track`, `reset`, `leave`: what the controls call;
+* `predict`, `show`, `conceal`, `go`, `ahead`, `back`, `change_track`, `reset`, `leave`: what the controls call;
 * `asks()`: whether a question is open; `choices()`: how many answers it offers; `veil(dial)`, `marks(dial)`: what an
   exhibit may not show yet, and the prediction that it draws; `read_off(table, view)`: where its numbers are read.
 
@@ -26,13 +26,14 @@ from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, wri
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
 from qkdemo.web.connection import HELD
+from qkdemo.web.language import LANGUAGE
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
-from qkdemo.web.pages import PAGES, Entry
+from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import linked
 
-_NOW, _GOING = "lesson.now", "lesson.going"
+_NOW, _GOING, _REVEALED = "lesson.now", "lesson.going", "lesson.revealed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,20 @@ def show() -> None:
     if lesson is not None and not lesson.said.shown:
         progress = with_said(lesson.progress, lesson.at, Said(lesson.said.guess, shown=True))
         go(lesson.track, lesson.at, progress)
+        st.session_state[_REVEALED] = lesson.stop.name
+
+
+def revealed() -> bool:
+    """Whether the answer of this stop has just been asked for; said once."""
+    lesson = current()
+    return lesson is not None and st.session_state.pop(_REVEALED, "") == lesson.stop.name
+
+
+def conceal() -> None:
+    """Take the answer back: the question is open again, with what was predicted."""
+    lesson = current()
+    if lesson is not None:
+        go(lesson.track, lesson.at, with_said(lesson.progress, lesson.at, Said(lesson.said.guess)))
 
 
 def reset() -> None:
@@ -192,6 +207,27 @@ def go(track: str, at: int, progress: Progress | None = None, dials: Dials | Non
         echo.rewrite(query)
     else:
         st.session_state[_GOING] = (there.page, query)
+
+
+def ahead() -> None:
+    """On to the next stop; from the last one to the end of the track."""
+    lesson = current()
+    if lesson is None:
+        return
+    if lesson.at + 1 < len(lesson.stops):
+        go(lesson.track, lesson.at + 1)
+    else:
+        place = _place(lesson.track, lesson.at, progress_in(lesson.track)) | _carried()
+        st.session_state[_GOING] = (PAGES[END], {name: text for name, text in place.items() if name != STOP})
+
+
+def back() -> None:
+    """Back to the stop before; from the first one to the first page."""
+    lesson = current()
+    if lesson is not None and lesson.at:
+        go(lesson.track, lesson.at - 1)
+    elif lesson is not None:
+        st.session_state[_GOING] = (PAGES[HOME], _carried())
 
 
 def change_track(track: str) -> None:
@@ -268,14 +304,18 @@ def read_off(table: pa.Table, view: View) -> View:
     lesson = current()
     if lesson is None:
         return view
-    matter = that_matter(view, lesson.stop)
+    stop, dials = lesson.stop, standing()
+    matter = that_matter(view, stop)
     view = view | {"panels": [panel | {"matters": panel in matter} for panel in view["panels"]]}
     hidden, at = veil(dial_name(view)), float(view["dial"]["at"])
     if asks() and (hidden is None or at != hidden["from"]):
         return view
+    others = {} if dials is None else {name: x for name, x in dials.as_dict().items() if name != dial_name(view)}
+    if any(x != getattr(stop.state, name) for name, x in others.items()):  # another state has other numbers
+        return view
     low, high = (-math.inf, math.inf) if hidden is None else sorted((math.copysign(math.inf, at - hidden["x"]), at))
     found = lesson.evidence
-    return view if found is None else with_marks(table, view, (lesson.track, lesson.stop), found, (low, high))
+    return view if found is None else with_marks(table, view, (lesson.track, stop), found, (low, high))
 
 
 def verdict(stop: Stop, guess: str | float | None, found: Evidence) -> bool | None:
@@ -304,7 +344,7 @@ def _place(track: str, at: int, progress: Progress) -> dict[str, str]:
 
 
 def _carried() -> dict[str, str]:
-    return {name: st.query_params[name] for name in (LECTURE,) if name in st.query_params}
+    return {name: st.query_params[name] for name in (LECTURE, LANGUAGE) if name in st.query_params}
 
 
 def _said_key(track: str) -> str:

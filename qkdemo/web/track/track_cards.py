@@ -4,6 +4,7 @@
 * `point_index()`: the points.
 """
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import get_args
 
@@ -13,7 +14,9 @@ from qkdemo.messages import say
 from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.stop import Stop
+from qkdemo.web.deck import deck
 from qkdemo.web.handout import AnswersWord, handout
+from qkdemo.web.handout_markdown import markdown
 from qkdemo.web.link import home
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track.glossary import linked
@@ -37,16 +40,24 @@ def track_card(track: str) -> None:
         label = say(f"tracks.quiz.{when}")
         st.page_link(quiz.script, label=label, icon=quiz.icon, query_params={"track": track, "when": when})
     for answers in get_args(AnswersWord):
-        st.download_button(
-            say(f"tracks.handout.{answers}"),
-            partial(handout, track, progress, home(), answers),  # made when it is asked for
-            f"qkdemo-{track}-{answers}.html",
-            "text/html",
-            on_click="ignore",
-            key=f"tracks:{track}:{answers}",
-            icon=":material/print:",
-            type="tertiary",
-        )
+        _download(track, answers, partial(handout, track, progress, home(), answers), ":material/print:")
+    _download(track, "slides", partial(deck, track, home()), ":material/slideshow:")
+    _download(track, "markdown", partial(markdown, track, home()), ":material/edit_note:")
+
+
+def _download(track: str, form: str, make: Callable[[], str], icon: str) -> None:
+    """A file that is made when it is asked for."""
+    ending, kind = ("md", "text/markdown") if form == "markdown" else ("html", "text/html")
+    st.download_button(
+        say(f"tracks.handout.{form}"),
+        make,
+        f"qkdemo-{track}-{form}.{ending}",
+        kind,
+        on_click="ignore",
+        key=f"tracks:{track}:{form}",
+        icon=icon,
+        type="tertiary",
+    )
 
 
 def point_index() -> None:

@@ -1,5 +1,6 @@
 """What stands around the exhibit of twins: whether the dials describe it, and the forks.
 
+* `came_along(shown)`: where the run came with the app, what training it here takes;
 * `beside(shown)`: a word where the dials describe another run; `forks(shown)`: going on otherwise from a step;
 * `among_rates(shown)`: the door to the page of learning rates.
 """
@@ -20,6 +21,12 @@ from qkdemo.web.training import shown as runs
 from qkdemo.web.training.shown import Shown
 
 _RATES: Final = preferred_numbers(1e-5, 3, per_decade=10)
+
+
+def came_along(shown: Shown) -> None:
+    """Says what it takes to train it here; the exhibit has the button."""
+    if shown.live.shipped:
+        st.markdown(say("training.shipped", price=shown.cost))
 
 
 def beside(shown: Shown) -> None:
@@ -61,7 +68,7 @@ def forks(shown: Shown) -> None:
         _fork(shown, "way_back", "rate", 0.003, 600)
         if shown.settings.fork != "none":
             _fork(shown, "none", "none")
-        if shown.live.state == "finished":
+        if shown.live.state == "finished" and not shown.live.shipped:
             st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         rate = st.select_slider(

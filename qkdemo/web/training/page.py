@@ -12,7 +12,7 @@ from qkdemo.messages import has, say
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.track.lesson import current, tell
 from qkdemo.web.training import shown as runs
-from qkdemo.web.training.forks import among_rates, beside, forks
+from qkdemo.web.training.forks import among_rates, beside, came_along, forks
 from qkdemo.web.training.seeds import seeds_tab
 from qkdemo.web.training.shown import attend
 
@@ -28,6 +28,7 @@ def training_body(settings: Settings) -> Result:
     view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
     recorded = shown.recorded if current() is not None else None
     exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, recorded=recorded)
+    came_along(shown)
     beside(shown)
     forks(shown)
     tell("\n\n".join([*shown.lessons, " ".join([*words[1:-1], definitions(shown.plan)])]))

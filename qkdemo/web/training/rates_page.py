@@ -4,7 +4,7 @@
 * `curves(sweep)`: progress, exhibit and words, drawn anew while runs finish.
 """
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -13,11 +13,12 @@ from qkdemo.charts.spec import Pick
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
 from qkdemo.labs.learning_rates.words import explain
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.language import speak_on
 from qkdemo.web.track.lesson import tell
-from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, look, own_run, start, stop
+from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, came, look, own_run, show_shipped, start, stop
 
 _EVERY_S: Final = 1.0
 _PICKED: Final = f"{PREFIX}:picked"
@@ -40,6 +41,7 @@ def curves(sweep: Sweep) -> None:
 
     @st.fragment(run_every=_EVERY_S if going else None)
     def drawn() -> None:
+        speak_on()
         now = look(sweep.settings, sweep.workers)
         if going != now.going or st.session_state.pop(_PICKED, False):
             st.rerun()  # what stands outside the fragment follows
@@ -56,23 +58,25 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if sweep.going:
             st.button(say("rates.stop"), on_click=stop, icon=":material/stop:", key="sensitivity.stop")
-        elif not result.whole:
-            label = say("rates.go_on" if sweep.share else "rates.start")
+        elif sweep.shipped or not result.whole:
+            label = say("rates.live_here" if sweep.shipped else "rates.go_on" if sweep.share else "rates.start")
             st.button(
                 label, on_click=start, args=(sweep.settings,), icon=":material/play_arrow:", key="sensitivity.start"
             )
+            if not sweep.shipped and came(sweep.settings, sweep.workers):
+                st.button(say("rates.show_shipped"), on_click=show_shipped, key="sensitivity.shipped")
         if result.whole:
             st.markdown(sweep.words)
         else:
             st.progress(sweep.share, sweep.words)
-    if not sweep.going and not result.whole:
+    if not sweep.going and (sweep.shipped or not result.whole):
         st.markdown(sweep.price)
     for notice in sweep.notices:
         st.info(notice)
     tell(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
 
 
-@lru_cache(maxsize=32)
+@in_each_language(32)
 def _said(result: rates.Result) -> tuple[str, ...]:
     return tuple(explain(result))
 

@@ -1,13 +1,15 @@
 """The runs behind losses over learning rates: started on arrival, one rate after another, shown as they come.
 
 * `attend(settings)`: the sweep of a visitor; `Sweep`: how it stands, and what is trained of it;
-* `start(settings)`, `stop(settings)`: what buttons call; `own_run(settings)`: the visitor's last twins.
+* `start(settings)`, `stop()`, `show_shipped()`: what buttons call; `own_run(settings)`: the visitor's last twins.
 
 Every rate is a run of its own in the store, or several where its seeds are trained apart, so that what is trained is
-there at once the next time, also for others. What takes long, or much memory, waits for a press.
+there at once the next time, also for others. What takes long, or much memory, waits for a press. So does a sweep that
+came with the app: that is shown, whole, until it is trained here.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,7 +19,7 @@ import streamlit as st
 
 from qkdemo.labs.learning_rates.lab import Ended, Result, Settings, order, parts_of, plans_of, result_from
 from qkdemo.labs.learning_rates.view import Own, own_of
-from qkdemo.messages import say
+from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, is_dear, plan_bytes, price
 from qkdemo.runs.durations import duration
 from qkdemo.runs.live import RESTING, Live
@@ -25,12 +27,13 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.link import marked
-from qkdemo.web.serving.limits import here
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import shown_run, visitor
 from qkdemo.web.training.stream import pool
 
 PREFIX: Final = "sensitivity"
 _STARTED: Final = f"{PREFIX}:started"
+_HERE: Final = f"{PREFIX}:here"  # the sweep that this visitor asked to be trained here
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +52,23 @@ class Sweep:
     @property
     def going(self) -> bool:
         """Whether one of them trains or waits for a worker, or is about to."""
-        active = any(live.state not in RESTING for live in self._known)
-        return active or self.workers.still_wants(visitor(), _plans_in(self.settings))
+        return any(live.state not in RESTING for live in self._known) or self.wanted
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it trains for this visitor."""
+        mine = any(live.state not in RESTING and visitor() in live.visitors for live in self._known)
+        return mine or self.workers.still_wants(visitor(), _plans_in(self.settings))
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of them are trained to their end."""
+        return all(live is not None and live.state == "finished" for live in chain.from_iterable(self.lives))
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it came with the app."""
+        return all(live.shipped for live in self._known) and bool(self._known)
 
     @property
     def result(self) -> Result:
@@ -73,7 +91,8 @@ class Sweep:
             if None in times:
                 return say("rates.status.unkept")
             when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(max(filter(None, times))))
-            return say("rates.status.recorded", runs=self._runs, when=when, engine=ENGINE)
+            key = "rates.status.shipped" if self.shipped else "rates.status.recorded"
+            return say(key, runs=self._runs, when=when, engine=ENGINE)
         text = say("rates.status.done", done=done, count=len(self.lives), runs=self._runs)
         active = next((live for live in self._known if live.state not in RESTING), None)
         if active is None:
@@ -87,6 +106,9 @@ class Sweep:
     @property
     def price(self) -> str:
         """What the rest of it takes, and whether that is too much for a link alone."""
+        if self.shipped:
+            every = _plans_in(self.settings)
+            return say("rates.came", price=price(self.workers.seconds_of(every), max(map(plan_bytes, every))))
         rest = _rest(self.settings, self.workers)
         most = max(map(plan_bytes, rest), default=0)
         said = say("rates.price", price=price(self._left_s, most))
@@ -95,7 +117,7 @@ class Sweep:
     @property
     def notices(self) -> list[str]:
         """What the workers have to say, once each."""
-        said = [live.notice for live in self._known if live.notice]
+        said = [now(live.notice) for live in self._known if live.notice]
         return list(dict.fromkeys([*said, *filter(None, [self.workers.away])]))
 
     @property
@@ -114,31 +136,47 @@ class Sweep:
 def attend(settings: Settings) -> Sweep | str:
     """The sweep on this visitor's screen; a sentence if there can be none.
 
-    The first one of a visit is started, unless it takes too much for that or may be recorded in a store that cannot be
-    asked; later, dials that describe another one start nothing by themselves.
+    The first one of a visit is started, unless it came with the app, takes too much for that, or may be recorded in a
+    store that cannot be asked; later, dials that describe another one start nothing by themselves.
     """
     workers = pool()
     if workers is None:
         return say("training.no_server")
     if not st.session_state.get(_STARTED):
         st.session_state[_STARTED] = True
-        if not is_dear(_rest(settings, workers)) and not workers.away:
-            start(settings)
+        if not came(settings, workers) and not is_dear(_rest(settings, workers)) and not workers.away:
+            _train(settings, workers)
     return look(settings, workers)
 
 
 def look(settings: Settings, workers: Pool) -> Sweep:
     """The sweep as it stands now."""
     workers.attend(visitor())
-    lives = tuple(tuple(workers.look(part.plan) for part in parts) for parts in parts_of(settings))
-    return Sweep(settings, lives, workers)
+    sweep = Sweep(settings, _lives(settings, workers.look), workers)
+    if sweep.wanted or sweep.finished or st.session_state.get(_HERE) == plans_of(settings):
+        return sweep
+    return Sweep(settings, _lives(settings, workers.shipped), workers) if came(settings, workers) else sweep
+
+
+def came(settings: Settings, workers: Pool) -> bool:
+    """Whether all of this sweep came with the app."""
+    return all(workers.shipped(plan) is not None for plan in _plans_in(settings))
 
 
 def start(settings: Settings) -> None:
-    """Train what is not trained yet."""
+    """Train here what is not trained here yet, and show that."""
+    st.session_state[_HERE] = plans_of(settings)
     workers = pool()
-    if workers is None:
-        return
+    if workers is not None:
+        _train(settings, workers)
+
+
+def show_shipped() -> None:
+    """Show the curves that came with the app again."""
+    st.session_state.pop(_HERE, None)
+
+
+def _train(settings: Settings, workers: Pool) -> None:
     parts = parts_of(settings)
     plans = [part.plan for at in order(len(parts)) for part in parts[at]]
     try:
@@ -160,6 +198,10 @@ def own_run(settings: Settings) -> Own | None:
     name = marked() or shown_run()
     live = workers.live(name) if workers is not None and name else None
     return own_of(live, settings) if live is not None else None
+
+
+def _lives(settings: Settings, find: Callable[[Plan], Live | None]) -> tuple[tuple[Live | None, ...], ...]:
+    return tuple(tuple(find(part.plan) for part in parts) for parts in parts_of(settings))
 
 
 def _plans_in(settings: Settings) -> list[Plan]:

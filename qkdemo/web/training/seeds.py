@@ -14,7 +14,7 @@ import streamlit as st
 from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.view import seeds_exhibit, status_words, table_rows
 from qkdemo.labs.training.words import definitions
-from qkdemo.messages import say
+from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, by_seeds, joined_curves, plan_bytes, price
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
@@ -22,7 +22,8 @@ from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.runs.program import program_of
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
-from qkdemo.web.serving.limits import here
+from qkdemo.web.language import speak_on
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 
@@ -104,6 +105,7 @@ def _watched(seeds: Seeds) -> None:
 
     @st.fragment(run_every=_EVERY_S if going else None)
     def watch() -> None:
+        speak_on()
         workers.attend(visitor())  # no stream says so: a run that waits for a worker would rest
         now = Seeds.of(seeds.plan, workers)
         if going and not now.going:
@@ -124,7 +126,7 @@ def _progress(seeds: Seeds) -> None:
     if seeds.active is not None and seeds.workers.owns(live, visitor()):
         st.button(say("exhibit.stop"), key="training:seeds.stop", on_click=_stop, args=(seeds,), icon=":material/stop:")
     if status.notice:
-        st.info(status.notice)
+        st.info(now(status.notice))
 
 
 def _found(seeds: Seeds) -> None:

@@ -1,10 +1,12 @@
 """The run that a visitor looks at: which one it is, and what the visitor does with it.
 
 * `attend(settings)`: the visitor's run, started on arrival; `Shown`: it, and what the dials say beside it;
-* `on_pick(pick)`: a control of the exhibit; `fork(...)`, `start()`, `again()`: what buttons call.
+* `on_pick(pick)`: a control of the exhibit; `fork(...)`, `start()`, `again()`: what buttons call;
+* `trained_here(live)`: whether a run was trained here to its end, or is under way.
 
 Dials that describe another run than the one on screen start nothing: the page says so and offers it. A link that is
-opened starts its run; one that is recorded is shown as it is.
+opened starts its run; one that is recorded is shown as it is, and one that came with the app, unless it was trained
+here to its end or is being trained: that goes first.
 """
 
 from dataclasses import dataclass
@@ -26,14 +28,17 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.serving.limits import here
+from qkdemo.web.language import speak_on
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
 PREFIX: Final = "training"
 _HELD: Final = f"{HELD}run"
 _GOING: Final = "going"
+_SHIPPED: Final = "shipped"
 _SHOWN, _AT, _GO, _AGAIN, _VISITOR = (f"{PREFIX}:{word}" for word in ("shown", "at", "go", "again", "visitor"))
+_CAME: Final = f"{PREFIX}:{_SHIPPED}"  # whether the run on screen is the one that came with the app
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,13 @@ class Shown:
     def resting(self) -> bool:
         """Whether nothing trains it now."""
         return self.live.state in RESTING
+
+    @property
+    def cost(self) -> str:
+        """What training it here takes."""
+        workers = pool()
+        assert workers is not None
+        return price(workers.seconds_of([self.plan]), plan_bytes(self.plan))
 
     @property
     def new_rate(self) -> float | None:
@@ -84,6 +96,7 @@ class Shown:
             "url": url,
             "source": f"{url}#{self.live.generation}",
             "own": self.own,
+            "shipped": self.live.shipped,
             "pace": pace,
             "resting": self.resting,
             "shown": self.live.steps,
@@ -99,26 +112,22 @@ def attend(settings: Settings) -> Shown | str:
     if held is None:
         held = _before()
     asked = st.session_state.pop(_GO, False)  # by a press, not by the link alone
-    go = asked or held is None
-    try:
-        if go or _same_run(settings, held) or _at_hand(workers, settings, held):
-            held = settings
-        assert held is not None
-        plan = plan_of(held)
-        live = None if go else workers.live(plan.name)
-        if live is None:
-            again = st.session_state.pop(_AGAIN, False)
-            if not asked and is_dear([plan]):
-                dear = say("live.dear", price=price(workers.seconds_of([plan]), plan_bytes(plan)))
-                live = workers.show(plan, visitor(), dear)
-            else:
-                live = workers.start(plan, visitor(), pace=pace_of(held), again=again, address=here())
-            st.session_state[_AT] = None
-    except PoolError as error:
-        return str(error)
-    st.session_state[_SHOWN] = held
+    same = _same_run(settings, held)
+    new = asked or held is None or (not same and _at_hand(workers, settings, held))
+    if new or same or held is None:
+        held = settings
+    plan = plan_of(held)
+    live = None if new else _on_screen(workers, plan)
+    if live is None:
+        try:
+            live = _opened(workers, held, asked=asked)
+        except PoolError as error:
+            return str(error)
+        st.session_state[_AT] = None
+    st.session_state[_SHOWN], st.session_state[_CAME] = held, live.shipped
     _hold(held, live)
-    workers.set_pace(live, visitor(), pace_of(held))
+    if not live.shipped:  # which is everybody's, and plays at each one's pace
+        workers.set_pace(live, visitor(), pace_of(held))
     other = not _same_run(settings, held)
     known = workers.look(plan_of(settings)) if other and live.state in RESTING else None
     begins = known.steps if known is not None else 0
@@ -126,8 +135,31 @@ def attend(settings: Settings) -> Shown | str:
     return Shown(held, plan, live, workers.owns(live, visitor()), other, at, settings, begins)
 
 
+def trained_here(live: Live | None) -> bool:
+    """Whether it was trained to its end on this server, or goes on now: then it goes before one that came along."""
+    return live is not None and (live.state == "finished" or live.state not in RESTING)
+
+
+def _on_screen(workers: Pool, plan: Plan) -> Live | None:
+    return workers.shipped(plan) if st.session_state.get(_CAME) else workers.live(plan.name)
+
+
+def _opened(workers: Pool, settings: Settings, *, asked: bool) -> Live:
+    """The run that these dials describe: recorded, or started, unless that takes too much and nobody `asked` for it."""
+    plan, again = plan_of(settings), st.session_state.pop(_AGAIN, False)
+    known = workers.look(plan)
+    came = None if asked or trained_here(known) else workers.shipped(plan)
+    if came is not None:
+        return came
+    if not asked and is_dear([plan]):
+        dear = say("live.dear", price=price(workers.seconds_of([plan]), plan_bytes(plan)))
+        return workers.show(plan, visitor(), dear)
+    return workers.start(plan, visitor(), pace=pace_of(settings), again=again, address=here())
+
+
 def _hold(shown: Settings, live: Live) -> None:
-    st.session_state[_HELD] = urlencode({_GOING: int(live.state not in RESTING)} | shown.to_texts())
+    told = {_GOING: int(live.state not in RESTING), _SHIPPED: int(live.shipped)}
+    st.session_state[_HELD] = urlencode(told | shown.to_texts())
 
 
 def _before() -> Settings | None:
@@ -136,6 +168,7 @@ def _before() -> Settings | None:
     if not told:
         return None
     st.session_state[_GO] = st.session_state.get(_GO, False) or told.pop(_GOING, "0") == "1"
+    st.session_state[_CAME] = told.pop(_SHIPPED, "0") == "1"
     return Settings.from_texts(told)[0]
 
 
@@ -155,11 +188,12 @@ def shown_run() -> str:
 
 def on_pick(pick: Pick) -> None:
     """What was done in the exhibit."""
+    speak_on()
     workers = pool()
     held: Settings | None = st.session_state.get(_SHOWN)
     if workers is None or held is None:
         return
-    live = workers.live(plan_of(held).name)
+    live = _on_screen(workers, plan_of(held))
     if live is None:
         return
     match pick:
@@ -174,6 +208,8 @@ def on_pick(pick: Pick) -> None:
             workers.step(live, visitor())
         case {"command": "stop"}:
             workers.stop(live, visitor())
+        case {"command": "train"}:
+            start()
         case {"dial": step}:
             st.session_state[_AT] = int(step) if 1 <= step < live.steps else None
         case _:  # news: the page is drawn anew, and that is all
@@ -211,8 +247,11 @@ def _same_run(settings: Settings, held: Settings | None) -> bool:
 
 def _at_hand(workers: Pool, settings: Settings, held: Settings | None) -> bool:
     """Whether the dials' run is recorded to its end, and nothing is interrupted by showing it."""
-    now = workers.live(plan_of(held).name) if held is not None else None
+    now = _on_screen(workers, plan_of(held)) if held is not None else None
     if now is not None and now.state not in RESTING:
         return False
-    found = workers.look(plan_of(settings))
-    return found is not None and found.state == "finished"
+    plan = plan_of(settings)
+    found = workers.look(plan)
+    if found is not None and trained_here(found):
+        return found.state == "finished"
+    return workers.shipped(plan) is not None

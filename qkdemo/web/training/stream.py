@@ -1,7 +1,8 @@
 """Live training in the web process: the pool, and the route that streams it.
 
 * `open_pool()`: starts the workers, once per process; `pool()`: them, or None where no server is; `close_pool()`;
-* `routes()`: `/live/<run>?layer=&head=`, server-sent events of a run's steps, from any step on;
+* `routes()`: `/live/<run>?layer=&head=&lang=`, server-sent events of a run's steps, from any step on; with `&shipped=1`
+  those of the run that came with the app;
 * `farewell()`: ends all of them, with a word that the page shows.
 
 All who watch the same head of the same run share one encoder: a step is turned into text once. A message is JSON:
@@ -17,7 +18,7 @@ import re
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +28,18 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
-from qkdemo.messages import say
+from qkdemo.messages import ENGLISH, language, now, say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import Chunk, cut, joined_chunks
+from qkdemo.runs.record import after, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
+from qkdemo.web.language import LANGUAGE, speak
+from qkdemo.web.serving.addresses import address_in
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
 
+Key: TypeAlias = tuple[int, int, int, str]  # generation, layer, head, language
 WORKERS: Final = "QKDEMO_WORKERS"
 PATH: Final = "live"
 _MANY: Final = 40  # watchers of one stream, from which on it sends eleven times a second
@@ -45,7 +49,6 @@ _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _RETRY_AFTER: Final = "10"  # seconds
-_HERE: Final = ("127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
 _PATIENCE_S: Final = 0.5  # for a store that another process has locked: visitors wait
@@ -56,7 +59,7 @@ _pool: Pool | None = None
 _leaving = False
 _places: Final = Places()
 _lock: Final = threading.Lock()
-_streams: Final[dict[tuple[int, int, int], "_Stream"]] = {}
+_streams: Final[dict[Key, "_Stream"]] = {}
 
 
 def open_pool() -> Pool:
@@ -94,7 +97,9 @@ def farewell() -> None:
 
 def address_of(live: Live, head: tuple[int, int]) -> str:
     """Where its rows come from, seen from where the app answers: the browser knows where that is."""
-    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}"
+    more = "&shipped=1" if live.shipped else ""
+    more += "" if language.get() == ENGLISH else f"&{LANGUAGE}={language.get()}"
+    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}{more}"
 
 
 def routes(base: str = "") -> list[Route]:
@@ -104,28 +109,24 @@ def routes(base: str = "") -> list[Route]:
 
 async def _watch(request: Request) -> Response:
     name, head = request.path_params["name"], _head(request)
+    speak(request.query_params.get(LANGUAGE))
     if _pool is None or head is None or not _NAME.fullmatch(name):
         return PlainTextResponse("There is no such run.", status_code=404)
-    live = await asyncio.to_thread(_pool.live, name)
+    found = _pool.shipped_named if request.query_params.get("shipped") == "1" else _pool.live
+    live = await asyncio.to_thread(found, name)
     if live is None or not live.plan.maps or head[0] >= live.plan.map_shape[0] or head[1] >= live.plan.map_shape[1]:
         return PlainTextResponse("There is no such run.", status_code=404)
     who = name_in(request.cookies)
-    place = _places.take(who, _address(request))
+    place = _places.take(who, address_in(request))
     if place is None:
         return PlainTextResponse(say("live.watched"), status_code=503, headers={"Retry-After": _RETRY_AFTER})
     if request.method == "HEAD":
         place.leave()
         return Response(headers=_HEADERS, media_type="text/event-stream")
-    key = (live.generation, *head)
+    key = (live.generation, *head, language.get())
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
     seen = _seen(request.headers.get("last-event-id", ""), live)
     return _Answer(place, stream.messages(seen, key, who), media_type="text/event-stream", headers=_HEADERS)
-
-
-def _address(request: Request) -> str:
-    """Where a browser is; empty for this machine itself, as Streamlit has it."""
-    host = request.client.host if request.client is not None else ""
-    return "" if host in _HERE else host
 
 
 class _Answer(StreamingResponse):
@@ -164,7 +165,7 @@ class _Stream:
         self._task: asyncio.Task[None] | None = None
         self._past: tuple[int, int, bytes] | None = None  # the last catching-up message: from, to
 
-    async def messages(self, seen: int, key: tuple[int, int, int], who: str = "") -> AsyncIterator[bytes]:
+    async def messages(self, seen: int, key: Key, who: str = "") -> AsyncIterator[bytes]:
         """Everything after `seen` steps, and then what happens."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BEHIND)
         if self._task is None or self._task.done():
@@ -234,7 +235,7 @@ class _Stream:
             "status": {
                 "state": status.state,
                 "text": status_words(status, self._live.plan),
-                "notice": status.notice,
+                "notice": now(status.notice),
                 "generation": self._live.generation,
             },
             "rows": _encoded(rows_between(self._live, self._head, seen, to)) if to > seen else None,
@@ -247,15 +248,8 @@ def rows_between(live: Live, head: tuple[int, int], seen: int, to: int) -> Rows:
     """The steps after `seen` up to `to`; of many at once, not all have their maps."""
     plan, chunks = live.plan, live.chunks
     curves = np.concatenate([chunk.curves for chunk in chunks])[:to]
-    late: list[Chunk] = []
-    for chunk in chunks:
-        if chunk.last > seen and chunk.first <= to:
-            one = cut(plan, chunk, min(chunk.last, to))
-            if one.first <= seen:
-                before = cut(plan, one, seen)
-                one = Chunk(seen + 1, one.curves[len(before.curves) :], one.maps[len(before.maps) :])
-            late.append(one)
-    rows = rows_of(plan, head, curves, joined_chunks(plan, late).maps, seen + 1)
+    late = [after(cut(chunk, to), seen) for chunk in chunks if chunk.last > seen and chunk.first <= to]
+    rows = rows_of(plan, head, curves, joined_chunks(plan, late), seen + 1)
     every = -(-len(rows.mapped) // _MOST_MAPS)
     return rows if every <= 1 else replace(rows, mapped=rows.mapped[::every], maps=_thinned(rows.maps, every))
 

@@ -247,7 +247,7 @@ def test_a_function_that_only_rounding_tells_apart_is_not_called_the_same(capsys
 
 
 def test_the_scale_of_gemma_2_is_a_gain_that_is_accepted() -> None:
-    """1/√224 beside 1/√64: every logit is 0.534 of the other, before a cap that hardly acts."""
+    """1/√144 beside 1/√128: every logit is 0.943 of the other, before a cap that hardly acts."""
     result = run(PRESETS["scale_of_gemma_2"].but(left_cap="none", right_cap="none"))
-    assert Settings.from_text("gain", "0.0668") == pytest.approx(224**-0.5, rel=1e-3)
-    assert result.left.logits == pytest.approx(result.right.logits * 8 * 0.0668)
+    assert Settings.from_text("gain", "0.0833") == pytest.approx(144**-0.5, rel=1e-3)
+    assert result.left.logits == pytest.approx(result.right.logits * 128**0.5 * 0.0833)

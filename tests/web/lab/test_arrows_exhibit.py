@@ -3,7 +3,6 @@
 import json
 import math
 import random
-import shutil
 import subprocess
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, run
 from qkdemo.web.lab.arrows_exhibit import read_pick, state_of, view
+from tests.javascript import node
 from tests.serving import ROOT
 
 STATES = 3000
@@ -39,12 +39,10 @@ def drawn(rng: random.Random) -> Settings:
 
 
 def test_the_browser_computes_what_the_lab_computes() -> None:
-    node = shutil.which("node")
-    assert node, "Node.js runs the browser's own arithmetic in tests: install it (Debian: nodejs)."
     rng = random.Random(0)
     states = [*PRESETS.values(), *(drawn(rng) for _ in range(STATES))]
     lines = "\n".join(json.dumps(state_of(state)) for state in states)
-    command = [node, "--input-type=module", "--eval", PROGRAM]
+    command = [node(), "--input-type=module", "--eval", PROGRAM]
     done = subprocess.run(command, cwd=ROOT, input=lines, capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(states)

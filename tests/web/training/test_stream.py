@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from pyarrow import csv, parquet
 from starlette.applications import Starlette
@@ -36,7 +36,7 @@ from qkdemo.notation import written
 from qkdemo.runs.live import Live, Status
 from qkdemo.runs.plan import MOST_STEPS, Plan, outcomes
 from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import Chunk
+from qkdemo.runs.record import after, cut
 from qkdemo.runs.store import Store
 from qkdemo.training.outcome import course, solved_below
 from qkdemo.training.settings import ENGINE
@@ -253,15 +253,15 @@ def test_a_long_catching_up_leaves_maps_out_but_no_step(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("size", [1, 3, 40])
 def test_rows_are_the_same_however_they_were_cut(seen: int, size: int) -> None:
     chunk = whole(PLAN)
-    pieces = [Chunk(at + 1, chunk.curves[at : at + size], chunk.maps[at : at + size]) for at in range(0, 40, size)]
+    pieces = [cut(after(chunk, at), at + size) for at in range(0, 40, size)]
     one = rows_between(Live(PLAN, owner="", generation=1, chunks=[chunk]), (0, 0), 0, 40)
-    cut = rows_between(Live(PLAN, owner="", generation=1, chunks=pieces), (0, 0), seen, 40)
-    assert cut.texts["finding"] == one.texts["finding"][seen:]
-    assert cut.mapped == one.mapped[seen:]
+    late = rows_between(Live(PLAN, owner="", generation=1, chunks=pieces), (0, 0), seen, 40)
+    assert late.texts["finding"] == one.texts["finding"][seen:]
+    assert late.mapped == one.mapped[seen:]
     for name, values in one.scalars.items():
-        assert np.array_equal(cut.scalars[name], values[seen:], equal_nan=True)
+        assert np.array_equal(late.scalars[name], values[seen:], equal_nan=True)
     for name, codes in one.maps.items():
-        assert np.array_equal(cut.maps[name], codes[seen:])
+        assert np.array_equal(late.maps[name], codes[seen:])
 
 
 # ---- what the numbers say
@@ -637,7 +637,11 @@ def test_a_fork_before_an_earlier_one_takes_its_place_and_so_does_one_too_many()
     assert forks_of(with_forks(CHAIN, ())) == ()
 
 
+LATE = Settings(steps=3000, n_keys=8, d_head=8, fork="norm_on", fork_at=3000, fork_2="norm_on", fork_2_at=4000)
+
+
 @given(settings_of(Settings, n_keys=8, d_head=8))
+@example(LATE.but(fork_3="norm_on", fork_3_at=1))  # the second fork takes the last step of all
 @hypothesis_settings(max_examples=60)
 def test_any_chain_that_a_link_can_say_is_a_plan(settings: Settings) -> None:
     plan = plan_of(settings)

@@ -1,0 +1,5 @@
+"""The speaker's window beside a lecture."""
+
+from qkdemo.web.track.notes import notes
+
+notes()

@@ -1,0 +1,81 @@
+"""The one palette, for whatever draws without a browser's style sheet: Altair's files, Plotly.
+
+* `LIGHT`, `DARK`: colours as `.streamlit/config.toml` names them, which Streamlit gives to the canvas too;
+* `vega_config(theme)`: the same as Vega-Lite takes it, for a file of its own.
+
+What a role's colour and dash are on paper stands in `charts.svg`; both are the same colours.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from qkdemo.charts.svg import mixed
+
+_CONFIG: Final = Path(__file__).parents[2] / ".streamlit" / "config.toml"
+_PLACES: Final = {"plain": 0, "norm": 1, "bound": 2, "right": 4}  # of the roles in the categorical palette
+FONT: Final = "sans-serif"  # vl-convert draws no word in a font that it does not have; this one comes with it
+
+
+@dataclass(frozen=True)
+class Theme:
+    """One mode's colours."""
+
+    paper: str
+    ink: str
+    categorical: tuple[str, ...]
+    sequential: tuple[str, ...]
+    diverging: tuple[str, ...]
+
+    def role(self, word: str) -> str:
+        """The colour of a role; that of text for one that has no colour of its own."""
+        return self.categorical[_PLACES[word]] if word in _PLACES else self.ink
+
+    @property
+    def muted(self) -> str:
+        """Of what is not the point: axes, captions."""
+        return mixed(self.paper, self.ink, 0.7)
+
+    @property
+    def grid(self) -> str:
+        """Of lines behind the numbers."""
+        return mixed(self.paper, self.ink, 0.12)
+
+
+def _read(mode: str) -> Theme:
+    found = tomllib.loads(_CONFIG.read_text(encoding="utf-8"))["theme"][mode]
+    ramps = (tuple(found[f"chart{name}Colors"]) for name in ("Categorical", "Sequential", "Diverging"))
+    return Theme(found["backgroundColor"], found["textColor"], *ramps)
+
+
+LIGHT: Final = _read("light")
+DARK: Final = _read("dark")
+
+
+def vega_config(theme: Theme, font: str = FONT) -> dict[str, Any]:
+    """Vega-Lite's `config`: what Streamlit sets on a page."""
+    return {
+        "font": font,
+        "background": theme.paper,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": theme.muted,
+            "titleColor": theme.ink,
+            "tickColor": theme.muted,
+            "domainColor": theme.muted,
+            "gridColor": theme.grid,
+            "labelFontSize": 12,
+            "titleFontSize": 13,
+            "titleFontWeight": 600,
+        },
+        "legend": {"labelColor": theme.muted, "titleColor": theme.ink, "labelFontSize": 12, "titleFontSize": 12},
+        "title": {"color": theme.ink, "subtitleColor": theme.muted, "fontSize": 15, "subtitleFontSize": 12},
+        "text": {"color": theme.ink},
+        "range": {
+            "category": list(theme.categorical),
+            "ramp": list(theme.sequential),
+            "heatmap": list(theme.sequential),
+            "diverging": list(theme.diverging),
+        },
+    }

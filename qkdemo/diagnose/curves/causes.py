@@ -1,0 +1,257 @@
+"""What became of a training run, and whether attention did it, from its log alone.
+
+* `run(log)`: events of the loss, growth of the largest logit, and causes, the likeliest first.
+
+Three rules, in this order. A network whose attention is lost still guesses as well as at its start: a loss that rises
+well above where it began has another cause. Attention is blamed only if its logits were large, or its entropy gone,
+before the loss moved. And a loss that never fell is restless if its steps are too long: they only ever raise it, while
+batches differ both ways; if it rests, and logits were large for most of the run, attention stands in the way. Where a
+log holds neither logits nor entropy, nobody can tell, and that is the answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
+from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
+from qkdemo.diagnose.readers.logs import Log, roles
+
+MOST_ROWS: Final = 20_000
+CALM: Final = 50.0  # |logit| up to which logits are no cause
+COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
+ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
+_BEYOND: Final = 1.25  # times the first loss: what no guess reaches
+_NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
+_FELL: Final = 0.5  # of the first loss: what came below it did learn
+_STILL: Final = 0.03  # of that loss: a fall of less is none
+_LEAST_STUCK: Final = 20  # rows, before that is said
+_MOST: Final = 0.5  # of a run
+_RESTLESS: Final = 2.0  # times as far above its median as below
+_TAIL: Final = 0.05  # of the values, on either side
+_LEAST_TAIL: Final = 3
+_SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
+_BEFORE: Final = 10  # rows that say what was usual
+_LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
+_SPIKE: Final = 3.0  # times what was usual, for an update's norm
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One explanation: a key of say("cause.…"), its numbers, and how well the log supports it, 0 to 1."""
+
+    key: str
+    weight: float
+    numbers: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a log says. `healthy`: no event, and no growth that leads to one."""
+
+    log: Log
+    roles: Mapping[str, str]
+    events: tuple[Event, ...]
+    growth: Growth | None
+    causes: tuple[Cause, ...]
+
+    @property
+    def worst(self) -> Event | None:
+        """The event that matters most; None without one."""
+        return worst(self.events)
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is nothing to mend."""
+        return not self.causes or self.causes[0].key in ("healthy", "logits_alone")
+
+
+def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
+    """Everything that is said of one run. `given` corrects which column is what."""
+    log = thinned(log)
+    known = {**roles(log), **(given or {})}
+    columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
+    loss = columns.get("loss")
+    events = () if loss is None else loss_events(loss)
+    grown = None
+    if "max_logit" in columns:
+        grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
+    causes = tuple(sorted(_causes(columns, events, grown, log.step), key=lambda cause: -cause.weight))
+    return Result(log=log, roles=known, events=events, growth=grown, causes=causes)
+
+
+def thinned(log: Log) -> Log:
+    """A log of more than MOST_ROWS rows with that many of them, evenly spread; it then counts as sampled."""
+    if len(log.step) <= MOST_ROWS:
+        return log
+    kept = np.linspace(0, len(log.step) - 1, MOST_ROWS).round().astype(int)
+    columns = {name: column[kept] for name, column in log.columns.items()}
+    return replace(log, step=log.step[kept], columns=columns, sampled=True)
+
+
+def _causes(
+    columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
+) -> list[Cause]:
+    found = _of_gradient(columns, step)
+    event = worst(events)
+    if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
+        return [*found, *_of_updates(columns, event, step), beyond]
+    stuck = _of_stuck(columns)
+    if stuck is not None:
+        return [*found, stuck]
+    if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
+        return [*found, *_warnings(columns, grown, step), Cause("small_spikes", 0.3, {"count": len(events)})]
+    if event is None:
+        return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
+    return [*found, *_of_updates(columns, event, step), _of_event(columns, event, step)]
+
+
+def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
+    """No event: of the loss, or of the logits if there is no loss."""
+    if "loss" in columns:
+        return Cause("healthy", 0.1, {})
+    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
+    return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
+
+
+def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:
+    moment = {"step": float(step[event.start])}
+    if not {"max_logit", "entropy"} & columns.keys():
+        return Cause("cannot_tell", 0.5, moment)
+    attention = _of_attention(columns, event, step)
+    if attention is not None:
+        return attention
+    largest = _largest(columns, event)
+    if not largest:
+        return Cause("entropy_alone" if "entropy" in columns else "cannot_tell", 0.5, moment)
+    calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
+    return Cause(calm, 0.6, moment | largest)
+
+
+# ---- the loss
+
+
+def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
+    """A loss that rises well above where it began, which a lost attention alone does not bring about."""
+    loss = columns["loss"]
+    first = float(np.median(loss[np.isfinite(loss)][:3]))
+    after = loss[event.start :]
+    last = float(smoothed(after[np.isfinite(after)]).max())
+    if first <= 0 or last < _BEYOND * first:
+        return None
+    numbers = {"step": float(step[event.start]), "first": first, "last": last}
+    return Cause("beyond_start", 0.9, numbers | _largest(columns, event))
+
+
+def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
+    """A loss that never fell: the rate, if it is restless; else attention, if it was one-hot for most of the run."""
+    loss = columns.get("loss", np.empty(0))
+    loss = loss[np.isfinite(loss)]
+    if len(loss) < _LEAST_STUCK:
+        return None
+    tenth = len(loss) // 10
+    smooth = smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
+    first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
+    if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
+        return None
+    times = _skew(loss[len(loss) // 3 :])
+    if times > _RESTLESS:
+        return Cause("stuck_rate", 0.9, {"times": times})
+    if "max_logit" in columns:
+        sizes = _there(np.abs(columns["max_logit"]))
+        share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
+        return Cause("stuck_attention" if share > _MOST else "stuck_calm", 0.9, {"logit": logit, "share": 100 * share})
+    if "entropy" in columns:
+        entropy = float(np.median(_there(columns["entropy"])))
+        return Cause("stuck_one_hot" if entropy <= ONE_HOT else "stuck_calm", 0.9, {"entropy": 100 * entropy})
+    return Cause("stuck", 0.6, {})
+
+
+def _skew(values: Numbers) -> float:
+    """How much further the highest values lie above the median than the lowest below it."""
+    away = np.sort(values) - np.median(values)
+    tail = max(_LEAST_TAIL, int(_TAIL * len(away)))
+    below = -float(away[:tail].mean())
+    return float(away[-tail:].mean()) / below if below else 1.0
+
+
+def _there(values: Numbers) -> Numbers:
+    return values[~np.isnan(values)]
+
+
+def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
+    """Whether every spike, but in the first steps, stays well below the loss of the start: batches differ."""
+    most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
+    later = [event for event in events if event.start > len(loss) // 20]
+    return all(np.nanmax(loss[event.start : event.stop + 1]) < most for event in later)
+
+
+# ---- attention
+
+
+def _of_attention(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
+    """Attention, if its logits were large or its entropy gone before the loss moved."""
+    bad: dict[str, Callable[[Numbers], Any]] = {
+        "max_logit": lambda sizes: sizes >= LARGE,
+        "entropy": lambda sizes: sizes <= COLLAPSED,
+    }
+    for name in (name for name in bad if name in columns):
+        early = np.flatnonzero(bad[name](np.abs(columns[name][: event.start + 1])))
+        if early.size:
+            numbers = {"step": float(step[event.start]), "since": float(step[early[0]])} | _largest(columns, event)
+            return Cause(f"attention_{name}", 0.9 if early[0] < event.start else 0.7, numbers)
+    return None
+
+
+def _largest(columns: Mapping[str, Numbers], event: Event) -> dict[str, float]:
+    if "max_logit" not in columns:
+        return {}
+    sizes = np.abs(columns["max_logit"][: event.start + 1])
+    sizes = _there(sizes)
+    return {"logit": float(sizes.max())} if sizes.size else {}
+
+
+def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Numbers) -> list[Cause]:
+    """No event yet, but logits on their way, or attention that is one-hot already."""
+    if grown is None:
+        return []
+    if grown.last >= LARGE:
+        entropy = _there(columns.get("entropy", np.empty(0)))[-_BEFORE:]
+        if entropy.size and np.median(entropy) <= ONE_HOT:
+            return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
+        return [Cause("large_logits", 0.7, {"logit": grown.last})]
+    soon = step[-1] + 0.5 * (step[-1] - step[0])  # within half as many steps again
+    if grown.grows and grown.large_at is not None and grown.large_at <= soon and grown.last > CALM / 5:
+        return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": grown.large_at})]
+    return []
+
+
+# ---- the optimiser
+
+
+def _of_updates(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> list[Cause]:
+    """Updates that jumped within the rows before the loss did."""
+    if "update_norm" not in columns:
+        return []
+    sizes = columns["update_norm"]
+    for at in range(max(_BEFORE, event.start - _LEAD), event.start):
+        before = sizes[max(0, at - _LEAD) : at]
+        before = before[np.isfinite(before)]
+        if before.size >= _BEFORE and sizes[at] > _SPIKE * np.median(before):
+            numbers = {
+                "step": float(step[event.start]),
+                "at": float(step[at]),
+                "times": float(sizes[at] / np.median(before)),
+            }
+            return [Cause("updates", 0.8, numbers)]
+    return []
+
+
+def _of_gradient(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
+    """A gradient that is not finite beside a loss that is: the backward pass overflowed, not the logits."""
+    if "grad_norm" not in columns or "loss" not in columns:
+        return []
+    both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
+    return [Cause("gradient_overflow", 0.95, {"step": float(step[both[0]])})] if both.size else []

@@ -1,0 +1,110 @@
+"""What happens to a loss: spikes that recover, divergences that do not, and what is not finite, told apart.
+
+* `loss_events(loss)`: the events; `worst(events)`: the one that matters most;
+* `noise_of(values)`, `smoothed(values)`: the spread of a curve around its trend, and the trend.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+EventKind: TypeAlias = Literal["spike", "rise", "divergence", "non_finite"]
+Numbers: TypeAlias = NDArray[np.float64]
+
+_TIMES_NOISE: Final = 4.0
+_SHARE: Final = 0.1  # of the loss before: smaller changes are no event
+_OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
+_BEFORE: Final = 10  # values that say what was usual
+_SHORTEST_DIVERGENCE: Final = 3  # rows; of a long log a tenth
+_DECIDED_SHARE: Final = 10
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to the loss; `start` and `stop` are rows, `stop` the first that is usual again, or the last row.
+
+    A rise is one that the log ends in, too early to say whether it is a spike or a divergence.
+    """
+
+    kind: EventKind
+    start: int
+    stop: int
+
+
+def loss_events(loss: Numbers) -> tuple[Event, ...]:
+    """Spikes, a divergence, and the first value that is not finite: ∞; NaN is a step without a value."""
+    rows = np.flatnonzero(~np.isnan(loss))
+    values = loss[rows]
+    gone = np.flatnonzero(np.isinf(values))
+    finite = values[: gone[0]] if gone.size else values
+    events = _jumps(finite)
+    if not any(event.kind in ("divergence", "rise") for event in events) and not gone.size:
+        events += _slow(finite)
+    if gone.size:
+        events.append(Event("non_finite", int(gone[0]), len(values) - 1))
+    return tuple(Event(event.kind, int(rows[event.start]), int(rows[event.stop])) for event in events)
+
+
+def worst(events: Sequence[Event]) -> Event | None:
+    """The event that matters most, the first of its kind; None without one."""
+    order = ("non_finite", "divergence", "rise", "spike")
+    return min(events, key=lambda event: (order.index(event.kind), event.start), default=None)
+
+
+def noise_of(values: Numbers) -> float:
+    """The spread of a curve around its trend: from the smaller half of its differences, which no event widens."""
+    if len(values) < 2:
+        return 0.0
+    return float(np.quantile(np.abs(np.diff(values)), 0.25) / 0.3186 / math.sqrt(2))  # of a normal distribution
+
+
+def _jumps(values: Numbers) -> list[Event]:
+    events: list[Event] = []
+    noise, usual, at = noise_of(values), list[float](), 0
+    while at < len(values):
+        before = float(np.median(usual[-_BEFORE:])) if usual else values[at]
+        least = max(_TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(values[0]))
+        if values[at] <= before + least:
+            usual.append(float(values[at]))
+            at += 1
+            continue
+        back = np.flatnonzero(values[at:] <= before + least / 2)
+        if not back.size:
+            return [*events, Event(_open_end(values, at, events), at, len(values) - 1)]
+        stop = at + int(back[0])
+        events.append(Event("spike", at, stop))
+        at = stop
+    return events
+
+
+def _lasts(rows: int, of: int) -> bool:
+    return rows >= max(_SHORTEST_DIVERGENCE, of // _DECIDED_SHARE)
+
+
+def _open_end(values: Numbers, at: int, before: Sequence[Event]) -> EventKind:
+    """What a rise is in which the loss ends: a spike, if it is short and no higher than one that recovered."""
+    if _lasts(len(values) - at, len(values)):
+        return "divergence"
+    recovered = (float(values[event.start : event.stop].max()) for event in before)
+    return "spike" if float(values[at:].max()) <= max(recovered, default=-math.inf) else "rise"
+
+
+def smoothed(values: Numbers) -> Numbers:
+    """The median of a few values around each."""
+    half = _BEFORE // 2
+    return np.array([np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))])
+
+
+def _slow(values: Numbers) -> list[Event]:
+    """A rise without a jump: the end lies well above the best that was."""
+    if len(values) < 2 * _BEFORE:
+        return []
+    smooth = smoothed(values)
+    best = int(smooth.argmin())
+    least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]), _OF_FIRST * abs(values[0]))
+    low = int(np.flatnonzero(smooth <= smooth[best] + least)[-1])  # from here on it is above
+    return [Event("divergence", best, len(values) - 1)] if _lasts(len(values) - 1 - low, len(values)) else []

@@ -1,0 +1,100 @@
+"""A file of any kind that is read here, examined.
+
+* `examine(data, name)`: from its bytes; `examine_path(path)`: from a path, where only a part of a large checkpoint is
+  read.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from torch import Tensor
+
+from qkdemo.diagnose import checkpoint, port, tensors
+from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.findings.finding import Report
+from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
+from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.findings.of_port import of_port
+from qkdemo.diagnose.findings.of_tensors import of_tensors
+from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
+from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.diagnose.readers.safetensors import Safetensors
+
+_ARRAYS: Final = (b"\x93NUMPY", b"PK")
+
+
+def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = None, **options: Any) -> Report:
+    """A file from its bytes. `options` are those of `tensors.pair_of`, and `columns`, which corrects a log's roles.
+
+    `reference`: bytes and name of a file with the logits that a port should have given; `data` then holds the port's.
+    Raises InputError.
+    """
+    if len(data) > MOST_BYTES:
+        raise InputError("large_upload", name=name, size=sized(len(data)), most=sized(MOST_BYTES))
+    columns = options.pop("columns", None)
+    if reference is not None:
+        mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
+        return of_port(port.run(port.port_of(port.together(mine, other))), name)
+    if data.startswith(_ARRAYS) or holds_arrays(data):
+        return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
+    if name.endswith(".safetensors"):
+        file = Safetensors(io.BytesIO(data), name)
+        try:
+            opened = checkpoint.Checkpoint({name: file}, dict.fromkeys(file.entries, name), ())
+            return of_checkpoint(checkpoint.run(opened), name)
+        except InputError as error:
+            if error.key != "no_attention":
+                raise
+        return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
+    return of_logs([causes.run(log, columns) for log in read_logs(data, name)], name)
+
+
+def _of_arrays(arrays: Mapping[str, Tensor], name: str, options: Mapping[str, Any]) -> Report:
+    if port.holds_port(arrays):
+        return of_port(port.run(port.port_of(arrays)), name)
+    return of_tensors(tensors.run(tensors.pair_of(arrays, **options)), name)
+
+
+def examine_path(path: Path, config: Path | None = None, reference: Path | None = None, **options: Any) -> Report:
+    """A file, or a folder of shards, from a path: of a checkpoint only what is needed is read. Raises InputError."""
+    if reference is not None:
+        return examine(_read(path), path.name, reference=(_read(reference), reference.name), **options)
+    if path.is_dir() or path.name.endswith(".safetensors.index.json"):
+        return _checkpoint_at(path, config)
+    if path.suffix == ".safetensors":
+        try:
+            return _checkpoint_at(path, config)
+        except InputError as error:
+            if error.key != "no_attention":
+                raise
+    return examine(_read(path), path.name, **options)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise InputError("large_file", name=path.name, size=sized(size), most=sized(MOST_BYTES))
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError("unopened", name=path.name, reason=error.strerror or "") from None
+
+
+def _checkpoint_at(path: Path, config: Path | None) -> Report:
+    beside = (path if path.is_dir() else path.parent) / "config.json"
+    with checkpoint.open_checkpoint(path) as opened:
+        return of_checkpoint(checkpoint.run(opened, _config(config or beside, asked=config is not None)), path.name)
+
+
+def _config(path: Path, *, asked: bool) -> Mapping[str, Any]:
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        if asked:
+            raise InputError("bad_config", name=path.name) from None
+        return {}
+    return loaded if isinstance(loaded, dict) else {}

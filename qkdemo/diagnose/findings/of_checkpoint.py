@@ -1,0 +1,82 @@
+"""What is found in a checkpoint."""
+
+import math
+from collections.abc import Iterator
+
+from qkdemo.diagnose import checkpoint
+from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def of_checkpoint(result: checkpoint.Result, name: str) -> Report:
+    """What is found in a checkpoint."""
+    rows = [
+        {
+            "layer": layer.name,
+            "heads": layer.heads,
+            "kv_heads": layer.kv_heads,
+            "d_head": layer.d_head,
+            "spectral_norm": float(layer.spectral.max()),
+            "worst_head": int(layer.spectral.argmax()),
+            "gains": layer.reading,
+            "norm": layer.place,
+            "bound_gamma": layer.bound("gamma"),
+            "bound_one_plus_gamma": layer.bound("one_plus_gamma"),
+            "dtype": layer.dtype,
+        }
+        for layer in result.layers
+    ]
+    return Report(kind="checkpoint", name=name, findings=by_level(_of_checkpoint(result)), tables={"layers": rows})
+
+
+def _of_checkpoint(result: checkpoint.Result) -> Iterator[Finding]:
+    if result.missing:
+        yield Finding("watch", "shards", {"names": ", ".join(result.missing), "count": len(result.missing)})
+    if result.promised:
+        yield Finding("bad", "promised", {"flag": result.flags[0]})
+    if result.latent:
+        yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
+    if lost := [layer.name for layer in result.layers if not layer.finite]:
+        yield Finding("bad", "weights_lost", {"count": len(lost), "layer": lost[0]})
+    sound = [layer for layer in result.layers if layer.finite]
+    normed = [layer for layer in sound if layer.name not in result.unnormed]
+    if normed and result.unnormed:
+        yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
+    for layers, sentence in (
+        (normed, _of_normed),
+        ([layer for layer in sound if layer.name in result.unnormed], _of_plain),
+    ):
+        if layers:
+            yield sentence(layers)
+
+
+def _of_normed(layers: list[checkpoint.Layer]) -> Finding:
+    """The bound that the gains leave, in the reading for which there is evidence, or in both."""
+    readings = {layer.reading for layer in layers}
+    reading = readings.pop() if len(readings) == 1 else "unclear"
+    bounds = {
+        name: max((bound for layer in layers if (bound := layer.bound(name)) is not None), default=math.nan)
+        for name in ("gamma", "one_plus_gamma")
+    }
+    values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
+    values["formula"] = say(f"finding.bound.{layers[0].place}", d=layers[0].d_head) if layers[0].place else ""
+    if math.isnan(bounds["gamma"]):
+        return Finding("watch", "gains_differ", values)
+    if reading == "unclear":
+        return Finding("watch", "gains_unclear", values)
+    return Finding(
+        "watch" if bounds[reading] > LARGE else "good",
+        f"gains_{reading}",
+        values | {"bound": written(bounds[reading])},
+    )
+
+
+def _of_plain(layers: list[checkpoint.Layer]) -> Finding:
+    worst = max(layers, key=lambda layer: float(layer.spectral.max()))
+    norm = float(worst.spectral.max())
+    values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
+    values["logit"] = written(norm / math.sqrt(worst.d_head))
+    return Finding("watch" if norm / math.sqrt(worst.d_head) > causes.CALM else "good", "spectral", values)

@@ -1,0 +1,89 @@
+"""What is found in a training log, run by run."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_CAUSES: Final[Mapping[str, Level]] = {
+    "healthy": "good",
+    "small_spikes": "good",
+    "no_loss": "watch",
+    "logits_alone": "good",
+    "growing_logits": "watch",
+    "large_logits": "watch",
+    "unsettled": "watch",
+}
+
+
+def of_logs(results: Sequence[causes.Result], name: str) -> Report:
+    """What is found in a log, run by run."""
+    found = [finding for result in results for finding in _of_log(result, several=len(results) > 1)]
+    events = [
+        {
+            "run": result.log.run,
+            "kind": event.kind,
+            "from": result.log.step[event.start],
+            "to": result.log.step[event.stop],
+        }
+        for result in results
+        for event in result.events
+    ]
+    matched = [
+        {"run": result.log.run, "role": role, "column": column}
+        for result in results
+        for role, column in result.roles.items()
+    ]
+    return Report(
+        kind="log",
+        name=name,
+        findings=by_level(found),
+        tables={"columns": matched} | ({"events": events} if events else {}),
+        curves={result.log.run: result.log for result in results},
+    )
+
+
+def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
+    run = say("finding.run", run=result.log.run) if several else ""
+    for at, cause in enumerate(result.causes):
+        if at and cause.key == "healthy":
+            continue
+        values: dict[str, object] = {name: written(number) for name, number in cause.numbers.items()}
+        if result.worst is not None:
+            step = written(result.log.step[result.worst.start])
+            values["what"] = say(f"finding.event.{result.worst.kind}", step=step)
+        level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
+        yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
+    if result.log.where and any(cause.key in _GROWING for cause in result.causes):
+        yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
+    if result.growth is not None and result.growth.grows:
+        grown = result.growth
+        doubled = {"steps": grown.rate, "low": grown.high, "high": grown.low}
+        values = {
+            **{name: written(math.log(2) / rate, 3) for name, rate in doubled.items()},
+            "run": run,
+            "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
+        }
+        growing = any(cause.key in _GROWING for cause in result.causes)
+        yield Finding("watch" if growing else "good", "growth", values)
+    if result.log.sampled:
+        yield Finding("good", "sampled", {"run": run})
+
+
+_GROWING: Final = ("growing_logits", "large_logits", "nearly_one_hot", "attention_max_logit", "stuck_attention")
+_LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "attention_max_logit": ("training", {}),
+    "attention_entropy": ("drift", {"scale": "16"}),
+    "not_attention": ("sensitivity", {}),
+    "growing_logits": ("drift", {}),
+    "large_logits": ("drift", {"scale": "8"}),
+    "nearly_one_hot": ("drift", {"scale": "16"}),
+    "stuck_attention": ("drift", {"scale": "16"}),
+    "beyond_start": ("sensitivity", {}),
+    "stuck_rate": ("sensitivity", {}),
+    "gradient_overflow": ("formats", {}),
+}

@@ -1,0 +1,95 @@
+"""What is found in a port beside its reference."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from qkdemo.attention.pipeline import Pipeline
+from qkdemo.diagnose import port
+from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.labs.placement.diagnosis import Verdict
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
+_POWERS: Final[Mapping[str, Callable[[float], float]]] = {  # the head width for which a ratio is that cause's
+    "scale_one": lambda ratio: ratio**2,
+    "scale_twice": lambda ratio: ratio**-2,
+    "scale_root": lambda ratio: ratio,
+    "unit_vectors": lambda ratio: 1 / ratio,
+}
+
+
+def of_port(result: port.Result, name: str) -> Report:
+    """What is found in two arrays of logits."""
+    choices = [
+        {
+            "choice": say(f"choice_name.{choice}"),
+            "reference": say(f"choice.{choice}.{getattr(result.reference, choice)}"),
+            "mine": say(f"choice.{choice}.{getattr(result.mine, choice)}"),
+        }
+        for choice in result.differing
+    ]
+    tables = {"errors": result.errors} | ({"choices": choices} if choices else {})
+    return Report(kind="port", name=name, findings=by_level(_of_port(result)), tables=tables)
+
+
+def _of_port(result: port.Result) -> Iterator[Finding]:
+    made = result.port
+    lost = int((~made.mine.isfinite() & made.visible).sum())
+    if lost:
+        yield Finding("bad", "port_lost", {"count": lost})
+    if made.masked_otherwise:
+        yield Finding("bad", "port_mask", {"count": made.masked_otherwise})
+    if made.block is None:
+        yield from _from_logits(result)
+    elif result.verdict is None or result.reference is None:
+        yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
+        yield from _from_logits(result)
+    else:
+        yield _of_verdict(result, result.reference, result.verdict)
+        yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
+
+
+def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
+    assert result.port.block is not None
+    if verdict.cause == "same":
+        return Finding("good", "port_same", {"error": written(result.same, 2)})
+    values = {"d": result.port.block.d_head, "ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2)}
+    several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
+    pattern = "" if several else say(f"cause.{verdict.cause}", **values)
+    if result.differing:
+        names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
+        pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
+    look = ("placement", _dials("left", reference) | _dials("right", result.mine or reference))
+    return Finding("bad", "port", {"error": written(100 * result.same, 2), "pattern": pattern}, look)
+
+
+def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
+    return {f"{side}_{choice}": getattr(pipeline, choice) for choice in _DIALS}
+
+
+def _in_words(pipeline: Pipeline) -> str:
+    return "; ".join(
+        f"{say(f'choice_name.{choice}')}: {say(f'choice.{choice}.{getattr(pipeline, choice)}')}"
+        for choice in ("norm", "place", "order", "layout", "rotated", "scale")
+        if choice not in ("layout", "rotated") or pipeline.order != "none"
+    )
+
+
+def _from_logits(result: port.Result) -> Iterator[Finding]:
+    """What can be told without q and k: that both are the same, or that they have a constant ratio."""
+    if result.same < result.port.exact:
+        yield Finding("good", "port_same", {"error": written(result.same, 2)})
+        return
+    values = {"error": written(100 * result.same, 2)}
+    if math.isnan(result.ratio):
+        yield Finding("bad", "port_pattern", values)
+    else:
+        widths = {word: power(result.ratio) for word, power in _POWERS.items()}
+        known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
+        likely = [(word, d) for word, d in known if d % 8 == 0]  # as head widths are
+        ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
+        yield Finding("bad", "port_ratio", values | {"ratio": written(result.ratio), "ways": ways})
+    if result.port.block is None:
+        yield Finding("watch", "port_needs")

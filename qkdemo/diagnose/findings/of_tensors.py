@@ -1,0 +1,69 @@
+"""What is found in q and k."""
+
+import math
+from collections.abc import Iterator
+
+from qkdemo.diagnose import tensors
+from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.findings.finding import Finding, Report, Row, by_level
+from qkdemo.notation import written
+
+
+def of_tensors(result: tensors.Result, name: str) -> Report:
+    """What is found in q and k."""
+    return Report(
+        kind="tensors",
+        name=name,
+        findings=by_level(_of_tensors(result)),
+        tables={"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth},
+    )
+
+
+def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
+    pair, worst = result.pair, result.heads[0]
+    logit, seen = abs(worst["max_logit"]), f"[{', '.join(map(str, pair.q.shape))}]"
+    values = {"head": worst["head"], "logit": written(logit), "cosine": written(worst["cosine"], 2)}
+    values |= {"times": written(_beyond_usual(worst), 2)}
+    if pair.axes == "ambiguous":
+        yield Finding("watch", "axes", {"shape": seen})
+    yield from _of_shapes(result)
+    if not math.isfinite(logit):
+        yield Finding("bad", "infinite", values)
+    elif logit >= LARGE:
+        yield Finding("bad", f"large_{worst['grown_by']}", values)
+    elif logit > causes.CALM:
+        yield Finding("watch", f"large_{worst['grown_by']}", values)
+    else:
+        yield Finding("good", "calm", values)
+    gone = [row for row in result.heads if row["entropy_fraction"] < causes.COLLAPSED]
+    if gone:
+        yield Finding("bad", "one_hot", {"count": len(gone), "of": len(result.heads)})
+    sinks = [row for row in result.heads if row["first_key"] > 0.5]
+    if sinks:
+        yield Finding("watch", "sink", {"count": len(sinks), "of": len(result.heads)})
+    for row in result.formats:
+        if row["scores_lost"]:
+            lost = {"format": row["format"], "lost": row["scores_lost"], "all": row["of"]}
+            yield Finding("bad" if row["format"] != "float16" or pair.q.itemsize == 2 else "watch", "format", lost)
+
+
+def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
+    """What makes numbers mean less than they seem to."""
+    pair = result.pair
+    zeros = [row for row in result.heads if not row["q_norm_max"] or not row["k_norm_max"]]
+    if zeros:
+        yield Finding("bad", "zeros", {"count": len(zeros), "of": len(result.heads)})
+    if pair.visible is not None and (hidden := int((~pair.visible.any(-1)).sum())):
+        yield Finding("watch", "no_key", {"count": hidden})
+    if all(math.isnan(row["entropy"]) for row in result.heads):
+        yield Finding("watch", "one_key")
+    beyond = max(row["beyond_e4m3"] for row in result.heads)
+    if beyond:
+        largest = max(row["k_norm_max"] for row in result.heads)
+        yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2), "norm": written(largest)})
+
+
+def _beyond_usual(row: Row) -> float:
+    usual = row["q_norm_median"] * row["k_norm_median"]
+    return float(row["q_norm_max"] * row["k_norm_max"] / usual) if usual else math.inf

@@ -1,0 +1,258 @@
+"""A port beside its reference: which choice was read wrongly, from two arrays of logits.
+
+* `port_of(arrays)`: the logits of both, and q and k if they are there, among named arrays;
+* `run(port)`: which pipeline the reference is, why the port's logits differ from it, and where.
+
+With q and k as the projections leave them, before any norm and any rotation, every pipeline that is known here is
+computed, and the one that gives the reference's logits is the reference; then the Placement lab's diagnosis reads the
+port's. From logits alone only a constant ratio can be told.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.attention.rotary import THETA
+from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.labs.placement.comparisons import differing
+from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
+
+MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
+REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
+_HIDDEN: Final = -1e4  # how masks are written into logits
+_POSITIONS: Final = 48  # that are looked at: a fit of gains needs a few hundred pairs
+_EXACT: Final = {torch.float64: EXACT, torch.float32: 1e-4}  # what rounding may leave, relative
+_EXACT_16: Final = 0.02
+_GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
+_SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
+_USUAL: Final = ("inverse_root", "one")
+
+
+@dataclass(frozen=True, eq=False)
+class Port:
+    """Both arrays of logits, and what they were computed from, if that was brought."""
+
+    mine: Tensor  # [heads, queries, keys] float64
+    reference: Tensor
+    visible: Tensor  # [queries, keys] the pairs that both have
+    exact: float  # relative misfit that rounding may leave
+    block: Block | None  # whose projections give q and k
+    gains: bool = False  # whether gains were brought
+    masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
+
+    @property
+    def heads(self) -> int:
+        """Query heads."""
+        return self.mine.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was found. `verdict` is None if no known pipeline gives the reference's logits."""
+
+    port: Port
+    same: float  # relative difference of the two arrays
+    ratio: float  # of mine over the reference, if it is the same everywhere; else NaN
+    reference: Pipeline | None
+    mine: Pipeline | None  # the pipeline that the port is, if one is known
+    verdict: Verdict | None
+    errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
+
+    @property
+    def differing(self) -> list[str]:
+        """The choices in which both pipelines differ, if both are known."""
+        return differing(self.reference, self.mine) if self.reference and self.mine else []
+
+
+def holds_port(arrays: Mapping[str, Tensor]) -> bool:
+    """Whether both logits are among the arrays."""
+    return all(any(pattern.fullmatch(name.lower()) for name in arrays) for pattern in (MINE, REFERENCE))
+
+
+def together(mine: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The arrays of two files, with the logits of each named for it. Raises InputError if one has none."""
+    found = {**reference, **mine}
+    for word, arrays, pattern in (("mine", mine, MINE), ("reference", reference, REFERENCE)):
+        known = re.compile(rf"{pattern.pattern}|(attn_)?(logits|scores)")
+        names = [name for name in arrays if known.fullmatch(name.lower())] or (list(arrays) if len(arrays) == 1 else [])
+        if len(names) != 1:
+            raise InputError("no_logits", which=word, names=", ".join(arrays) or "–")
+        found[word] = arrays[names[0]]
+    return {name: x for name, x in found.items() if name in ("mine", "reference") or name.lower() != "logits"}
+
+
+def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port:
+    """Both logits, and q and k, gains, positions, theta and softcap where they are there. Raises InputError."""
+    found = {
+        word: next(x for name, x in arrays.items() if pattern.fullmatch(name.lower()))
+        for word, pattern in (("mine", MINE), ("reference", REFERENCE))
+    }
+    kinds = [x.dtype for x in found.values()]
+    mine, reference = (_of_heads(word, x) for word, x in found.items())
+    if mine.shape != reference.shape:
+        raise InputError("other_logits", mine=listed(mine.shape), reference=listed(reference.shape))
+    seen = [(x > _HIDDEN) | x.isnan() for x in (mine, reference)]
+    visible = (seen[0] & seen[1]).all(0)
+    exact = max(_EXACT.get(kind, _EXACT_16) for kind in kinds)
+    block = _block(arrays, mine.shape, visible, theta)
+    gains = any(name in arrays for names in _GAINS.values() for name in names)
+    chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
+    if block is not None:
+        block = replace(block, x=block.x[chosen], positions=block.positions[chosen])
+        block = replace(block, visible=visible[chosen][:, chosen])
+        mine, reference, visible = (x[..., chosen, :][..., chosen] for x in (mine, reference, visible))
+    return Port(mine, reference, visible, exact, block, gains, int((seen[0] != seen[1]).sum()))
+
+
+def run(port: Port) -> Result:
+    """Which choice was read wrongly."""
+    mine, reference = (x.masked_fill(~port.visible, 0) for x in (port.mine, port.reference))
+    same = _relative(mine, reference)
+    constant = float((mine * reference).sum() / reference.square().sum())
+    ratio = constant if _relative(mine, constant * reference) < port.exact else math.nan
+    known = verdict = other = None
+    if port.block is not None:
+        found = _identified(port, reference)
+        if found is not None:
+            known, block = found
+            verdict = diagnose(known, block, port.mine, port.exact)
+            again = _identified(port, mine) if verdict.cause != "same" else None
+            other = again[0] if again else None
+    errors = [
+        {
+            "head": head,
+            "error": _relative(mine[head], reference[head]),
+            "first_query": _relative(mine[head, 0], reference[head, 0]),
+            "last_query": _relative(mine[head, -1], reference[head, -1]),
+            "not_finite": int((~mine[head].isfinite()).sum()),
+        }
+        for head in range(port.heads)
+    ]
+    return Result(port, same, ratio, known, other, verdict, sorted(errors, key=lambda row: -row["error"]))
+
+
+def _relative(one: Tensor, other: Tensor) -> float:
+    length = float(other.norm())
+    difference = float((one - other).norm())
+    return difference / length if length else math.inf if difference else 0.0
+
+
+# ---- reading
+
+
+def _of_heads(word: str, x: Tensor) -> Tensor:
+    """[heads, queries, keys] of the first sequence, in float64."""
+    if not 2 <= x.dim() <= 4 or x.numel() == 0:
+        raise InputError("bad_logits", which=word, shape=listed(x.shape))
+    x = x.float() if x.is_floating_point() and x.element_size() == 1 else x
+    x = x.double()
+    return x[0] if x.dim() == 4 else x[(None,) * (3 - x.dim())]
+
+
+def _block(arrays: Mapping[str, Tensor], shape: torch.Size, visible: Tensor, theta: float | None) -> Block | None:
+    """A block whose projections are q and k; None where they were not brought."""
+    given = {name.lower(): x for name, x in arrays.items()}
+    if not {"q", "k"} <= given.keys():
+        return None
+    q, k = (_of_heads(side, given[side]) for side in "qk")
+    heads, positions, width = q.shape
+    fits = q.shape[:2] == shape[:2] and k.shape[1:] == (shape[2], width) and positions == k.shape[1]
+    if not fits or heads % k.shape[0]:
+        raise InputError("other_pair", q=listed(q.shape), k=listed(k.shape), logits=listed(shape))
+    kv_heads = k.shape[0]
+    x = torch.cat([side.movedim(0, 1).flatten(1) for side in (q, k)], 1)
+    one = torch.eye(x.shape[1], dtype=torch.float64)
+    scalar = {name: float(given[name].reshape(-1)[0]) for name in ("theta", "rope_theta", "softcap") if name in given}
+    at = given.get("positions")
+    return Block(
+        x=x,
+        w_q=one[: heads * width],
+        w_k=one[heads * width :],
+        w_v=one[heads * width :],
+        gain_q=_gain(given, "gain_q", heads, width),
+        gain_k=_gain(given, "gain_k", kv_heads, width),
+        positions=torch.arange(positions).double() if at is None else at.double().reshape(-1)[:positions],
+        theta=theta or scalar.get("theta") or scalar.get("rope_theta") or THETA,
+        softcap=scalar.get("softcap", 50.0),
+        visible=visible,
+    )
+
+
+def _gain(given: Mapping[str, Tensor], side: str, heads: int, width: int) -> Tensor:
+    """[heads, d_head] as stored; ones where none were brought."""
+    gain = next((given[name] for name in _GAINS[side] if name in given), None)
+    if gain is None:
+        return torch.ones(heads, width, dtype=torch.float64)
+    gain = gain.double()
+    if gain.numel() == heads * width:
+        return gain.reshape(heads, width)
+    if gain.numel() != width:
+        raise InputError("bad_gain", shape=listed(gain.shape), d=width)
+    return gain.reshape(1, width).expand(heads, width).clone()
+
+
+# ---- which pipeline
+
+
+def _identified(port: Port, logits: Tensor) -> tuple[Pipeline, Block] | None:
+    """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
+
+    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
+    """
+    block, unusual = port.block, None
+    assert block is not None
+    uncapped = _uncapped(logits, block.softcap)
+    for supposed in _known(block, gains=port.gains):
+        raw = trace(supposed.but(scale="one"), block).raw.masked_fill(~port.visible, 0)
+        for cap, target in (("none", logits), ("softcap", uncapped)):
+            if target is None:
+                continue
+            constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
+            if _relative(constant * raw, target) < port.exact:
+                found = _scaled(supposed.but(cap=cap), block, constant, port.exact)
+                if found[0].scale in _USUAL:
+                    return found
+                unusual = unusual or found
+    return unusual
+
+
+def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
+    """The logits before a softcap, if they can have passed one."""
+    return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
+
+
+def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:
+    for word in _SCALED:
+        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=10 * exact):
+            return pipeline.but(scale=word), block
+    return pipeline.but(scale="learned"), replace(block, learned_scale=constant)
+
+
+def _known(block: Block, *, gains: bool) -> Iterator[Pipeline]:
+    """Every pipeline that is tried, the commonest first."""
+    gain: GainWord = "channel" if bool((block.gain_q == block.gain_q[:1]).all()) else "head_channel"
+    stored = ("gamma", "one_plus") if gains else ("gamma",)
+    grouping = ("repeat", "tile") if block.n_kv_heads not in (1, block.n_heads) else ("repeat",)
+    turns = list(itertools.product(("half_split", "interleaved", "half_split_swapped"), ("all", "half", "quarter")))
+    orders = [("norm_rotary", *turn) for turn in turns] + [("none", "half_split", "all")]
+    orders += [("rotary_norm", *turn) for turn in turns]
+    for norm, place, group, read in itertools.product(
+        ("rms", "l2", "layernorm", "none"), ("per_head", "full_width"), grouping, stored
+    ):
+        if norm == "none" and (place == "full_width" or read == "one_plus"):
+            continue
+        for order, layout, rotated in orders:
+            if norm == "none" and order == "rotary_norm":
+                continue
+            words: dict[str, Any] = {"norm": norm, "place": place, "grouping": group, "stored": read, "order": order}
+            words |= {"layout": layout, "rotated": rotated}
+            for multiplied in ([gain] if gains else []) + (["none"] if norm == "none" or not gains else []):
+                yield Pipeline(gain=multiplied, **words)

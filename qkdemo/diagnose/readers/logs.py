@@ -1,0 +1,309 @@
+"""Training logs that somebody brings, as columns over steps, whatever wrote them.
+
+* `read_logs(data, name)`: one `Log` per run in it. Raises InputError for what is no log, or too little of one;
+* `Log`: steps and named columns; `roles(log)`: which column is the loss, the largest logit, …
+
+Read are, told by their content: `trainer_state.json`, chart exports and history of Weights & Biases, TensorBoard event
+files, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), Parquet, and lines of text as
+Megatron, nanoGPT and torchtitan print them.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from qkdemo.diagnose.readers.events import is_events, read_events
+from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
+from qkdemo.messages import say
+
+LEAST_ROWS: Final = 6
+_MOST_COLUMNS: Final = 2000
+_MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
+_MOST_VALUES: Final = 4_000_000
+_STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
+# Every repetition is bounded, or cannot be split in two ways: a line of any length is read in a time like its length.
+_LONGEST_NAME: Final = 200
+_NUMBER: Final = (
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
+)
+_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
+_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s{{1,9}}({_NUMBER})(?![\w.])")
+_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}(\d{1,40})", re.IGNORECASE)
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+ROLES: Final[Mapping[str, re.Pattern[str]]] = {
+    "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
+    "entropy": re.compile(r"entropy", re.IGNORECASE),
+    "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
+    "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
+    "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
+    "grad_norm": re.compile(r"grad(ient)?s?[ _./]?(global)?[ _]?norm|global_norm|gnorm", re.IGNORECASE),
+    "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
+    "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
+}
+_EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+_WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
+_OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One run. Columns hold NaN where a step has no value, and ∞ where it has one that is not finite.
+
+    `sampled`: whoever wrote it may have left out steps.
+    """
+
+    run: str
+    kind: str  # a word of say("log.kind.…")
+    step: NDArray[np.float64]
+    columns: Mapping[str, NDArray[np.float64]]
+    sampled: bool = False
+    where: str = ""  # the worst head, in words, if the log names heads
+
+
+def read_logs(data: bytes, name: str) -> list[Log]:
+    """Every run in a log, its kind told by what it holds. Raises InputError."""
+    if len(data) > _MOST_BYTES:
+        raise InputError("large_log", name=name, size=sized(len(data)), most=sized(_MOST_BYTES))
+    if is_events(data):
+        logs = [_log(name, "tensorboard", read_events(data, name), sampled=False)]
+    elif data.startswith(b"PAR1"):
+        logs = _of_parquet(data, name)
+    else:
+        logs = _of_text(data, name)
+    kept = [log for log in logs if log.columns]
+    if not kept:
+        raise InputError("no_log", name=name)
+    if all(len(log.step) < LEAST_ROWS for log in kept):
+        raise InputError("short_log", name=name, rows=max(len(log.step) for log in kept), least=LEAST_ROWS)
+    if all(set(log.columns) == {column for column in log.columns if _EVALUATED.search(column)} for log in kept):
+        raise InputError("only_evaluation", name=name)
+    return kept
+
+
+def roles(log: Log) -> dict[str, str]:
+    """Role → the column that most likely has it; a role is one of `ROLES`, and none that no column fits is named."""
+    found: dict[str, str] = {}
+    for role, pattern in ROLES.items():
+        fitting = [column for column in log.columns if pattern.search(column)]
+        training = [column for column in fitting if not _EVALUATED.search(column)] or fitting
+        if training:
+            found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
+    return found
+
+
+# ---- kinds of files
+
+
+def _of_text(data: bytes, name: str) -> list[Log]:
+    if words := kind_of(data[:32]):
+        raise InputError("not_a_log", name=name, kind=words)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("not_a_log", name=name, kind=say("input.kind.unknown")) from None
+    start = text.lstrip()[:1]
+    if start == "{":
+        return _of_json(text, name)
+    if start == "[":
+        return [_log(name, "json", _records(_loaded(text, name)))]
+    header = text.lstrip().split("\n", 1)[0]
+    if "," in header and not re.search(r"\d\.\d", header) and not _LINE_STEP.search(header):
+        return _of_csv(text, name)
+    return [_of_lines(text, name)]
+
+
+def _of_json(text: str, name: str) -> list[Log]:
+    first = text.lstrip().split("\n", 1)[0]
+    try:
+        json.loads(first)
+        lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return [_of_whole_json(text, name)]
+    if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
+        return [_of_whole_json(text, name)]
+    rows = _records(lines)
+    if any(row.keys() >= _WATCHED for row in rows):
+        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
+    kind = "wandb_history" if rows and "_step" in rows[0] else "jsonl"
+    return [_log(name, kind, rows, sampled=kind == "wandb_history")]
+
+
+def _of_whole_json(text: str, name: str) -> Log:
+    loaded = _loaded(text, name)
+    history = loaded.get("log_history") if isinstance(loaded, dict) else None
+    if not isinstance(history, list):
+        raise InputError("no_log", name=name)
+    return _log(name, "trainer_state", _records(history))
+
+
+def _loaded(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("log_json", name=name) from None
+
+
+def _records(rows: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What `watch` wrote, one row a step: the worst head of each measure."""
+    steps: dict[float, dict[str, Any]] = {}
+    for row in rows:
+        at = _real(row.get("step"))
+        if math.isnan(at):
+            continue
+        into = steps.setdefault(at, {"step": at})
+        for name, choose in (
+            ("max_logit", _further),
+            ("entropy_fraction", min),
+            ("q_norm_max", max),
+            ("k_norm_max", max),
+        ):
+            value = _real(row.get(name))
+            if not math.isnan(value):
+                into[name] = value if name not in into else choose(into[name], value)
+        if row.get("layer") is None:  # what was noted beside
+            into |= {
+                name: number for name, number in row.items() if name not in ("step", *_WATCHED) and number is not None
+            }
+    return list(steps.values())
+
+
+def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Where the largest |logit| of the last step that was measured is."""
+    heads = [row for row in rows if row.keys() >= _WATCHED and not math.isnan(_real(row["max_logit"]))]
+    last = max((_real(row.get("step")) for row in heads), default=math.nan)
+    worst = max(
+        (row for row in heads if _real(row.get("step")) == last),
+        key=lambda row: abs(_real(row["max_logit"])),
+        default=None,
+    )
+    return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
+
+
+def _further(one: float, other: float) -> float:
+    return max(abs(one), abs(other))
+
+
+def _of_parquet(data: bytes, name: str) -> list[Log]:
+    try:
+        about = parquet.read_metadata(io.BytesIO(data))
+        values = about.num_rows * about.num_columns  # a constant column of any length takes a few bytes
+        if values > _MOST_VALUES:
+            raise InputError("many_values", name=name, count=values, most=_MOST_VALUES)
+        table = parquet.read_table(io.BytesIO(data))
+        rows = table.to_pylist()
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
+        raise InputError("bad_parquet", name=name) from None
+    if set(table.column_names) >= _WATCHED:
+        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
+    if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
+        return _of_own(rows)
+    kind = "wandb_history" if "_step" in table.column_names else "parquet"
+    return [_log(name, kind, rows, sampled=kind == "wandb_history")]
+
+
+def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        numbers = {name: value for name, value in row.items() if name not in ("run", "variant", "seed")}
+        runs.setdefault(f"{row['variant']}, seed {row['seed']}, run {row['run']}", []).append(numbers)
+    return [_log(run, "own", of_run) for run, of_run in runs.items()]
+
+
+def _of_csv(text: str, name: str) -> list[Log]:
+    try:
+        reader = csv.DictReader(io.StringIO(text))
+        rows = list(reader)
+        header = [column for column in reader.fieldnames or () if column]
+    except csv.Error:
+        raise InputError("bad_csv", name=name) from None
+    if set(header) >= _OF_RUNS:
+        raise InputError("table_of_runs", name=name)
+    if "Step" in header and any(" - " in column for column in header):
+        return _of_chart(rows, header)
+    return [_log(name, "csv", rows)]
+
+
+def _of_chart(rows: list[dict[str, Any]], header: list[str]) -> list[Log]:
+    """A chart of Weights & Biases: `run - metric`, and the least and largest of what a point stands for beside it."""
+    runs: dict[str, list[str]] = {}
+    for column in header:
+        if " - " in column and not column.endswith(("__MIN", "__MAX")):
+            runs.setdefault(column.rpartition(" - ")[0], []).append(column)
+    return [
+        _log(run, "wandb_chart", [{"step": row["Step"], **_shortened(row, columns)} for row in rows], sampled=True)
+        for run, columns in runs.items()
+    ]
+
+
+def _shortened(row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
+    return {column.rpartition(" - ")[2]: row[column] for column in columns}
+
+
+def _of_lines(text: str, name: str) -> Log:
+    rows = []
+    for line in _COLOUR.sub("", text).splitlines():
+        step = _LINE_STEP.search(line)
+        pairs = [*_PAIR.findall(line), *_BARE.findall(line)]
+        if step and pairs:
+            rows.append({"step": step[1]} | {key.strip(" |").lower(): value for key, value in reversed(pairs)})
+    for row in rows:
+        for word in ("iter", "iteration"):
+            row.pop(word, None)
+    return _log(name, "lines", rows)
+
+
+# ---- columns
+
+
+def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
+    if len(names) > _MOST_COLUMNS:
+        raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
+    steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
+    at = [float(place) if steps is None else _real(row.get(steps)) for place, row in enumerate(rows)]
+    by_step: dict[float, dict[str, float]] = {}
+    for step, row in zip(at, rows, strict=True):
+        if math.isfinite(step):  # rows of one step belong together
+            values = {str(name): _logged(value) for name, value in row.items() if name != steps}
+            by_step.setdefault(step, {}).update({name: x for name, x in values.items() if not math.isnan(x)})
+    order = sorted(by_step)
+    columns = {}
+    for name in (str(name) for name in names if name != steps):
+        column = np.array([by_step[step].get(name, math.nan) for step in order], dtype=np.float64)
+        if not np.isnan(column).all():
+            columns[name] = column
+    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
+
+
+def _logged(value: Any) -> float:
+    """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return math.inf
+    if isinstance(value, str) and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return math.inf
+    return _real(value)
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,192 @@
+"""Whether QK norm is really on in a model: configured, there, called once, and its output used.
+
+* `assert_qk_norm(model, *batch)`: raises AssertionError, naming each layer and what is wrong with it;
+* `qk_norm_of(model, *batch)`: the same as findings, one per attention layer.
+
+A config may ask for the norm and the code never call it; a wrapper may call it twice; its output may be thrown away;
+its gains may never have been loaded. Each of these has shipped.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from qkdemo.diagnose.watching.heads import Call
+from qkdemo.diagnose.watching.taps import tapped
+
+Side: TypeAlias = Literal["q", "k"]
+State: TypeAlias = Literal["on", "off", "never called", "called twice", "not used", "one side only"]
+
+# q_norm, k_layernorm, norm_q, query_layernorm, q_ln, qk_norm. The norm of a latent (q_a_layernorm) is another thing.
+_NAME: Final = re.compile(
+    r"(?:(qk|query_key|q|k|query|key)_?(?:norm|layer_?norm|ln)|(?:norm|ln)_?(qk|q|k|query|key))\d?$"
+)
+_FLAG: Final = re.compile(r"(use_|with_|enable_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)(alization|alisation)?$")
+_SPREAD: Final = 1e-3  # relative spread of the lengths of vectors that a norm without gain has made equal
+_EQUAL: Final = 1e-2  # relative difference of lengths up to which a vector is the norm's own output, in any format
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one attention layer does. `fresh`: its gains are exactly what a new model has."""
+
+    layer: str
+    state: State
+    words: str
+    fresh: bool = False
+
+
+@dataclass
+class _Layer:
+    """What was seen of one layer while a batch went through."""
+
+    attended: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+    lengths: dict[str, list[Tensor]] = field(default_factory=dict)  # of each norm's outputs
+    entered: dict[Side, Tensor] = field(default_factory=dict)  # lengths of what entered the last product
+
+
+def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
+    """Pass a batch through and raise AssertionError unless every attention layer normalises q and k, once, and uses it.
+
+    `args` and `kwargs` are what `model` takes; a `transformers` language model may be given without. Returns the
+    findings. Raises ValueError if no attention call can be seen, or there is no batch to try it with.
+    """
+    found = qk_norm_of(model, *args, **kwargs)
+    wrong = [each for each in found if each.state != "on"]
+    if wrong:
+        lines = "\n".join(f"  {each.layer}: {each.words}" for each in wrong)
+        raise AssertionError(f"QK norm is not on in {len(wrong)} of {len(found)} attention layers.\n{lines}")
+    return found
+
+
+def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
+    """What each attention layer does with q and k, from one batch. Raises ValueError as `assert_qk_norm`."""
+    if not args and not kwargs:
+        kwargs = _own_batch(model)
+    layers: dict[str, _Layer] = {}
+    modules = {name or type(model).__name__: module for name, module in model.named_modules()}
+
+    def see(name: str, call: Call) -> None:
+        layer = layers.setdefault(name, _Layer())
+        layer.attended += 1
+        layer.entered = {"q": call.q.detach().float().norm(dim=-1), "k": call.k.detach().float().norm(dim=-1)}
+
+    with torch.no_grad(), _norms_counted(modules, layers), tapped(model, see):
+        model(*args, **kwargs)
+    seen = {name: layer for name, layer in layers.items() if layer.attended}
+    if not seen:
+        raise ValueError(
+            "No attention call was seen. It is seen through transformers' AttentionInterface, nn.MultiheadAttention "
+            "and torch.nn.functional.scaled_dot_product_attention; in code of your own, call the last."
+        )
+    return [_finding(name, layer, modules.get(name), model) for name, layer in seen.items()]
+
+
+def norm_names(module: nn.Module) -> dict[str, str]:
+    """The norms of q and k among the children of an attention module: name → q, k or qk."""
+    found = {}
+    for name, _ in module.named_children():
+        match = _NAME.fullmatch(name)
+        if match:
+            side = (match[1] or match[2]).replace("query_key", "qk").replace("query", "q").replace("key", "k")
+            found[name] = side
+    return found
+
+
+def _own_batch(model: nn.Module) -> dict[str, Any]:
+    size = getattr(getattr(model, "config", None), "vocab_size", None)
+    if not isinstance(size, int):
+        raise ValueError("Give a batch to try it with: assert_qk_norm(model, batch).")
+    device = next(model.parameters()).device
+    return {"input_ids": torch.arange(8, device=device)[None] % size}
+
+
+@contextmanager
+def _norms_counted(modules: dict[str, nn.Module], layers: dict[str, _Layer]) -> Iterator[None]:
+    """Counts the calls of every norm of q and k, and keeps the lengths of what it returns."""
+    handles = []
+    for layer_name, module in modules.items():
+        for name in norm_names(module):
+            layer = layers.setdefault(layer_name, _Layer())
+            layer.calls[name] = 0
+            handles.append(getattr(module, name).register_forward_hook(_counter(layer, name)))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _counter(layer: _Layer, name: str) -> Any:
+    def count(_: nn.Module, __: Any, output: Any) -> None:
+        layer.calls[name] += 1
+        if isinstance(output, Tensor):
+            layer.lengths.setdefault(name, []).append(output.detach().float())
+
+    return count
+
+
+def _finding(name: str, layer: _Layer, module: nn.Module | None, model: nn.Module) -> Finding:
+    norms = norm_names(module) if module is not None else {}
+    if not norms:
+        return _by_length(name, layer, model)
+    fresh = module is not None and all(_is_fresh(getattr(module, norm)) for norm in norms)
+    sides = set("".join(norms.values()))
+    if sides != {"q", "k"}:
+        missing = ({"q", "k"} - sides).pop()
+        return Finding(name, "one side only", f"it has {', '.join(norms)}, and no norm of {missing}.", fresh)
+    for norm, side in norms.items():
+        expected = layer.attended * len(side)
+        calls = layer.calls[norm]
+        if not calls:
+            return Finding(name, "never called", f"{norm} is there, and was never called.", fresh)
+        if calls > expected:
+            return Finding(name, "called twice", f"{norm} was called {calls} times for {expected}.", fresh)
+        if len(side) == 1 and not _used(layer.lengths.get(norm, []), layer.entered["q" if side == "q" else "k"]):
+            words = f"what {norm} returns is not what enters the product: its vectors have other lengths."
+            return Finding(name, "not used", words, fresh)
+    words = f"{' and '.join(norms)} called once each."
+    if fresh:
+        words += " Their gains are exactly those of a new model: check that the checkpoint's were loaded."
+    return Finding(name, "on", words, fresh)
+
+
+def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
+    """A layer without norm modules: a norm without gain is seen by its vectors, which all have one length."""
+    spread = {side: float((x.amax() - x.amin()) / x.mean()) for side, x in layer.entered.items()}
+    if all(x < _SPREAD for x in spread.values()):
+        return Finding(name, "on", "no norm module, and all vectors of q, and all of k, have one length.")
+    flags = [flag for flag, value in vars(getattr(model, "config", object)).items() if _FLAG.fullmatch(flag) and value]
+    lengths = layer.entered["q"]
+    words = f"lengths of q run from {float(lengths.min()):.3g} to {float(lengths.max()):.3g}, and there is no norm."
+    if flags:
+        words = f"the config says {flags[0]}, but {words}"
+    return Finding(name, "off", words)
+
+
+def _used(outputs: list[Tensor], entered: Tensor) -> bool:
+    """Whether the lengths that entered the product are those that the norm returned; rotary keeps a vector's length."""
+    if not outputs:
+        return True  # no tensor to compare
+    returned = outputs[-1]
+    if returned.shape[-1] != _width(entered, returned):
+        return True  # a norm over all heads: its output is split before the product
+    one, other = (x.flatten().sort().values for x in (returned.norm(dim=-1), entered))
+    if one.numel() != other.numel():
+        return True  # a cache, or repeated heads, came in between
+    return bool(((one - other).abs() <= _EQUAL * other.abs().clamp_min(1e-6)).all())
+
+
+def _width(entered: Tensor, returned: Tensor) -> int:
+    return returned.numel() // entered.numel() if entered.numel() else 0
+
+
+def _is_fresh(norm: nn.Module) -> bool:
+    gains = [p for name, p in norm.named_parameters() if "bias" not in name]
+    return bool(gains) and all(bool((p == 1).all()) or bool((p == 0).all()) for p in gains)

@@ -1,0 +1,1 @@
+"""A lab over two of its dials at once: maps, surfaces, and the phase diagram of training."""

@@ -1,0 +1,150 @@
+"""A map in words: how its picture reads to those who do not see it, and what it shows.
+
+* `finding(cells)`: the headline: along which dial each side changes; `reads`, `reads_short`: the same of one side;
+* `alt(cells, role)`: everything that the picture of a side shows; `measure_name`, `side_name`, `dial_name`;
+* `caption(cells, link)`: settings, version and link, below a picture that leaves the app.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qkdemo.dials import declarations
+from qkdemo.labs.lab import Measure
+from qkdemo.maps.cells import Cells, odd
+from qkdemo.maps.request import Axis, Request
+from qkdemo.messages import say
+from qkdemo.notation import counted, written
+
+Relation: TypeAlias = Literal["x", "y", "both", "flat", "none"]
+_STILL: Final = 0.02  # of the whole range of a map: a change up to which it counts as none
+
+
+def relation(cells: Cells, role: str) -> Relation:
+    """Along which dial the measure changes on this side, among the cells that are finite."""
+    values = _drawn(cells.shown(role), cells.request.plane.measures[cells.request.measure])
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return "none"
+    whole = np.ptp(finite)
+    if whole <= _STILL * (
+        1.0 if cells.request.plane.measures[cells.request.measure] == "log" else np.abs(finite).max()
+    ):
+        return "flat"
+    along_x, along_y = _change(values, axis=1), _change(values, axis=0)
+    still_x, still_y = along_x <= _STILL * whole, along_y <= _STILL * whole
+    return "y" if still_x else "x" if still_y else "both"
+
+
+def finding(cells: Cells) -> str:
+    """The headline."""
+    return " ".join(reads(cells, role) for role in cells.sides)
+
+
+def reads(cells: Cells, role: str) -> str:
+    """Of one side: along which dial it changes."""
+    x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
+    said = say(f"map.finding.{relation(cells, role)}", side=cells.names[role], x=x, y=y)
+    return said[0].upper() + said[1:]
+
+
+def reads_short(cells: Cells, role: str) -> str:
+    """The same below the side's name."""
+    x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
+    return say(f"map.short.{relation(cells, role)}", x=x, y=y)
+
+
+def alt(cells: Cells, role: str) -> str:
+    """Range, extremes, what is not finite, where something changes in kind, and what the cross stands on."""
+    request, values = cells.request, cells.shown(role)
+    sentences = [
+        say(
+            "map.alt.what",
+            side=cells.names[role],
+            measure=measure_name(request),
+            x=_range(request.x),
+            y=_range(request.y),
+            columns=len(cells.x),
+            rows=len(cells.y),
+        ),
+        reads(cells, role),
+    ]
+    finite = np.where(np.isfinite(values), values, np.nan)
+    if np.isfinite(values).any():
+        for word, at in (("lowest", int(np.nanargmin(finite))), ("highest", int(np.nanargmax(finite)))):
+            j, i = divmod(at, len(cells.x))
+            sentences.append(say(f"map.alt.{word}", value=written(values[j, i]), at=place(cells, i, j)))
+    sentences += strange(values)
+    for mark in request.plane.marks:
+        holds = cells.holds(role, mark)
+        if holds.any():
+            sentences.append(say("map.alt.mark", mark=say(f"mark.{mark}"), share=written(100 * holds.mean(), 3)))
+    i, j = cross(cells)
+    sentences.append(say("map.alt.cross", at=place(cells, i, j), value=written(values[j, i])))
+    return " ".join(sentences)
+
+
+def strange(values: NDArray[np.float64]) -> list[str]:
+    """Sentences that count the cells which are no number."""
+    infinite, undefined = odd(values)
+    said = [say("map.infinite", count=infinite, all=values.size)] if infinite else []
+    return [*said, *([say("map.undefined", count=undefined, all=values.size)] if undefined else [])]
+
+
+def place(cells: Cells, i: int, j: int) -> str:
+    """Where a cell lies."""
+    x, y = cells.request.x, cells.request.y
+    return say("map.at", x=x.dial.label, u=_value(x, cells.x[i]), y=y.dial.label, v=_value(y, cells.y[j]))
+
+
+def cross(cells: Cells) -> tuple[int, int]:
+    """The cell, (i, j), nearest to what the two dials stand at."""
+    settings = cells.request.settings
+    near = []
+    for axis, values in ((cells.request.x, cells.x), (cells.request.y, cells.y)):
+        at, edges = float(getattr(settings, axis.dial.name)), axis.edges(values)
+        near.append(int(np.clip(np.searchsorted(edges, at, side="right") - 1, 0, len(values) - 1)))
+    return near[0], near[1]
+
+
+def measure_name(request: Request) -> str:
+    """What is measured."""
+    return say(f"measure.{request.measure}")
+
+
+def caption(cells: Cells, link: str = "") -> str:
+    """What a picture needs beside it to be made again."""
+    settings = cells.request.settings
+    taken = {cells.request.x.dial.name, cells.request.y.dial.name}
+    dials = [dial for dial in declarations(type(settings)) if dial.acts_for(settings) and dial.name not in taken]
+    stated = ", ".join(f"{dial.name}={dial.write(getattr(settings, dial.name))}" for dial in dials)
+    versions = {"torch": torch.__version__, "numpy": np.__version__}
+    return say("map.caption", lab=cells.request.lab.name, settings=stated, link=link, **versions).strip()
+
+
+def _range(axis: Axis) -> str:
+    return say("map.range", dial=axis.dial.label, low=_value(axis, axis.low), high=_value(axis, axis.high))
+
+
+def _value(axis: Axis, value: object) -> str:
+    assert isinstance(value, int | float)
+    return axis.kind.sign + (counted(value) if isinstance(value, int) else written(value))
+
+
+def _drawn(values: NDArray[np.float64], measure: Measure) -> NDArray[np.float64]:
+    """As the colours have it: by decades, where they are laid out so."""
+    if measure != "log":
+        return values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log10(np.abs(values))
+
+
+def _change(values: NDArray[np.float64], axis: int) -> float:
+    """The most that it changes along one axis, among finite cells."""
+    finite = np.where(np.isfinite(values), values, np.nan)
+    with np.errstate(invalid="ignore"):
+        high, low = np.fmax.reduce(finite, axis=axis), np.fmin.reduce(finite, axis=axis)
+    change = high - low
+    return float(np.nanmax(change)) if np.isfinite(change).any() else 0.0

@@ -1,0 +1,1 @@
+"""The page on which somebody examines a file of their own."""

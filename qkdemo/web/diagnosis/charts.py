@@ -1,0 +1,113 @@
+"""Charts of somebody's own file: a log's curves, heads as a heat map, and the worst head while its weights grow.
+
+* `curves(log)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import altair as alt
+import numpy as np
+import pyarrow as pa
+
+from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.readers.logs import Log, roles
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+_DRAWN: Final = ("loss", "max_logit", "entropy", "grad_norm")
+_LOGARITHMIC: Final = ("loss", "max_logit", "grad_norm")
+_MOST_HEADS: Final = 48
+_MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
+_PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
+_LINE: Final = alt.Axis(grid=False, tickCount=5)
+
+
+def curves(log: Log) -> list[Any]:
+    """The columns that say most, over steps; logits with the line from which trouble is reported."""
+    known = roles(log)
+    return [_curve(log, role, known[role]) for role in _DRAWN if role in known]
+
+
+def _curve(log: Log, role: str, column: str) -> Any:
+    values = np.abs(log.columns[column])
+    kept = np.isfinite(values) & ((values > 0) if role in _LOGARITHMIC else True)
+    table = pa.table({"step": log.step[kept], "value": values[kept]})
+    scale = alt.Scale(type="log") if role in _LOGARITHMIC else alt.Scale(zero=True)
+    name = say(f"diagnose.role.{role}")
+    line = (
+        alt.Chart(table, title=name if name == column else f"{name} ({column})", height=250)
+        .mark_line()
+        .encode(
+            x=alt.X("step:Q", title=say("diagnose.step"), axis=_LINE),
+            y=alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(grid=False, tickCount=4, format="~g")),
+            tooltip=["step", "value"],
+        )
+    )
+    if role != "max_logit":
+        return line
+    return alt.layer(line, alt.Chart(pa.table({"y": [LARGE]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q"))
+
+
+def heat_map(heads: Sequence[Mapping[str, Any]]) -> Any:
+    """Heads from left to right, the worst first; the darker, the worse among them. Each cell holds its number."""
+    cells = []
+    for name, sign in _MEASURED.items():
+        sizes = [abs(row[name]) for row in heads]
+        order = sorted((size for size in sizes if not math.isnan(size)), reverse=sign < 0)
+        for row, size in zip(heads[:_MOST_HEADS], sizes, strict=False):
+            bad = order.index(size) / max(1, len(order) - 1) if size in order else 1.0
+            cells.append(
+                {
+                    "head": str(row["head"]),
+                    "measure": say(f"diagnose.measure.{name}"),
+                    "bad": bad,
+                    "value": written(row[name], 3),
+                }
+            )
+    rows = [say(f"diagnose.measure.{name}") for name in _MEASURED]
+    order_of_heads = [str(row["head"]) for row in heads[:_MOST_HEADS]]
+    base = alt.Chart(pa.Table.from_pylist(cells), height=80 + 42 * len(rows)).encode(
+        x=alt.X("head:N", sort=order_of_heads, title=say("diagnose.head"), axis=alt.Axis(orient="top", labelAngle=0)),
+        y=alt.Y("measure:N", sort=rows, title=None, axis=alt.Axis(labelLimit=220)),
+    )
+    fill = base.mark_rect(color=_PLAIN).encode(
+        opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, 0.6]), legend=None),
+        tooltip=["head", "measure", "value"],
+    )
+    few = len(order_of_heads) <= 16
+    return alt.layer(fill, base.mark_text(fontSize=13).encode(text="value:N")) if few else fill
+
+
+def growth(rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+    """Largest |logit| and entropy of one head over the weight scale, plain and normalised."""
+    table = pa.Table.from_pylist([{**row, "variant": say(f"diagnose.side.{row['variant']}")} for row in rows])
+    sides = [say(f"diagnose.side.{word}") for word in ("none", "rms")]
+    made = []
+    for name, y in (("max_abs_logit", alt.Scale(type="log")), ("entropy_fraction", alt.Scale(domain=[0, 1]))):
+        made.append(
+            alt.Chart(table, title=say(f"diagnose.grown.{name}"), height=320)
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("scale:Q", title=say("diagnose.weight_scale"), scale=alt.Scale(type="log", base=2), axis=_LINE),
+                y=alt.Y(
+                    f"{name}:Q",
+                    title=None,
+                    scale=y,
+                    axis=alt.Axis(grid=False, tickCount=4, format="~g"),
+                ),
+                color=alt.Color(
+                    "variant:N",
+                    sort=sides,
+                    title=None,
+                    scale=alt.Scale(domain=sides, range=[_PLAIN, _NORMED]),
+                    legend=alt.Legend(orient="bottom"),
+                ),
+                strokeDash=alt.StrokeDash(
+                    "variant:N", sort=sides, title=None, scale=alt.Scale(domain=sides, range=[[6, 4], [1, 0]])
+                ),
+                tooltip=["scale", "variant", name],
+            )
+        )
+    return made[0], made[1]

@@ -1,0 +1,102 @@
+"""Where the placement page begins: whose weights, which code reads them, what each promises, and which test would tell.
+
+* `contracts(settings)`: draws it; what is chosen turns the dials of both pipelines.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.facts.models import MODELS, Model
+from qkdemo.labs.placement import LAB, Settings, pipeline_of
+from qkdemo.labs.placement.comparisons import differing
+from qkdemo.labs.placement.mistakes import MISTAKES
+from qkdemo.labs.placement.words import caught, contract
+from qkdemo.messages import say
+from qkdemo.web.lab.controls import turn
+from qkdemo.web.track.lesson import current
+
+_SIDES: Final = ("left", "right")
+_SAME: Final = "same"
+_READ: Final[Mapping[str, Model]] = {model.id: model for model in MODELS if model.pipeline}
+
+
+def contracts(settings: Settings) -> None:
+    """Draw both choices and what follows from them; at a track's stop the stop asks instead."""
+    if current() is not None or settings.compare != "two":
+        return
+    pair = [pipeline_of(settings, side) for side in _SIDES]
+    with st.container(border=True):
+        for side, made, column in zip(_SIDES, pair, st.columns(2), strict=True):
+            with column:
+                _choose(settings, side)
+                st.markdown(contract(made))
+        names = ", ".join(say(f"choice_name.{name}") for name in differing(*pair))
+        told = [say("placement.choose.differs", names=names)] if names else []
+        st.markdown(" ".join([*told, caught(settings)]))
+
+
+def _choose(settings: Settings, side: str) -> None:
+    key = f"{LAB.name}:{side}"
+    options = [*([_SAME, *MISTAKES] if side == "right" else []), *_READ]
+    if st.session_state.get(key) not in (fitting := _fitting(settings, side)):
+        st.session_state[key] = fitting[0] if fitting else None
+    st.selectbox(
+        say(f"placement.choose.{side}"),
+        options,
+        index=None,
+        format_func=_name,
+        placeholder=say("placement.choose.custom"),
+        key=key,
+        on_change=_take,
+        args=(settings, side),
+    )
+
+
+def _fitting(settings: Settings, side: str) -> list[str]:
+    """What may be chosen and makes this side what it is, the most telling first."""
+    pair = [pipeline_of(settings, each) for each in _SIDES]
+    told = []
+    if side == "right":
+        told = [_SAME] if pair[0] == pair[1] else [name for name in MISTAKES if _is(name, *pair)]
+    return [*told, *(name for name, model in _READ.items() if _stands(settings, model.choices(side)))]
+
+
+def _is(mistake: str, left: Pipeline, right: Pipeline) -> bool:
+    """Whether the right side is the left one with a known mistake."""
+    changes = MISTAKES[mistake]
+    own = {name.removeprefix("left_"): word for name, word in changes.items() if name.startswith("left_")}
+    port = {name: getattr(Pipeline(), name) for name in own}
+    port |= {name.removeprefix("right_"): word for name, word in changes.items() if name.startswith("right_")}
+    return left.but(**own) == left and right == left.but(**port)
+
+
+def _stands(settings: Settings, words: Mapping[str, Any]) -> bool:
+    return all(getattr(settings, name) == word for name, word in words.items())
+
+
+def _name(option: str) -> str:
+    if option == _SAME:
+        return say("placement.choose.same")
+    if option in MISTAKES:
+        return say("placement.choose.mistake", name=say(f"mistake_name.{option}"))
+    return _READ[option].model
+
+
+def _take(settings: Settings, side: str) -> None:
+    """Turn the dials to what was chosen; the code stays the same code, or has its mistake, when the weights change."""
+    chosen = st.session_state[f"{LAB.name}:{side}"]
+    code = st.session_state.get(f"{LAB.name}:right")
+    if chosen is None:
+        return
+    words: dict[str, Any] = dict(_READ[chosen].choices(side)) if chosen in _READ else {}
+    if side == "left" and code in _READ:
+        turn(Settings, LAB.name, words)
+        return
+    left = {name: words.get(f"left_{name}", getattr(settings, f"left_{name}")) for name in CHOICES}
+    if chosen not in _READ or side == "left":
+        mistake = MISTAKES.get(code or "", {})
+        words = {f"{each}_{name}": word for each in _SIDES for name, word in left.items()} | dict(mistake)
+    turn(Settings, LAB.name, words)

@@ -1,0 +1,1 @@
+"""The page of maps: a lab over two of its dials at once."""

@@ -1,0 +1,61 @@
+"""The page of maps in a real browser: a click sets both dials, a frame the ranges; Vega loads there alone."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_pages import settled
+
+CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg.marks"
+FETCHED_MS = 40_000  # Vega is 1 MB, and is read by the browser first
+
+
+def opened(server: str, page: Page) -> None:
+    page.goto(f"{server}/map?cells=9")
+    expect(page.locator(CHART)).to_have_count(2, timeout=FETCHED_MS)
+    expect(page.locator("h1")).to_contain_text("alone")
+    settled(page)
+
+
+def box(page: Page) -> dict[str, float]:
+    found = page.locator(CHART).first.bounding_box()
+    assert found
+    return dict(found)
+
+
+def test_a_click_sets_both_dials_and_the_link_follows(server: str, page: Page) -> None:
+    opened(server, page)
+    at = box(page)
+    page.mouse.click(at["x"] + 0.55 * at["width"], at["y"] + 0.3 * at["height"])
+    expect(page).to_have_url(re.compile(r"scale=[\d.]+&gain=[\d.]+|gain=[\d.]+&scale=[\d.]+"))
+    scale = re.search(r"scale=([\d.]+)", page.url)
+    assert scale
+    expect(page.locator("[data-testid=stSidebar]")).to_contain_text(f"×{scale[1]}")
+
+
+def test_a_frame_becomes_the_ranges_and_the_whole_range_comes_back(server: str, page: Page) -> None:
+    opened(server, page)
+    at = box(page)
+    page.mouse.move(at["x"] + 0.3 * at["width"], at["y"] + 0.1 * at["height"])
+    page.mouse.down()
+    page.mouse.move(at["x"] + 0.5 * at["width"], at["y"] + 0.3 * at["height"], steps=4)
+    page.mouse.move(at["x"] + 0.8 * at["width"], at["y"] + 0.5 * at["height"], steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"x=scale%3A[\d.]+%3A[\d.]+.*y=gain%3A[\d.]+%3A[\d.]+"))
+    page.get_by_role("button", name="Whole range").click()
+    expect(page).to_have_url(re.compile(r"x=scale%3A0\.1%3A1000"))
+
+
+@pytest.mark.parametrize("path", ["/", "/drift"])
+def test_the_first_view_loads_neither_vega_nor_plotly(server: str, page: Page, path: str) -> None:
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    page.goto(server + path)
+    expect(page.locator(".exhibit, .arrows").first).to_be_visible()
+    settled(page)
+    assert fetched
+    assert not [url for url in fetched if re.search("vega|plotly", url, re.IGNORECASE)]
+    page.goto(f"{server}/map?cells=9")
+    expect(page.locator(CHART)).to_have_count(2, timeout=FETCHED_MS)
+    assert [url for url in fetched if re.search("vega", url, re.IGNORECASE)]

@@ -1,0 +1,219 @@
+"""Logs of every kind are read to the same columns; what is no log, or too little of one, gets its sentence."""
+
+import csv
+import io
+import json
+import math
+import struct
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import read_logs, roles
+
+LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
+NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]
+STEPS = [10 * at for at in range(1, 9)]
+
+
+def varint(x: int) -> bytes:
+    out = bytearray()
+    while x > 0x7F:
+        out.append(x & 0x7F | 0x80)
+        x >>= 7
+    return bytes([*out, x])
+
+
+def field(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def record(event: bytes) -> bytes:
+    return struct.pack("<Q", len(event)) + bytes(4) + event + bytes(4)
+
+
+def events(*, tensors: bool = False) -> bytes:
+    """An event file: TensorBoard 1 wrote simple values, 2 and PyTorch 2's writers tensors."""
+    out = record(b"\x09" + bytes(8) + field(3, b"brain.Event:2"))
+    for step, loss, norm in zip(STEPS, LOSS, NORM, strict=True):
+        values = b""
+        for tag, x in (("train/loss", loss), ("train/grad_norm", norm)):
+            number = struct.pack("<f", x)
+            shown = field(8, b"\x08\x01" + field(4, number)) if tensors else b"\x15" + number
+            values += field(1, field(1, tag.encode()) + shown)
+        out += record(b"\x10" + varint(step) + field(5, values))
+    return out
+
+
+def table(rows: list[dict[str, Any]]) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def lines(pattern: str) -> bytes:
+    numbers = zip(STEPS, LOSS, NORM, strict=True)
+    return "\n".join(["starting", *(pattern.format(s=s, l=x, g=g) for s, x, g in numbers), "done"]).encode()
+
+
+ROWS = [{"step": s, "loss": x, "grad_norm": g} for s, x, g in zip(STEPS, LOSS, NORM, strict=True)]
+PARQUET = io.BytesIO()
+parquet.write_table(
+    pa.Table.from_pylist([{"_step": r["step"], "loss": r["loss"], "grad_norm": r["grad_norm"]} for r in ROWS]), PARQUET
+)
+KINDS: dict[str, tuple[bytes, str]] = {
+    "trainer_state": (
+        json.dumps({"log_history": [*ROWS, {"eval_loss": 1.0, "step": 80}]}, indent=1).encode(),
+        "trainer_state",
+    ),
+    "one line": (json.dumps({"log_history": ROWS}).encode(), "trainer_state"),
+    "JSON lines": ("\n".join(json.dumps(row) for row in ROWS).encode(), "jsonl"),
+    "history": ("\n".join(json.dumps({"_step": r["step"], **r}) for r in ROWS).encode(), "wandb_history"),
+    "Parquet": (PARQUET.getvalue(), "wandb_history"),
+    "list": (json.dumps(ROWS).encode(), "json"),
+    "Lightning": (
+        table(
+            [{"epoch": 0, "step": r["step"], "loss": r["loss"], "grad_norm": ""} for r in ROWS]
+            + [{"epoch": 0, "step": r["step"], "loss": "", "grad_norm": r["grad_norm"]} for r in ROWS]
+        ),
+        "csv",
+    ),
+    "events": (events(), "tensorboard"),
+    "tensor events": (events(tensors=True), "tensorboard"),
+    "cut events": (events() + record(b"\x10\x05")[:-6], "tensorboard"),
+    "Megatron": (
+        lines(" [2026-01-01] iteration {s:8d}/ 100 | lm loss: {l:.6E} | loss scale: 1.0 | grad norm: {g:.3f} |"),
+        "lines",
+    ),
+    "nanoGPT": (lines("iter {s}: loss {l:.4f}, grad norm {g:.4f}, time 12.5ms"), "lines"),
+    "torchtitan": (
+        lines("[rank0] \x1b[31mstep: {s:2}  \x1b[32mloss: {l:7.4f}  \x1b[33mgrad_norm: {g:.4f}\x1b[39m"),
+        "lines",
+    ),
+    "pasted": (lines("step {s} : loss = {l} | grad_norm = {g}"), "lines"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_gives_the_same_columns(name: str) -> None:
+    data, kind = KINDS[name]
+    (log,) = read_logs(data, "run")
+    assert log.kind == kind
+    assert log.step.tolist() == STEPS
+    known = roles(log)
+    assert log.columns[known["loss"]].tolist() == LOSS
+    assert log.columns[known["grad_norm"]].tolist() == NORM
+    assert log.sampled == (kind == "wandb_history")
+
+
+def test_a_chart_has_a_run_a_curve_without_its_envelope() -> None:
+    rows = [
+        {"Step": s, "a - b - loss": x, "a - b - loss__MIN": x - 1, "a - b - loss__MAX": x + 1, "c - loss": 2 * x}
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    one, other = read_logs(table(rows), "chart.csv")
+    assert (one.run, other.run) == ("a - b", "c")
+    assert list(one.columns) == ["loss"]
+    assert other.columns["loss"].tolist() == [2 * x for x in LOSS]
+
+
+def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
+    rows = [
+        {"step": s, "layer": layer, "head": head, "max_logit": -x * (head + 1), "entropy_fraction": 0.5 + head / 10}
+        for s, x in zip(STEPS, LOSS, strict=True)
+        for layer in ("a", "b")
+        for head in (0, 1)
+    ]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "attention.jsonl")
+    known = roles(log)
+    assert log.columns[known["max_logit"]].tolist() == [2 * x for x in LOSS]
+    assert log.columns[known["entropy"]].tolist() == [0.5] * 8
+
+
+def test_what_is_not_finite_is_told_from_what_is_missing() -> None:
+    rows = [dict(row) for row in ROWS]
+    rows[3]["loss"] = math.nan
+    del rows[4]["loss"]
+    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
+        (log,) = read_logs(data, "run")
+        loss = log.columns["loss"]
+        assert np.isinf(loss[3])
+        assert np.isnan(loss[4])
+
+
+def test_a_column_is_known_by_what_people_call_it() -> None:
+    names = {
+        "loss": ("train/loss", "lm loss", "loss", "train_loss"),
+        "max_logit": ("attention/max_logit", "qk_max", "max_attn_score", "attn/layer3/max_abs_logit"),
+        "entropy": ("attn_entropy", "train/entropy"),
+        "grad_norm": ("grad_norm", "grad norm", "train/grad_norm", "global_norm"),
+        "lr": ("lr", "learning rate", "train/learning_rate", "lr-AdamW"),
+        "update_norm": ("update_norm", "train/update norm"),
+        "q_norm": ("q_norm", "attn/q_norm_max"),
+    }
+    for role, words in names.items():
+        for word in words:
+            rows = [{"step": s, word: x} for s, x in zip(STEPS, LOSS, strict=True)]
+            (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
+            assert roles(log) == {role: word}, word
+
+
+WRONG: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "holds no column of numbers"),
+    "prose": (b"Dear all,\nthe run failed.\n", "holds no column of numbers"),
+    "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
+    "five rows": (table(ROWS[:5]), "has 5 rows; at least 6 are needed"),
+    "evaluation": (
+        table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
+        "an evaluation alone",
+    ),
+    "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "begins as JSON and does not end as such"),
+    "pickle": (b"\x80\x04\x95" + bytes(40), "could run anything"),
+    "bytes": (bytes(range(128, 256)), "is none of these"),
+    "Parquet cut": (PARQUET.getvalue()[:-40], "cannot be read"),
+    "events damaged": (events()[:60] + b"\xff" * 80, "that is damaged"),
+    "wide": (table([{"step": s, **{f"c{at}": 1.0 for at in range(2100)}} for s in STEPS]), "at most 2000 are read"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_log_gets_its_sentence(name: str) -> None:
+    data, sentence = WRONG[name]
+    with pytest.raises(InputError) as error:
+        read_logs(data, "run")
+    assert sentence in str(error.value)
+
+
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_a_log_or_get_a_sentence(data: bytes) -> None:
+    for mess in (data, events()[:60] + data, b"step,loss\n" + data, b"PAR1" + data):
+        try:
+            logs = read_logs(mess, "run")
+        except InputError as error:
+            logs = [str(error)]  # type: ignore[list-item]
+        assert logs
+
+
+def test_a_parquet_file_that_claims_more_than_is_read_is_refused_before_it_is_unpacked() -> None:
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"_step": pa.array(np.zeros(4_000_001, np.int8))}), out)
+    assert len(out.getvalue()) < 20_000
+    with pytest.raises(InputError, match="holds 4000001 values"):
+        read_logs(out.getvalue(), "x.parquet")
+
+
+@pytest.mark.parametrize("long", ["a", " ", "1", "a.b-", "step ", "loss ", "max", "=1", "1.", "e1"])
+def test_a_line_of_any_length_takes_a_time_like_its_length(long: str) -> None:
+    """In a time like the square of its length each of these lines would take many minutes."""
+    line = "step 1 loss: " + long * (200_000 // len(long)) + "x\n"
+    with suppress(InputError):
+        read_logs(line.encode(), "x.log")

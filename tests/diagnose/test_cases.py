@@ -1,0 +1,191 @@
+"""Cases that people met in public code and that a file of theirs would show: the value, or the sentence, that is right.
+
+The other numeric cases have their tests where the arithmetic lies. Overflow, merging steps, masks and casts: `floats`,
+`labs/formats`. Epsilon and zero vectors: `labs/epsilon`, `attention/test_norms`. Scales, caps, axes, temperatures:
+`attention/test_contract_cases`, `attention/test_variants`. Order and placement: `labs/rope`, `labs/placement`.
+Repeated norms: `labs/cache`. Spikes and divergences: `diagnose/curves`. Files that are cut, foreign, pickled or too
+large: `diagnose/readers/test_files`.
+"""
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from qkdemo.diagnose.checkpoint import Layer, open_checkpoint
+from qkdemo.diagnose.checkpoint import run as run_checkpoint
+from qkdemo.diagnose.findings.examine import examine, examine_path
+from qkdemo.diagnose.findings.finding import Report
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.tensors import pair_of, run
+from qkdemo.diagnose.watching.heads import Call, measure
+
+
+def tensors(**arrays: Any) -> Report:
+    out = io.BytesIO()
+    np.savez(out, allow_pickle=False, **{name: np.asarray(x) for name, x in arrays.items()})
+    return examine(out.getvalue(), "pair.npz")
+
+
+def said(report: Report) -> dict[str, str]:
+    return {finding.key: finding.sentence for finding in report.findings}
+
+
+def row(report: Report, table: str, **where: Any) -> dict[str, Any]:
+    (found,) = (row for row in report.tables[table] if all(row[name] == value for name, value in where.items()))
+    return found
+
+
+def test_scores_that_overflow_before_they_are_scaled_are_told_though_the_logits_fit() -> None:
+    """d = 128, 24² · 128 = 73728 > 65504: the largest logit, 6517, would fit."""
+    q, k = np.full((1, 128), 24, np.float16), np.stack([np.full(128, 24), np.full(128, 23)]).astype(np.float16)
+    report = tensors(q=q, k=k)
+    assert row(report, "formats", format="float16")["scores_lost"] == 2
+    assert row(report, "formats", format="bfloat16")["scores_lost"] == 0
+    assert abs(report.tables["heads"][0]["max_logit"]) == pytest.approx(6516.696, rel=1e-5)
+    assert report.tables["heads"][0]["entropy"] == pytest.approx(0, abs=1e-12)
+    assert "2 of 2 scores are beyond" in said(report)["format"]
+
+
+def test_queries_that_see_no_key_are_counted_and_left_out_of_every_mean() -> None:
+    rng = np.random.default_rng(0)
+    q = rng.standard_normal((1, 4, 8))
+    mask = np.ones((1, 4, 4), bool)
+    whole = tensors(q=q, k=q, mask=mask).tables["heads"][0]["entropy"]
+    mask[0, 1] = False
+    report = tensors(q=q, k=q, mask=mask)
+    assert "Queries that see no key: 1." in said(report)["no_key"]
+    assert report.tables["heads"][0]["entropy"] == pytest.approx(whole, rel=0.5)
+    assert math.isfinite(report.tables["heads"][0]["softmax_slope"])
+
+
+def test_exact_zeros_are_no_sign_of_diffuse_attention() -> None:
+    report = tensors(q=np.zeros((2, 5, 8)), k=np.ones((2, 5, 8)))
+    assert "is 0: 2 of 2" in said(report)["zeros"]
+    assert not report.healthy
+
+
+def test_one_key_decides_nothing() -> None:
+    report = tensors(q=np.array([[100.0, -7.0]]), k=np.array([[5.0, 3.0]]))
+    assert "nothing can be told" in said(report)["one_key"]
+    assert "one_hot" not in said(report)
+
+
+def test_keys_beyond_e4m3_are_told_before_they_are_cast() -> None:
+    k = np.ones((1, 3, 4))
+    k[0, 1, 0] = 600
+    report = tensors(q=np.ones((1, 3, 4)) / 100, k=k)
+    assert "8.3 % of a head’s keys" in said(report)["key_cache"]
+    assert report.tables["heads"][0]["beyond_e4m3"] == pytest.approx(1 / 12)
+    assert "key_cache" not in said(tensors(q=k / 100, k=np.minimum(k, 11.3)))
+
+
+def test_a_query_head_reads_the_key_head_of_its_group() -> None:
+    """Heads 0 and 1 read key head 0, heads 2 and 3 key head 1; three heads cannot share two."""
+    q, k = np.ones((4, 1, 1)), np.array([[[1.0]], [[10.0]]])
+    found = {row["head"]: row["max_logit"] for row in tensors(q=q, k=k).tables["heads"]}
+    assert found == {0: 1, 1: 1, 2: 10, 3: 10}
+    with pytest.raises(InputError, match="3 query heads cannot share 2 key heads"):
+        tensors(q=q[:3], k=k)
+
+
+@pytest.mark.parametrize(("scale", "logit"), [(None, 8.0), (512**-0.5, 2.828427), (0.12, 7.68)])
+def test_the_scale_is_an_input(scale: float | None, logit: float) -> None:
+    given = {} if scale is None else {"scale": scale}
+    report = tensors(q=np.ones((1, 64)), k=np.ones((1, 64)), **given)
+    assert report.tables["heads"][0]["max_logit"] == pytest.approx(logit, rel=1e-6)
+
+
+def test_the_entropy_of_a_row_with_hidden_keys_is_finite_and_never_below_zero() -> None:
+    one = torch.ones(1, 1, 1, 1)
+    for logits, entropy in (([0.0, -math.inf], math.nan), ([0.0, 0.0, -math.inf], math.log(2)), ([6e4, -6e4], 0.0)):
+        k = torch.tensor([max(x, -1e30) for x in logits]).reshape(1, 1, -1, 1)
+        visible = torch.tensor([math.isfinite(x) for x in logits]).reshape(1, 1, 1, -1)
+        found = float(measure(Call(q=one, k=k, scale=1.0, visible=visible))["entropy"])
+        assert found == pytest.approx(entropy, abs=1e-6, nan_ok=True)
+        assert str(found) != "-0.0"
+
+
+def test_entropy_is_given_with_the_sink_and_without() -> None:
+    """Two keys of logit 0 behind a sink of logit 2: 0.6656 nats with it (here over three keys), ln 2 without."""
+    q, k = torch.ones(1, 1, 1, 1), torch.tensor([2.0, 0.0, 0.0]).reshape(1, 1, 3, 1)
+    found = measure(Call(q=q, k=k, scale=1.0))
+    p = 0.106507
+    assert float(found["first_key"]) == pytest.approx(0.786986, rel=1e-5)
+    assert float(found["entropy"]) == pytest.approx(-(2 * p * math.log(p) + 0.786986 * math.log(0.786986)), rel=1e-4)
+    assert float(found["entropy_without_first"]) == pytest.approx(math.log(2), rel=1e-6)
+
+
+# ---- checkpoints
+
+
+def layer(gains: int, gain: float = 1.0, heads: int = 32, d_head: int = 128) -> Layer:
+    both = torch.full((gains,), gain, dtype=torch.float64)
+    return Layer("a", heads, heads, d_head, torch.ones(heads), both, both, "gamma", "F32")
+
+
+def test_the_number_of_gains_tells_where_the_norm_stands_and_with_it_the_bound() -> None:
+    assert layer(128).place == "per_head"
+    assert layer(128).bound("gamma") == pytest.approx(11.31371, rel=1e-6)
+    assert layer(32 * 128).place == "full_width"
+    assert layer(32 * 128).bound("gamma") == pytest.approx(362.0387, rel=1e-6)
+    assert layer(100).bound("gamma") is None
+
+
+def test_a_stored_gain_near_zero_is_an_offset_from_one_and_both_readings_are_given(tmp_path: Path) -> None:
+    """Read as γ, 0.05 would leave logits 125 times as small."""
+    weights = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    gains = {f"l.0.self_attn.{side}_norm.weight": torch.tensor([0.05, -0.1, 0.05, -0.1]) for side in "qk"}
+    safetensors.torch.save_file(weights | gains, tmp_path / "model.safetensors")
+    with open_checkpoint(tmp_path / "model.safetensors") as opened:
+        (found,) = run_checkpoint(opened).layers
+    assert found.reading == "one_plus_gamma"
+    assert found.bound("one_plus_gamma") == pytest.approx(2 * 1.05**2)
+    assert found.bound("gamma") == pytest.approx(2 * 0.1**2)
+    sentences = said(examine_path(tmp_path / "model.safetensors"))
+    assert "read as γ − 1, since their mean is near 0" in sentences["gains_one_plus_gamma"]
+    assert "Read as γ it would be 0.02" in sentences["gains_one_plus_gamma"]
+
+
+def test_a_config_that_promises_a_norm_without_gains_is_told_and_no_gain_is_not_taken_for_one(tmp_path: Path) -> None:
+    weights = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    safetensors.torch.save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"use_qk_norm": true, "num_attention_heads": 2}', encoding="utf-8")
+    report = examine_path(tmp_path)
+    assert "promised" in said(report)
+    assert report.tables["layers"][0]["bound_gamma"] is None
+
+
+def test_a_missing_shard_is_named_and_the_index_alone_is_refused(tmp_path: Path) -> None:
+    names = {f"l.{at}.self_attn.{side}_proj.weight": f"{at}.safetensors" for at in (0, 1) for side in "qk"}
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": names}), encoding="utf-8")
+    with pytest.raises(InputError, match="none of its 2 shards is beside it"):
+        examine_path(index)
+    there = {name: torch.eye(8) for name, file in names.items() if file == "0.safetensors"}
+    safetensors.torch.save_file(there, tmp_path / "0.safetensors")
+    assert "1.safetensors" in said(examine_path(index))["shards"]
+    index.write_text(json.dumps({"weight_map": {"a": "../../other/model.safetensors"}}), encoding="utf-8")
+    with pytest.raises(InputError, match="Only shards in the same folder"):
+        examine_path(index)
+
+
+def test_an_ambiguous_layout_is_asked_about_and_both_readings_differ() -> None:
+    rng = np.random.default_rng(0)
+    q, k = (torch.from_numpy(rng.standard_normal((1, 8, 8, 64))) for _ in "qk")
+    report = tensors(q=q.numpy(), k=k.numpy())
+    assert "axes" in said(report)
+    one, other = (run(pair_of({"q": q, "k": k}, swapped=swapped)).heads[0]["max_logit"] for swapped in (False, True))
+    assert one != other
+
+
+def test_finite_tensors_with_moderate_logits_clear_attention_of_a_nan_elsewhere() -> None:
+    rng = np.random.default_rng(0)
+    q = rng.standard_normal((2, 9, 16)).astype(np.float16)
+    assert "no sign of trouble" in said(tensors(q=q, k=q))["calm"]

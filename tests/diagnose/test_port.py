@@ -1,0 +1,145 @@
+"""A port's logits beside its reference's: the choice that was read wrongly is named, in every number format."""
+
+import io
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.pipeline import Pipeline, trace
+from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.port import port_of, run
+from qkdemo.diagnose.readers.inputs import InputError
+
+BLOCK = draw_block(BlockRecipe(n_heads=4, n_kv_heads=2, d_head=16, d_model=32, n_keys=24, causal=True))
+HIDDEN = ~torch.ones(24, 24, dtype=torch.bool).tril()
+REFERENCE = Pipeline()
+MISREAD: dict[str, dict[str, Any]] = {
+    "scale_one": {"scale": "one"},
+    "norm_skipped": {"norm": "none"},
+    "full_width": {"place": "full_width"},
+    "layernorm": {"norm": "layernorm"},
+    "rotary_first": {"order": "rotary_norm"},
+    "layout": {"layout": "interleaved"},
+    "direction": {"layout": "half_split_swapped"},
+    "rotated_half": {"rotated": "half"},
+    "tiled": {"grouping": "tile"},
+    "q_gain_on_k": {"key_gain": "of_q"},
+    "gamma_as_one_plus": {"stored": "one_plus"},
+}
+
+
+def arrays(
+    mine: Pipeline, reference: Pipeline = REFERENCE, kind: torch.dtype = torch.float64
+) -> dict[str, torch.Tensor]:
+    """What whoever ports a model saves: logits with the mask in them, and q and k as the projections leave them."""
+    right, wrong = trace(reference, BLOCK), trace(mine, BLOCK)
+    found = {"q": right.q_projected, "k": right.k_projected}
+    found |= {"gamma_q": BLOCK.gain_q[0], "gamma_k": BLOCK.gain_k[0]}
+    for name, made in (("reference", right), ("mine", wrong)):
+        found[name] = made.logits.masked_fill(HIDDEN, -math.inf).to(kind)
+    return found
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.float32])
+@pytest.mark.parametrize("cause", MISREAD)
+def test_the_choice_that_was_read_wrongly_is_named(cause: str, kind: torch.dtype) -> None:
+    found = run(port_of(arrays(REFERENCE.but(**MISREAD[cause]), kind=kind)))
+    assert found.verdict is not None
+    assert found.verdict.cause == cause
+
+
+@pytest.mark.parametrize("cause", ["scale_one", "norm_skipped", "rotary_first", "layout"])
+def test_sixteen_bits_are_enough_for_the_common_ones(cause: str) -> None:
+    found = run(port_of(arrays(REFERENCE.but(**MISREAD[cause]), kind=torch.bfloat16)))
+    assert found.verdict is not None
+    assert found.verdict.cause == cause
+
+
+@pytest.mark.parametrize("reference", [{"norm": "l2", "scale": "one"}, {"order": "rotary_norm"}, {"norm": "none"}])
+def test_the_reference_is_recognised_by_its_logits(reference: dict[str, Any]) -> None:
+    right = REFERENCE.but(**reference)
+    found = run(port_of(arrays(right, right)))
+    assert found.verdict is not None
+    assert found.verdict.cause == "same"
+    assert found.reference is not None
+    assert {name: getattr(found.reference, name) for name in reference} == reference
+
+
+def test_two_choices_at_once_are_told_by_the_pipeline_that_the_port_is() -> None:
+    found = run(port_of(arrays(REFERENCE.but(norm="layernorm", order="rotary_norm", layout="interleaved"))))
+    assert found.verdict is not None
+    assert found.verdict.cause == "unknown"
+    assert found.differing == ["norm", "order", "layout"]
+
+
+def test_an_unknown_theta_is_said_and_a_given_one_is_used() -> None:
+    block = torch.arange(24, dtype=torch.float64)
+    given = arrays(REFERENCE) | {"positions": block * 3}
+    assert run(port_of(given)).reference is None
+    assert run(port_of(arrays(REFERENCE) | {"positions": block})).reference is not None
+
+
+def file_of(given: dict[str, torch.Tensor]) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, allow_pickle=False, **{name: x.float().numpy() for name, x in given.items()})
+    return out.getvalue()
+
+
+def test_from_logits_alone_a_factor_is_told_and_what_is_needed_for_more() -> None:
+    given = arrays(REFERENCE.but(scale="one"))
+    alone = {name: given[name] for name in ("mine", "reference")}
+    said = {finding.key: finding.sentence for finding in examine(file_of(alone), "port.npz").findings}
+    assert "Every logit of the port is 4 times" in said["port_ratio"]
+    assert "With a head width of 16 that is √d" in said["port_ratio"]
+    assert "port_needs" in said
+    other = arrays(REFERENCE.but(norm="none"))
+    alone = {name: other[name] for name in ("mine", "reference")}
+    assert "port_pattern" in {finding.key for finding in examine(file_of(alone), "port.npz").findings}
+
+
+def test_two_files_are_read_together() -> None:
+    given = arrays(REFERENCE.but(order="rotary_norm"))
+    mine = file_of(
+        {"logits": given["mine"]} | {name: x for name, x in given.items() if name not in ("mine", "reference")}
+    )
+    reference = file_of({"scores": given["reference"]})
+    report = examine(mine, "mine.npz", reference=(reference, "reference.npz"))
+    assert report.kind == "port"
+    assert "rotary before the norm fits every logit" in report.findings[0].sentence
+    assert report.findings[0].look is not None
+    assert report.findings[0].look[1]["right_order"] == "rotary_norm"
+
+
+def test_pasted_arrays_are_read_as_json() -> None:
+    given = {name: x.tolist() for name, x in arrays(REFERENCE.but(scale="one")).items() if name in "qk"}
+    assert examine(json.dumps(given).encode(), "pasted").kind == "tensors"
+    with pytest.raises(InputError, match="rows of numbers of equal length"):
+        examine(b'{"q": [[1, 2], [3]], "k": [[1, 2]]}', "pasted")
+
+
+def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
+    given = arrays(REFERENCE)
+    given["mine"] = given["mine"].clone()
+    given["mine"][0, 5, 2] = math.nan
+    given["mine"][1, 6, 3] = -math.inf
+    keys = [finding.key for finding in examine(file_of(given), "port.npz").findings]
+    assert {"port_lost", "port_mask"} <= set(keys)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mine": torch.zeros(4, 24, 23)}, "need the same shape"),
+        ({"mine": torch.zeros(3)}, "needs \\[queries, keys\\]"),
+        ({"q": torch.zeros(3, 24, 16)}, "do not fit logits"),
+        ({"gamma_q": torch.zeros(3)}, "one number for each of the 16"),
+    ],
+)
+def test_what_does_not_fit_gets_a_sentence(changes: dict[str, torch.Tensor], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        port_of(arrays(REFERENCE) | changes)

@@ -1,0 +1,114 @@
+"""Whether QK norm is really on: real classes, and every way in which it has been shipped broken."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qkdemo import assert_qk_norm
+from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
+from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
+
+X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_real_classes_are_told_apart(name: str) -> None:
+    model = language_model(name, "sdpa")
+    if name in WITHOUT_NORM:
+        with pytest.raises(AssertionError, match=r"not on in 2 of 2 attention layers"):
+            assert_qk_norm(model)
+    else:
+        assert [each.state for each in assert_qk_norm(model, input_ids=IDS)] == ["on", "on"]
+
+
+class Broken(VisionAttention):
+    """A vision transformer's attention with norms, and one fault."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(norm=True)
+        self.fault = fault
+        with torch.no_grad():
+            self.q_norm.weight.uniform_(0.5, 2)
+            self.k_norm.weight.uniform_(0.5, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, positions, width = x.shape
+        q, k, v = self.qkv(x).reshape(batch, positions, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        if self.fault != "never called":
+            normed = self.q_norm(q), self.k_norm(k)
+            if self.fault == "called twice":
+                normed = self.q_norm(normed[0]), self.k_norm(normed[1])
+            if self.fault != "not used":
+                q, k = normed
+        x = functional.scaled_dot_product_attention(q, k, v)
+        return self.proj(x.transpose(1, 2).reshape(batch, positions, width))
+
+
+@pytest.mark.parametrize("fault", ["never called", "called twice", "not used"])
+def test_each_fault_that_was_shipped_is_found(fault: str) -> None:
+    model = nn.Sequential(VisionAttention(norm=True), Broken(fault))
+    states = [each.state for each in qk_norm_of(model, X)]
+    assert states == ["on", fault]
+    with pytest.raises(AssertionError, match=r"not on in 1 of 2 attention layers\.\n  1: .*_norm"):
+        assert_qk_norm(model, X)
+
+
+def test_a_norm_on_one_side_only_is_found() -> None:
+    model = Broken("")
+    del model.k_norm
+    model.k_norm_gone = nn.Identity()
+    model.forward = (
+        lambda x: functional.scaled_dot_product_attention(  # type: ignore[method-assign]
+            model.q_norm(x[:, None, :, :8]), x[:, None, :, :8], x[:, None]
+        )
+    )
+    assert [each.state for each in qk_norm_of(model, X)] == ["one side only"]
+
+
+def test_a_norm_without_a_module_is_seen_by_its_lengths() -> None:
+    class Functional(VisionAttention):
+        def forward(self, x: Tensor) -> Tensor:
+            q = functional.rms_norm(x[:, None], (16,))
+            return functional.scaled_dot_product_attention(q, q, x[:, None])
+
+    model = Functional()
+    del model.q_norm, model.k_norm
+    assert [each.state for each in assert_qk_norm(model, X)] == ["on"]
+
+
+def test_gains_of_a_new_model_are_pointed_at() -> None:
+    fresh, trained = VisionAttention(norm=True), Broken("")
+    assert [each.fresh for each in qk_norm_of(fresh, X)] == [True]
+    assert [each.fresh for each in qk_norm_of(trained, X)] == [False]
+
+
+def test_what_the_config_asks_for_and_the_model_lacks_is_said() -> None:
+    model = language_model("GPT-2", "sdpa")
+    model.config.use_qk_norm = True
+    with pytest.raises(AssertionError, match="the config says use_qk_norm, but lengths of q run from"):
+        assert_qk_norm(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [("q_norm", "q"), ("k_layernorm", "k"), ("norm_q", "q"), ("query_norm", "q"), ("qk_norm", "qk"), ("q_ln", "q")],
+)
+def test_norms_are_known_by_the_names_of_the_wild(name: str, side: str) -> None:
+    module = nn.Module()
+    module.add_module(name, nn.Identity())
+    assert norm_names(module) == {name: side}
+
+
+@pytest.mark.parametrize("name", ["q_proj", "q_a_layernorm", "kv_a_layernorm", "norm", "input_layernorm", "v_norm"])
+def test_other_modules_are_no_norm_of_q_or_k(name: str) -> None:
+    module = nn.Module()
+    module.add_module(name, nn.Identity())
+    assert norm_names(module) == {}
+
+
+def test_a_model_that_cannot_be_tried_or_has_no_attention_gets_a_sentence() -> None:
+    with pytest.raises(ValueError, match="Give a batch to try it with"):
+        assert_qk_norm(VisionAttention())
+    with pytest.raises(ValueError, match="No attention call was seen"):
+        assert_qk_norm(nn.Linear(16, 16), X)

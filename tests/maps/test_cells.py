@@ -1,0 +1,105 @@
+"""A map's numbers are the lab's own, at any size, whichever dial lies along which axis."""
+
+import random
+
+import numpy as np
+import pytest
+
+from qkdemo.labs.registry import LABS
+from qkdemo.maps.cells import Canvas, Cells, fill, odd, read_row, table, whole
+from qkdemo.maps.request import MAPPED, SIZES, request_of
+
+DRIFT = LABS["drift"]
+
+
+def one_by_one(cells: Cells, i: int, j: int) -> dict[str, dict[str, float]]:
+    """What the lab says of one cell, asked for it alone."""
+    request = cells.request
+    state = request.at(cells.x[i], cells.y[j])
+    found = request.plane.read(state, request.x.dial.name, [cells.x[i]])
+    return {role: {name: float(column[0]) for name, column in side.items()} for role, side in found.items()}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_every_lab_gives_in_each_cell_what_it_gives_for_that_state_alone(name: str) -> None:
+    cells = whole(request_of(name, LABS[name].settings(), "", ""), 9)
+    draw = random.Random(3)
+    for _ in range(12):
+        i, j = draw.randrange(len(cells.x)), draw.randrange(len(cells.y))
+        for role, columns in one_by_one(cells, i, j).items():
+            for column, value in columns.items():
+                assert np.array_equal(cells.sides[role][column][j, i], value, equal_nan=True), (role, column)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        DRIFT.settings(),
+        DRIFT.settings(variant="rms", causal=True, format="float16", gamma=4),
+        DRIFT.settings(variant="layernorm", mean=1, n_heads=2, head_spread=4),
+    ],
+)
+def test_two_hundred_cells_of_drift_are_the_rows_that_its_command_prints(base) -> None:
+    cells = whole(request_of("drift", base, "scale:0.1:1000", "d_head" if base.variant == "l2" else "alignment"), 33)
+    draw, measures = random.Random(17), [*cells.request.plane.measures]
+    for _ in range(200 if base.variant == "l2" else 20):
+        i, j = draw.randrange(len(cells.x)), draw.randrange(len(cells.y))
+        assert DRIFT.report is not None
+        rows = DRIFT.report(cells.request.at(cells.x[i], cells.y[j]))["rows"]
+        for role, row in zip(("plain", "norm"), rows, strict=True):
+            told = [row[name] for name in measures]
+            assert np.array_equal(told, [cells.sides[role][name][j, i] for name in measures], equal_nan=True)
+
+
+def test_a_map_is_the_same_when_the_two_dials_change_places() -> None:
+    across, up = "scale:0.1:1000", "gain:0.1:100"
+    one, other = (whole(request_of("drift", DRIFT.settings(), *axes), 9) for axes in ((across, up), (up, across)))
+    for role in one.sides:
+        for name in one.sides[role]:
+            assert np.array_equal(one.sides[role][name], other.sides[role][name].T, equal_nan=True)
+
+
+def test_a_finer_map_holds_every_cell_of_a_coarser_one_and_reads_none_twice() -> None:
+    request = request_of("drift", DRIFT.settings(), "scale:0.1:1000", "gain:0.1:100")
+    canvas, read = Canvas(request), set()
+    for size in SIZES[:3]:
+        for row in canvas.rows_of(size):
+            assert not read & {*row.at}
+            read |= {*row.at}
+            canvas.put(row, read_row(row))
+        fresh, kept = whole(request, size), canvas.cells(size, request.measure)
+        assert kept is not None
+        assert np.array_equal(fresh.shown("norm"), kept.shown("norm"))
+        assert (kept.x, kept.y) == (fresh.x, fresh.y)
+
+
+def test_a_size_is_shown_when_its_last_row_is_in_and_not_before() -> None:
+    canvas = Canvas(request_of("arrows", LABS["arrows"].settings(), "", ""))
+    states = [(done, total, canvas.cells(9, "top_weight") is not None) for done, total in fill(canvas, 9)]
+    assert states == [(done, 9, done == 9) for done in range(1, 10)]
+
+
+def test_plain_attention_knows_nothing_of_g_and_the_other_side_nothing_of_the_scale() -> None:
+    cells = whole(request_of("drift", DRIFT.settings(), "scale:0.1:1000", "gain:0.1:100"), 17)
+    plain, norm = cells.shown("plain"), cells.shown("norm")
+    assert (plain == plain[:1]).all()
+    assert np.allclose(norm, norm[:, :1], rtol=1e-9)
+    assert np.ptp(plain) > 0.9
+    assert np.ptp(norm) > 0.8
+
+
+def test_the_table_has_a_row_per_cell_and_side_at_its_own_place() -> None:
+    cells = whole(request_of("drift", DRIFT.settings(), "scale:0.1:1000", "d_head"), 9)
+    columns = table(cells)
+    assert len(columns["side"]) == 2 * len(cells.x) * len(cells.y)
+    at = (columns["side"] == "norm") & (columns["scale"] == cells.x[3]) & (columns["d_head"] == cells.y[2])
+    assert columns["max_abs_logit"][at] == [cells.sides["norm"]["max_abs_logit"][2, 3]]
+
+
+def test_cells_that_are_no_number_are_counted() -> None:
+    base = DRIFT.settings(format="float16")
+    cells = whole(request_of("drift", base, "scale:0.1:1000", "gain:0.1:100", "softmax_slope"), 9)
+    infinite, undefined = odd(cells.shown("plain"))
+    assert undefined == np.isnan(cells.shown("plain")).sum() > 0
+    assert infinite == 0
+    assert odd(np.array([np.inf, -np.inf, np.nan, 1.0])) == (2, 1)

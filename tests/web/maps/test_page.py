@@ -1,0 +1,99 @@
+"""The page of maps: what its link says, what it refuses, and that it fills in."""
+
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from qkdemo.labs.registry import LABS
+from qkdemo.maps.request import MAPPED
+from qkdemo.messages import say
+from tests.web.visit import complaints, link_of, visit
+
+
+def filled(app: AppTest) -> AppTest:
+    """The page when its map is whole."""
+    for _ in range(200):
+        if not [button for button in app.button if button.key == "map:stop"]:
+            return app
+        time.sleep(0.2)
+        app.run()
+    raise AssertionError("the map does not come to an end")
+
+
+def title(app: AppTest) -> str:
+    (heading,) = app.title
+    return str(heading.value)
+
+
+def test_it_opens_with_drift_and_says_which_dial_matters_on_which_side() -> None:
+    app = filled(visit("map", {"cells": "17"}))
+    assert not app.exception
+    assert title(app).startswith("Plain attention changes along “Weight scale” alone.")
+    assert len(app.get("vega_lite_chart")) == 2
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_every_lab_has_its_map_its_dials_and_its_presets(name: str) -> None:
+    app = visit("map", {"lab": name, "cells": "9"})
+    assert not app.exception
+    assert not complaints(app)
+    assert app.selectbox(key="map:lab").value == name
+    assert LABS[name].presets
+
+
+def test_the_link_holds_lab_axes_ranges_measure_size_and_dials() -> None:
+    link = {"x": "scale:1:10", "y": "d_head", "measure": "top_weight", "cells": "9", "gain": "3"}
+    app = visit("map", link)
+    assert not complaints(app)
+    assert link_of(app) == link
+    assert app.selectbox(key="map:y").value == "d_head"
+
+
+def test_another_lab_begins_with_its_own_dials_and_axes() -> None:
+    app = visit("map", {"x": "scale:1:10", "cells": "9", "gain": "3"})
+    app.selectbox(key="map:lab").set_value("rope").run()
+    assert not app.exception
+    assert not complaints(app)
+    assert link_of(app) == {"lab": "rope"}
+    assert app.selectbox(key="map:x").value == "position"
+
+
+def test_choosing_the_other_axis_dial_makes_them_change_places() -> None:
+    app = visit("map", {"x": "scale:1:10", "y": "gain:1:100", "cells": "9"})
+    app.selectbox(key="map:x").set_value("gain").run()
+    assert link_of(app) == {"x": "gain:1:100", "y": "scale:1:10", "cells": "9"}
+    assert not complaints(app)
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ({"lab": "models"}, "'models' has no map. These labs have one: arrows, drift"),
+        ({"x": "gain", "y": "gain"}, "x and y are both gain. A map needs two dials"),
+        ({"x": "gamma"}, "gamma does nothing when variant is l2; it acts for rms"),
+        ({"x": "scale:1:1e9"}, "scale must be between 0.01 and 1000, but is 1"),
+        ({"y": "<b>"}, "'<b>' is no numeric dial of this lab."),
+        ({"measure": "loss"}, "'loss' is nothing that drift measures."),
+    ],
+)
+def test_what_a_link_asks_in_vain_is_said_and_a_map_is_there_all_the_same(link: dict[str, str], said: str) -> None:
+    app = visit("map", link | {"cells": "9"})
+    assert not app.exception
+    assert said in complaints(app)[0]
+    assert app.selectbox(key="map:x").value
+
+
+def test_a_remedy_that_has_another_dial_gets_that_dial() -> None:
+    app = visit("map", {"variant": "rms", "cells": "9"})
+    assert not complaints(app)
+    assert app.selectbox(key="map:y").value == "gamma"
+    app = visit("map", {"variant": "none", "cells": "9"})
+    assert not complaints(app)
+    assert app.selectbox(key="map:x").value == "scale"
+
+
+def test_every_lab_with_a_map_leads_to_it() -> None:
+    app = visit("epsilon", {"size": "0.01"})
+    doors = [link.proto.label for link in app.get("page_link")]
+    assert say("map.door") in doors
