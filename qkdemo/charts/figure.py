@@ -143,13 +143,13 @@ def _arcs(table: pa.Table, view: View, panel: View, look: Look) -> str:
     band, left = (widest + 8 if turned else 2 * CAPTION), (width - pitch * count) / 2
     drawing = Drawing(width, half * len(panel["lines"]) + band)
     for at, words in enumerate(labels):
-        weight = 650 if at == chosen else 400
         x, y = left + (at + 0.5) * pitch, half + band / 2
         if turned:
             x += 0.35 * CAPTION
         else:
             y += 0.35 * CAPTION
-        drawing.text(x, y, words, text_anchor="middle", font_weight=weight, turn=1 if turned else "")
+        bold = 650 if at == chosen else 400
+        drawing.text(x, y, words, text_anchor="middle", font_weight=bold, turn=1 if turned else "")
     told = []
     for side, line in enumerate(panel["lines"]):
         row = vector(table, line["column"], look.row)[chosen * count : (chosen + 1) * count]
@@ -158,11 +158,10 @@ def _arcs(table: pa.Table, view: View, panel: View, look: Look) -> str:
         edge, up = (half, -1) if side == 0 else (half + band, 1)
         for key, weight in enumerate(row):
             x, far = left + (key + 0.5) * pitch, abs(chosen - key) * pitch / 2
-            style = {"stroke": COLOURS[line["role"]], "stroke_width": max(0.5, _THICKEST * weight)}
             if weight >= _LEAST_ARC and key != chosen:
                 tall = (half - CAPTION) * min(1.0, 0.18 + 0.82 * abs(chosen - key) / max(1, count - 1))
                 way = f"M{x:.1f} {edge}a{far:.1f} {tall:.1f} 0 0 {int(up < 0)} {2 * far:.1f} 0"
-                drawing.path(way, **style)
+                drawing.path(way, stroke=COLOURS[line["role"]], stroke_width=max(0.5, _THICKEST * weight))
             elif weight >= _LEAST_ARC:
                 drawing.dot(x, edge + 4 * up, 1.2 + 3 * weight, fill=COLOURS[line["role"]])
         place = CAPTION if up < 0 else drawing.height - 3

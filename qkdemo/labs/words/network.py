@@ -115,7 +115,7 @@ def _forward(
     for layer in range(SHAPE.n_layers):
         own = {name.removeprefix(f"{layer}."): leaf for name, leaf in leaves.items() if name.startswith(f"{layer}.")}
         made = _entering(x, own["attention_gain"]) @ own["qkv"]
-        q, k, v = made.unflatten(-1, (3, SHAPE.n_heads, SHAPE.d_head)).permute(2, 0, 3, 1, 4)
+        q, k, v = made.view(*made.shape[:2], 3, SHAPE.n_heads, SHAPE.d_head).permute(2, 0, 3, 1, 4)
         gains = Parameters(gamma_q=own["gamma_q"], gamma_k=own["gamma_k"])
         formed = scores(store(grown * q), store(grown * k), variant, gains, store=store).logits
         looked, _ = attend(formed, visible)

@@ -40,7 +40,8 @@ def main(arguments: Any = None) -> None:
     """Train, and write."""
     given = sys.argv[1:] if arguments is None else arguments
     torch.set_num_threads(1)
-    np.savez(Path(given[0]) if given else FILE, **trained())
+    weights: Any = trained()
+    np.savez(Path(given[0]) if given else FILE, **weights)
 
 
 if __name__ == "__main__":
