@@ -4,8 +4,8 @@
 
 import { Grid } from "./grid.js";
 
-const DRAWN = new Set(["arrows", "bars", "curves", "heat"]);
-const PICKED = new Set(["bars", "heat"]);
+const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
+const PICKED = new Set(["arcs", "bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
 export function structureOf(view) {

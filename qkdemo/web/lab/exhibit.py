@@ -36,6 +36,8 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
+      arcs    labels, lines: [{role, column (weights, row by row), label}] (the first above, the second below), selected
+              (whose arcs are in colour), key_label
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
               the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
@@ -50,7 +52,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     guesses   predictions: [{column, x, y, label}]
     matters   of a panel: the stop is about it; it comes first where there is room for one
     lecture   whether a hall looks on
-    words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
+    words     hint, png, svg, undefined, arcs, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
 Roles are plain, norm and bound, which are attention without a norm, with one, and what bounds it: colours one to three
