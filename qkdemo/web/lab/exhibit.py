@@ -42,7 +42,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
               the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
               so many steps; news come when it rests after others), watch (its answer was just asked for: what is
-              recorded is played once), lead and forks ([{label, help}]: buttons that go on from the shown step, named in
+              recorded is played once), lead and forks ([{label, help}]: they go on from the shown step, named in
               the lead): the rows are not in the table, they arrive from the url as
               `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause, step,
               stop, train, offline, restarting, full, waiting
