@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 from qkdemo.cli import diagnose, serve
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
-from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
@@ -165,6 +165,8 @@ def _range(dial: Declaration) -> str:
             return "|".join(dial.allowed_words())
         case Switch():
             return "0|1"
+        case Sentence():
+            return say("command.words")
 
 
 def _help(dial: Declaration, lab: Command) -> str:
