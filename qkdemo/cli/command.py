@@ -42,9 +42,16 @@ def _map(words: Sequence[str]) -> int:
     return maps.main(words)
 
 
+def _phases(words: Sequence[str]) -> int:
+    from qkdemo.cli import phases  # noqa: PLC0415  as rarely asked for
+
+    return phases.main(words)
+
+
 _APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "diagnose": diagnose.main,
     "map": _map,
+    "phases": _phases,
     "serve": serve.main,
 }
 

@@ -123,7 +123,10 @@ function buildBar() {
   const notice = element("p", "notice");
   notice.setAttribute("role", "status");
   notice.hidden = true;
-  return { node: element("div", "bar", ...buttons, text), play, step, stop, train, text, notice };
+  const lead = element("span", "lead");
+  const forks = element("div", "bar forks", lead);
+  const both = element("div", "bars", element("div", "bar", ...buttons, text), forks);
+  return { node: both, play, step, stop, train, text, notice, forks, lead };
 }
 
 function fillScrubber({ range, label, hint }, view, sweep) {

@@ -102,8 +102,10 @@ class _Panel(Generic[D]):
 
 def _standing(dial: Declaration, key: str, before: Value) -> Any:
     """Where the dial stands; where it stood before if the browser tells of a place that it does not have."""
-    with suppress(SettingsError):
-        return dial.check(st.session_state.get(key, before))
+    at = st.session_state.get(key, before)
+    if at != before:
+        with suppress(SettingsError):
+            return dial.check(at)
     return before
 
 
@@ -164,7 +166,8 @@ def _word(dial: Declaration) -> Any:
         )
         return next((say(key) for key in keys if has(key)), word)
 
-    return name
+    names = {word: name(word) for word in dial.allowed_words()}  # Streamlit asks for each several times
+    return lambda word: names.get(word, word)
 
 
 def _presets(presets: Mapping[str, Dials], prefix: str) -> None:

@@ -42,7 +42,8 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
               the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
               so many steps; news come when it rests after others), watch (its answer was just asked for: what is
-              recorded is played once): the rows are not in the table, they arrive from the url as
+              recorded is played once), lead and forks ([{label, help}]: they go on from the shown step, named in
+              the lead): the rows are not in the table, they arrive from the url as
               `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause, step,
               stop, train, offline, restarting, full, waiting
     A track adds:
@@ -78,7 +79,7 @@ Pick = dict[str, Any]
 
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
-_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news", "again"}
+_NAMES: Final = _REAL | {"fork", "query", "key", "row", "column", "command", "news", "again"}
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -94,10 +95,10 @@ def exhibit(
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
     A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
-    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
-    lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
-    A drawn prediction, `{"guess": value}`, goes to the track. `recorded` holds the rows of a live exhibit that is
-    finished: a track's numbers are read there.
+    live exhibit also `{"command": word}`, one of COMMANDS, `{"fork": i, "dial": step}`, the i-th of its forks, and
+    `{"news": rows}` when a run came to rest. Whether it lies in the dial's range, or among the cells there are, and
+    whether the visitor may do that, is for the callback. A drawn prediction, `{"guess": value}`, goes to the track.
+    `recorded` holds the rows of a live exhibit that is finished: a track's numbers are read there.
     """
     if not Runtime.exists():
         return
