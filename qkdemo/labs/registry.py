@@ -20,6 +20,7 @@ from qkdemo.labs import (
     rope,
     sphere,
     training,
+    words,
 )
 from qkdemo.labs.lab import Lab
 
@@ -27,6 +28,7 @@ LABS: Final[Mapping[str, Lab]] = {
     lab.name: lab
     for lab in (
         arrows.LAB,
+        words.LAB,
         drift.LAB,
         formats.LAB,
         training.LAB,

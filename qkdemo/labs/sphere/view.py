@@ -71,7 +71,7 @@ def _arrow(end: NDArray[np.float64], name: str, colour: str, theme: Theme) -> tu
     reach = float(np.abs(end).max())
     cut = end * FRAME / reach if reach > FRAME else end
     words = say("sphere.cut", name=name, length=written(length)) if reach > FRAME else name
-    symbol, width = ("x", 6.0) if reach > FRAME else ("circle", 6.0)
+    symbol, width = ("square-open", 6.0) if reach > FRAME else ("circle", 6.0)
     return line((0, 0, 0), cut.tolist(), colour, width=8 if name == "q" else 5), tip(
         cut.tolist(), words, colour if name != "q" else theme.ink, symbol, width
     )

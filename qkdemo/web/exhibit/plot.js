@@ -1,12 +1,13 @@
 // One plot on its canvas: sharp on every screen, with what does not follow the cursor kept on a layer of its own.
 
 import { CanvasPen } from "./pen.js";
+import * as arcs from "./arcs.js";
 import * as arrows from "./arrows.js";
 import * as bars from "./bars.js";
 import * as curves from "./curves.js";
 import * as heat from "./heat.js";
 
-export const KINDS = { arrows, bars, curves, heat };
+export const KINDS = { arcs, arrows, bars, curves, heat };
 
 export class Plot {
   constructor(canvas, kind) {

@@ -5,6 +5,7 @@
 //   awaited    a dial value that was picked and that new data has not brought yet
 //   committed  the dial value of the data
 
+import { wordUnder } from "./arcs.js";
 import { cellUnder, numbersOf } from "./heat.js";
 import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
@@ -145,7 +146,8 @@ export class Stage {
       holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), guessAt, this);
     }
     if (kind === "heat") holdGrid(area, canvas, this.heatGrid(plot, i), this);
-    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i), this);
+    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i, keyUnder), this);
+    if (kind === "arcs") holdGrid(area, canvas, this.barsGrid(plot, i, wordUnder), this);
   }
 
   heatGrid(plot, i) {
@@ -166,11 +168,12 @@ export class Stage {
     };
   }
 
-  barsGrid(plot, i) {
+  // What stands in one row: bars, or the words under arcs.
+  barsGrid(plot, i, under) {
     const stage = this;
     const key = (at) => (at === null ? null : [0, at]);
     return {
-      under: (x) => key(keyUnder(x, plot.box, stage.scene(i))),
+      under: (x) => key(under(x, plot.box, stage.scene(i))),
       now: () => key(stage.selected(stage.view.panels[i]) ?? 0),
       get size() {
         return [1, stage.view.panels[i].labels.length];

@@ -28,6 +28,7 @@ from qkdemo.web.given import as_text
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.link import KEPT, address, ask, asked, carried
+from qkdemo.web.maps.phases import phases_shown
 from qkdemo.web.space.shown import in_space, theme
 from qkdemo.web.track import lesson
 
@@ -270,7 +271,11 @@ def _take_away(cells: Cells) -> None:
     )
     take_away(
         offer,
-        {say("map.picture"): partial(_pictures, cells), say("map.surface"): partial(_surfaces, cells)},
+        {
+            say("map.picture"): partial(_pictures, cells),
+            say("map.surface"): partial(_surfaces, cells),
+            say("phases.tab"): phases_shown,
+        },
     )
 
 
