@@ -13,7 +13,8 @@ export class Plot {
     this.canvas = canvas;
     this.kind = KINDS[kind];
     this.pen = null;
-    this.layer = null; // the resting layer, while it is right
+    this.layer = null; // the resting layer
+    this.right = false; // whether it is
     this.box = { x: 0, y: 0, w: 0, h: 0 };
   }
 
@@ -28,12 +29,13 @@ export class Plot {
     this.canvas.height = Math.round(h * ratio);
     this.pen = null; // resizing a canvas forgets its font
     this.layer = null;
+    this.right = false;
     return true;
   }
 
   // The resting layer is no longer right: other data, another theme, another selection.
   forget() {
-    this.layer = null;
+    this.right = false;
   }
 
   draw(scene) {
@@ -48,14 +50,18 @@ export class Plot {
   }
 
   rested(scene) {
+    if (this.right) return this.layer;
     if (!this.layer) {
       this.layer = document.createElement("canvas");
       this.layer.width = this.canvas.width;
       this.layer.height = this.canvas.height;
-      const pen = this.penOn(this.layer, scene.theme);
-      pen.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      this.kind.rest(pen, this.box, scene);
     }
+    const pen = this.penOn(this.layer, scene.theme);
+    pen.context.setTransform(1, 0, 0, 1, 0, 0);
+    pen.context.clearRect(0, 0, this.layer.width, this.layer.height);
+    pen.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.kind.rest(pen, this.box, scene);
+    this.right = true;
     return this.layer;
   }
 
