@@ -65,7 +65,7 @@ class Result:
     @property
     def healthy(self) -> bool:
         """Whether there is nothing to mend."""
-        return not self.causes or self.causes[0].key == "healthy"
+        return not self.causes or self.causes[0].key in ("healthy", "logits_alone")
 
 
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
@@ -104,9 +104,16 @@ def _causes(
     if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
         return [*found, *_warnings(columns, grown, step), Cause("small_spikes", 0.3, {"count": len(events)})]
     if event is None:
-        calm = Cause("healthy" if "loss" in columns else "no_loss", 0.1, {})
-        return [*found, *_warnings(columns, grown, step), calm]
+        return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
     return [*found, *_of_updates(columns, event, step), _of_event(columns, event, step)]
+
+
+def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
+    """No event: of the loss, or of the logits if there is no loss."""
+    if "loss" in columns:
+        return Cause("healthy", 0.1, {})
+    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
+    return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
 
 
 def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:
