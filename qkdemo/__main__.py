@@ -1,12 +1,19 @@
 """`python -m qkdemo`, or `qkdemo` once it is installed: the labs from a shell; see `qkdemo.cli.command`."""
 
+import os
 import sys
+from typing import Final
 
-from qkdemo.messages import say
+from qkdemo.messages import known, language, say
+
+LANGUAGE: Final = "QKDEMO_LANG"  # which language the command line speaks
 
 
 def main() -> int:
     """Run one lab, examine a file, or serve the app; returns the exit code. What watches a model needs torch alone."""
+    asked = os.environ.get(LANGUAGE, "")
+    if known(asked):
+        language.set(asked)
     try:
         from qkdemo.cli.command import from_a_shell  # noqa: PLC0415  it may not be all there
     except ModuleNotFoundError as error:

@@ -5,8 +5,9 @@
         scale: Annotated[float, Dial(0.01, 1000, log=True)] = 8.0
         variant: Annotated[Variant, Choice()] = "l2"
         causal: Annotated[bool, Switch()] = False
+        sentence: Annotated[str, Sentence(("who", "has", "it"), most=9)] = "who has it"
 
-* `Dial`, `Choice`, `Switch`: what a field may be; its label and help stand in the string table;
+* `Dial`, `Choice`, `Switch`, `Sentence`: what a field may be; its label and help stand in the string table;
 * `Dials`: the base class; it checks every value when an instance is made;
 * `Dials.from_texts`: reads a link leniently, with a note for whatever it clamped or dropped;
 * `Dials.from_text`: reads one value strictly, for the command line;
@@ -18,7 +19,9 @@ Nothing here knows Streamlit, torch or argparse. Nothing from a link is evaluate
 """
 
 import dataclasses
+import difflib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -91,11 +94,36 @@ class Switch:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """One word or more, `most` at the most, of those that are `known`; each stands alone, full stops too."""
+
+    known: tuple[str, ...]
+    most: int
+    more: bool = False
+    only_for: tuple[str, tuple[Value, ...]] | None = None
+
+    def words(self, text: str) -> list[str]:
+        """The words of `text` as they are known where they differ in capitals alone; a mark at an end stands alone.
+
+        >>> Sentence(("Ana", "has", "it", "?"), most=9).words("ana  has it?")
+        ['Ana', 'has', 'it', '?']
+        """
+        spelt = {word.lower(): word for word in self.known}
+        parts = re.findall(r"[^\s.?]\S*?(?=[.?]*(?:\s|$))|[.?]", text)
+        return [spelt.get(part.lower(), part) for part in parts]
+
+    def nearest_word(self, word: str) -> str | None:
+        """The known word that is spelt most like `word`; None if none is like it."""
+        close = difflib.get_close_matches(word, self.known, n=1)
+        return close[0] if close else None
+
+
+@dataclass(frozen=True)
 class Declaration:
     """One field of a `Dials` class: its name, type, default and what kind of control it is."""
 
     name: str
-    kind: Dial | Choice | Switch
+    kind: Dial | Choice | Switch | Sentence
     default: Value
     whole: bool  # an int
     words: tuple[str, ...]  # of a Choice
@@ -145,6 +173,8 @@ class Declaration:
                 raise SettingsError(say(key, name=self.name, value=_echo(value), known=_listed(self.allowed_words())))
             case Dial():
                 return self._checked_number(value)
+            case Sentence():
+                return self._checked_sentence(self.kind, value)
 
     def parse(self, text: str) -> Value:
         """The value that `text` writes. Raises SettingsError for what is not of the field's type."""
@@ -153,7 +183,7 @@ class Declaration:
                 if text.lower() in _SWITCH_WORDS:
                     return _SWITCH_WORDS[text.lower()]
                 raise SettingsError(say("error.switch", name=self.name, value=_echo(text)))
-            case Choice():
+            case Choice() | Sentence():
                 return self.check(text)
             case Dial():
                 try:
@@ -180,6 +210,10 @@ class Declaration:
             if not math.isnan(number):
                 inside = min(max(number, self.kind.low), self.kind.high)
                 return round(inside) if self.whole else inside
+        if isinstance(self.kind, Sentence):
+            words = self.kind.words(text)
+            known = [word if word in self.kind.known else self.kind.nearest_word(word) for word in words]
+            return " ".join([word for word in known if word][: self.kind.most]) or self.default
         return self.default
 
     def fitting(self, value: Value) -> Value | None:
@@ -195,6 +229,20 @@ class Declaration:
             return self.check(value)
         except SettingsError:
             return None
+
+    def _checked_sentence(self, kind: Sentence, value: Value) -> Value:
+        """`value` with single spaces, its words spelt as they are known."""
+        words = kind.words(value) if isinstance(value, str) else []
+        if not words:
+            raise SettingsError(say("error.no_words", name=self.name, value=_echo(value)))
+        for word in words:
+            if word not in kind.known:
+                near = kind.nearest_word(word)
+                key, others = ("error.unknown_word", near) if near else ("error.strange_word", _listed(kind.known))
+                raise SettingsError(say(key, name=self.name, value=_echo(word), known=others))
+        if len(words) > kind.most:
+            raise SettingsError(say("error.too_many_words", name=self.name, count=len(words), most=kind.most))
+        return " ".join(words)
 
     def _checked_number(self, value: Value, typed: str | None = None) -> Value:
         """`value` in the field's own type; `typed`: what was written, where the number does not show it."""
@@ -292,6 +340,8 @@ def schema(cls: type[Dials]) -> dict[str, Any]:
                 entry = {"enum": list(dial.words)}
             case Switch():
                 entry = {"type": "boolean"}
+            case Sentence():
+                entry = {"type": "string"}
         properties[dial.name] = entry | {"title": dial.label, "description": dial.help, "default": dial.default}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
-from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, Switch, Value, declarations
 from qkdemo.labs.lab import TrainedLab
 from qkdemo.labs.registry import LABS
 
@@ -29,6 +29,8 @@ def values_of(dial: Declaration, at_most: float | None = None) -> st.SearchStrat
             return st.booleans()
         case Choice():
             return st.sampled_from(dial.allowed_words())
+        case Sentence(known=known, most=most):
+            return st.lists(st.sampled_from(known), min_size=1, max_size=most).map(" ".join)
         case Dial(low=low, high=high):
             high = max(low, min(high, at_most)) if at_most is not None else high
             stops = [stop for stop in {low, high, *dial.kind.grid()} if low <= stop <= high]
@@ -59,6 +61,8 @@ def ends(cls: type[S]) -> Iterator[tuple[str, S]]:
                 values: tuple[Value, ...] = (False, True)
             case Choice():
                 values = dial.allowed_words()
+            case Sentence():
+                values = (dial.kind.known[0], " ".join(dial.kind.known[-1:] * dial.kind.most))
             case Dial():
                 values = (dial.kind.low, dial.kind.high)
         low[dial.name], high[dial.name] = values[0], values[-1]

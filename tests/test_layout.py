@@ -14,6 +14,7 @@ TOP_LEVEL = {
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
+    "Makefile",
     "README.md",
     "SECURITY.md",
     "app.py",

@@ -135,18 +135,18 @@ def test_the_table_of_pages_asks_what_each_page_asks(lab: str) -> None:
     assert dict(rows)[say(f"page.{lab}")] == say(f"question.{lab}")
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_every_file_that_a_document_names_is_there(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
     layout = text.split("```\napp.py", 1)[1].split("```", 1)[0] if "```\napp.py" in text else ""
     listed = [(line[: len(line) - len(line.lstrip())], line.split()[0]) for line in layout.splitlines()[1:] if line]
     named = {f"qkdemo/{name}" if indent else name for indent, name in listed}
     named |= set(re.findall(r"`((?:qkdemo|tests|pages)/[\w/.]+)`", text))
-    assert len(named) > 5
+    assert named
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
 def test_the_layout_names_every_part_of_the_package() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     parts = {path.parent.name for path in (ROOT / "qkdemo").glob("*/__init__.py")} | {"locale"}
     assert parts <= set(re.findall(r"(?m)^  (\w+)/ ", text))

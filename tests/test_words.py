@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from qkdemo.facts.models import MODELS
 from qkdemo.messages import LANGUAGES
 from tests import readability
 
@@ -38,6 +39,10 @@ APHORISMS = (
     ),
     *("It is not blurred", "fares no better", "No rescue", "is idle", "brings the others back", "tells it all"),
 )
+HEARSAY = (
+    *(r"\boften (told|given|said|swapped|claimed)\b", r"\bin what people write\b", r"\bas (all|real) models do\b"),
+    *(r"\bevery real\b", r"\beverybody knows\b", r"\bwell[- ]known\b", r"\bof course\b", r"\bis common\b"),
+)
 PLAIN_SLOPE = ("beginner", "developer", "drift", "live", "training", "points", "quiz_beginner")
 LONGEST = {"beginner": 30, "quiz_beginner": 36, "developer": 34}  # words in a sentence
 
@@ -58,6 +63,13 @@ def test_one_word_is_used_for_one_thing(pattern: str) -> None:
 @pytest.mark.parametrize("phrase", APHORISMS)
 def test_no_sentence_is_an_aphorism(phrase: str) -> None:
     assert not [key for key, text in sentences() if re.search(rf"\b{phrase}\b", text)]
+
+
+@pytest.mark.parametrize("pattern", HEARSAY)
+def test_no_sentence_is_hearsay(pattern: str) -> None:
+    """What others do, or say, is read in a source or left out; the notes of the table are read too."""
+    every = [*sentences(), *((model.id, model.note) for model in MODELS)]
+    assert not [key for key, text in every if re.search(pattern, text, re.IGNORECASE)]
 
 
 def test_a_softmax_slope_keeps_its_noun() -> None:

@@ -17,7 +17,7 @@ from qkdemo.messages import say
 from qkdemo.notation import power, written
 
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of the component's heat map
-_COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "heat", "bars", "grid")
+_COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
 
 
 def vectors(array: NDArray[Any]) -> pa.Array:

@@ -21,10 +21,13 @@ from qkdemo.notation import written
 
 HEAT_SIZE: Final = (138.0, 160.0)
 BARS_SIZE: Final = (200.0, 150.0)
+ARCS_SIZE: Final = (420.0, 80.0)  # of one side, without the words
 ARROWS_SIZE: Final = (150.0, 150.0)
 _MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of a heat map
 _SHADES: Final = 25
 _LEAST: Final = 0.05  # of colour, that shows a cell is there at all
+_LEAST_ARC: Final = 0.03  # a weight that is drawn
+_THICKEST: Final = 6.0  # arc
 _TONES: Final = ("", "quiet", "loud", "loudest")
 
 
@@ -128,6 +131,44 @@ def _bars(table: pa.Table, view: View, panel: View, look: Look) -> str:
     return drawing.html(panel["title"], "; ".join(told))
 
 
+# ---- a sentence under arcs
+
+
+def _arcs(table: pa.Table, view: View, panel: View, look: Look) -> str:
+    labels, chosen = panel["labels"], panel["selected"]
+    (width, half), count = ARCS_SIZE, len(labels)
+    pitch = min(width / count, 9 * CAPTION)
+    widest = max(text_width(words, bold=True) for words in labels)
+    turned = widest + 4 > pitch
+    band, left = (widest + 8 if turned else 2 * CAPTION), (width - pitch * count) / 2
+    drawing = Drawing(width, half * len(panel["lines"]) + band)
+    for at, words in enumerate(labels):
+        x, y = left + (at + 0.5) * pitch, half + band / 2
+        if turned:
+            x += 0.35 * CAPTION
+        else:
+            y += 0.35 * CAPTION
+        bold = 650 if at == chosen else 400
+        drawing.text(x, y, words, text_anchor="middle", font_weight=bold, turn=1 if turned else "")
+    told = []
+    for side, line in enumerate(panel["lines"]):
+        row = vector(table, line["column"], look.row)[chosen * count : (chosen + 1) * count]
+        seen = ", ".join(f"{words} {written(weight, 2)}" for words, weight in zip(labels, row, strict=True) if weight)
+        told.append(f"{line['label']}: {seen}")
+        edge, up = (half, -1) if side == 0 else (half + band, 1)
+        for key, weight in enumerate(row):
+            x, far = left + (key + 0.5) * pitch, abs(chosen - key) * pitch / 2
+            if weight >= _LEAST_ARC and key != chosen:
+                tall = (half - CAPTION) * min(1.0, 0.18 + 0.82 * abs(chosen - key) / max(1, count - 1))
+                way = f"M{x:.1f} {edge}a{far:.1f} {tall:.1f} 0 0 {int(up < 0)} {2 * far:.1f} 0"
+                drawing.path(way, stroke=COLOURS[line["role"]], stroke_width=max(0.5, _THICKEST * weight))
+            elif weight >= _LEAST_ARC:
+                drawing.dot(x, edge + 4 * up, 1.2 + 3 * weight, fill=COLOURS[line["role"]])
+        place = CAPTION if up < 0 else drawing.height - 3
+        drawing.text(0, place, line["label"], fill=COLOURS[line["role"]], font_weight=600)
+    return drawing.html(panel["title"], "; ".join(told))
+
+
 # ---- arrows
 
 
@@ -207,6 +248,7 @@ _KINDS: Final[dict[str, Callable[[pa.Table, View, View, Look], str]]] = {
     "curves": curves,
     "heat": _heat,
     "bars": _bars,
+    "arcs": _arcs,
     "arrows": _arrows,
     "cells": _cells,
     "grid": _grid,

@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 from qkdemo.cli import diagnose, serve
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
-from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
@@ -42,9 +42,16 @@ def _map(words: Sequence[str]) -> int:
     return maps.main(words)
 
 
+def _phases(words: Sequence[str]) -> int:
+    from qkdemo.cli import phases  # noqa: PLC0415  as rarely asked for
+
+    return phases.main(words)
+
+
 _APART: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "diagnose": diagnose.main,
     "map": _map,
+    "phases": _phases,
     "serve": serve.main,
 }
 
@@ -158,6 +165,8 @@ def _range(dial: Declaration) -> str:
             return "|".join(dial.allowed_words())
         case Switch():
             return "0|1"
+        case Sentence():
+            return say("command.words")
 
 
 def _help(dial: Declaration, lab: Command) -> str:

@@ -1,15 +1,28 @@
 """How the command line answers a wrong word: one line on stderr, whatever was typed, and exit code 2.
 
-* `Parser`: argparse's own, with that.
+* `Parser`: argparse's own, with that, and with the table's words around its help. What it says of a flag that is wrong
+  is argparse's own English.
 """
 
 import argparse
 import sys
 from typing import Any, NoReturn
 
+from qkdemo.messages import say
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose faults are one line, and whose help fails where it cannot be written."""
+
+    def __init__(self, *, add_help: bool = True, **more: Any) -> None:
+        super().__init__(**more, add_help=False)
+        self._positionals.title, self._optionals.title = say("command.positionals"), say("command.options")
+        if add_help:
+            self.add_argument("-h", "--help", action="help", help=say("command.help"))
+
+    def format_help(self) -> str:
+        """The help, after the table's word for usage."""
+        return super().format_help().replace("usage:", say("command.usage"), 1)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with 2."""

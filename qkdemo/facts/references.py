@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-KindWord: TypeAlias = Literal["paper", "abstract", "code", "thread", "config", "notes"]
+KindWord: TypeAlias = Literal["paper", "abstract", "code", "thread", "notes"]
 _NAMED: Final = re.compile(r"\]\(@(\w+)\)")
 
 

@@ -18,7 +18,9 @@ from qkdemo.labs import (
     models,
     placement,
     rope,
+    sphere,
     training,
+    words,
 )
 from qkdemo.labs.lab import Lab
 
@@ -26,12 +28,14 @@ LABS: Final[Mapping[str, Lab]] = {
     lab.name: lab
     for lab in (
         arrows.LAB,
+        words.LAB,
         drift.LAB,
         formats.LAB,
         training.LAB,
         learning_rates.LAB,
         placement.LAB,
         rope.LAB,
+        sphere.LAB,
         epsilon.LAB,
         cache.LAB,
         mla.LAB,

@@ -11,6 +11,7 @@ from textwrap import indent
 from typing import Final, get_args
 
 from qkdemo.attention.norms import NORMS, LearnedWord, NormaliserWord, program_lines
+from qkdemo.training.sentences import KINDS, OTHERS, STORIES
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TaskWord
 
@@ -33,7 +34,42 @@ _COPY: Final = """def draw(rng, batch, length):
     return np.tile(symbols, 2)[:, :length], counted
 """
 
+_TOLD: Final = ",\n".join(f"    ({story.opening!r}, {story.parts!r})" for story in STORIES)
+_SENTENCES: Final = f"""KINDS = {KINDS!r}
+OTHERS = {OTHERS!r}
+STORIES = [  # an opening, then parts; letters stand for words of their kind
+{_TOLD},
+]
+WORDS = [word for words in KINDS.values() for word in words] + list(OTHERS)
+SYMBOLS, LETTERS = len(WORDS), [letter for kind in KINDS for letter in kind]
+NUMBERS = {{name: at for at, name in enumerate(WORDS + LETTERS)}}
+TOLD = [[part.split() for part in (opening, *parts)] for opening, parts in STORIES]
+SIZE = (len(TOLD), max(map(len, TOLD)), max(len(part) for story in TOLD for part in story))
+TEMPLATES = np.full(SIZE, len(NUMBERS))
+for at, story in enumerate(TOLD):
+    for row, part in zip(TEMPLATES[at], story):
+        row[: len(part)] = [NUMBERS[name] for name in part]
+
+
+def draw(rng, batch, length):
+    size = (batch, 1 - -length // min(len(part) for story in TOLD for part in story[1:]))
+    story = rng.integers(len(TOLD), size=(batch, 1))
+    part = 1 + rng.integers(np.broadcast_to(np.array([len(parts) - 1 for parts in TOLD])[story], size))
+    part[:, 0], letters = 0, []
+    for kind, known in KINDS.items():
+        order = rng.permuted(np.broadcast_to(np.arange(len(known)), (*size, len(known))), axis=-1)
+        letters.append(NUMBERS[known[0]] + order[..., : len(kind)])
+    letters, opened = np.concatenate(letters, axis=-1), np.array([bool(opening) for opening, _ in STORIES])[story]
+    letters = np.where(opened[..., None], letters[:, :1], letters)
+    words = np.broadcast_to(np.arange(SYMBOLS), (*size, SYMBOLS))
+    meant = np.concatenate([words, letters, np.full((*size, 1), len(NUMBERS))], axis=-1)
+    text = np.take_along_axis(meant, TEMPLATES[story, part], axis=-1).reshape(batch, -1)
+    kept = np.argsort(text == len(NUMBERS), axis=-1, kind="stable")[:, :length]
+    return np.take_along_axis(text, kept, axis=-1), np.ones((batch, length), dtype=bool)
+"""
+
 TASKS: Final[dict[TaskWord, str]] = {
+    "words": _SENTENCES,
     "copy": "SYMBOLS = 16\n\n\n" + _COPY,
     "noisy_copy": "SYMBOLS = 16\n\n\n"
     + _COPY.replace("def draw", "def copy")

@@ -16,7 +16,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-TaskWord: TypeAlias = Literal["copy", "noisy_copy", "induction", "recall", "addition", "text"]
+from qkdemo.training import sentences
+
+TaskWord: TypeAlias = Literal["copy", "noisy_copy", "induction", "recall", "addition", "text", "words"]
 Tokens: TypeAlias = NDArray[np.int64]
 
 _ALPHABET: Final = 16
@@ -38,8 +40,9 @@ class Batch:
 class Task:
     """A task. `chance` and `floor` are losses in nats: of knowing nothing but the symbols, and the least possible.
 
-    `floor` is None where nobody knows it. `draw(generator, batch, length)` gives sequences of `length` symbols and
-    marks the positions whose *next* symbol counts; `length` is one more than the model reads.
+    `floor` is None where nobody knows it, and where it depends on the length. `draw(generator, batch, length)` gives
+    sequences of `length` symbols and marks the positions whose *next* symbol counts; `length` is one more than the
+    model reads.
     """
 
     word: TaskWord
@@ -116,6 +119,11 @@ def _text(generator: np.random.Generator, batch: int, length: int) -> tuple[Toke
     return text[start + np.arange(length)], np.ones((batch, length), dtype=bool)
 
 
+def _words(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Sentences of a small grammar; the next word counts everywhere, also where several may come."""
+    return sentences.drawn(generator, batch, length), np.ones((batch, length), dtype=bool)
+
+
 @cache
 def _topics() -> str:
     from pydoc_data.topics import topics  # noqa: PLC0415  half a megabyte that only this task needs
@@ -161,6 +169,7 @@ TASKS: Final[dict[TaskWord, Task]] = {
         Task("induction", lambda: _ALPHABET, _uniform(_ALPHABET), 0.0, _induction, lambda n: n // 4),
         Task("recall", lambda: 2 * _ALPHABET, _uniform(_ALPHABET), 0.0, _recall),
         Task("addition", lambda: _MODULUS, _uniform(_MODULUS), 0.0, _addition),
+        Task("words", lambda: len(sentences.WORDS), _uniform(len(sentences.WORDS)), None, _words),
         Task("text", lambda: _encoded_text()[1], _text_chance, None, _text),
     )
 }

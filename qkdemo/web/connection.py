@@ -52,7 +52,7 @@ def keep_up(page: str) -> None:
 def hand_over() -> None:
     """Let the browser have what this session holds; after everything that a run changes of it."""
     if Runtime.exists():
-        held = {name: text for name, text in st.session_state.items() if str(name).startswith(HELD)}
+        held = {name: st.session_state[name] for name in st.session_state if str(name).startswith(HELD)}
         _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False) if held else ""}, key="kept")
 
 

@@ -31,7 +31,10 @@ D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"
 PRESET: Final = "preset"
 RUN: Final = "run"
-KEPT: Final = ("find", "left", "right", RUN, "lab", "x", "y", "measure", "cells")  # on pages that ask for them
+KEPT: Final = (  # on pages that ask for them
+    *("find", "left", "right", RUN),
+    *("lab", "x", "y", "measure", "cells", "turn", "tilt"),
+)
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page
 _CARRIED: Final = (*KEPT, TRACK, STOP, SAID, LECTURE, LANGUAGE, CLASS)  # beside the dials, where no dial has the name

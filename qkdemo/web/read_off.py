@@ -48,7 +48,7 @@ def columns_of(panel: View) -> set[str]:
             names: list[Any] = [entry for row in panel["rows"] for entry in row]
         case "grid":
             names = [row["column"] for row in panel["rows"]]
-        case "curves" | "bars":
+        case "arcs" | "bars" | "curves":
             names = [line["column"] for line in panel["lines"]]
         case _:
             names = [panel[name] for name in ("column", "lengths") if name in panel]

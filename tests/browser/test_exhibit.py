@@ -215,3 +215,38 @@ def test_what_the_browser_does_not_have_or_cannot_open_it_asks_for_again(
     page.goto(address + query)
     expect(page.locator(".reading")).to_have_text(COMMITTED)
     expect(page.locator("h1")).to_contain_text("At scale 10 the plain logit is 10.")
+
+
+def test_a_picture_off_screen_rests_while_the_dial_moves_and_is_right_when_it_comes_or_the_dial_stands(
+    exhibit: Page,
+) -> None:
+    exhibit.set_viewport_size({"width": 800, "height": 420})
+    last = exhibit.locator("figure.panel canvas").last
+    expect(last).not_to_be_in_viewport()
+    exhibit.evaluate(
+        """() => {
+          const clear = CanvasRenderingContext2D.prototype.clearRect;
+          window.drawn = 0;
+          CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+            if (this.canvas === window.watched) window.drawn += 1;
+            return clear.apply(this, box);
+          };
+        }"""
+    )
+    last.evaluate("(canvas) => { window.watched = canvas; }")
+    curve = exhibit.locator("figure.curves canvas").first
+    curve.scroll_into_view_if_needed()
+    box = curve.bounding_box()
+    assert box
+    expect(last).not_to_be_in_viewport()
+    exhibit.wait_for_timeout(200)
+    before = exhibit.evaluate("drawn")
+    words = exhibit.locator(".reading")
+    for share in (0.3, 0.5, 0.7):
+        told = words.inner_text()
+        exhibit.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        expect(words).not_to_have_text(told)
+    assert exhibit.evaluate("drawn") == before
+    exhibit.mouse.wheel(0, 4000)  # the pointer rests where it is, and so may the dial
+    expect(last).to_be_in_viewport()
+    exhibit.wait_for_function(f"drawn > {before}")

@@ -22,3 +22,7 @@ interface DocumentEventMap {
 interface Window {
   qkdemoTidy?: boolean;
 }
+
+interface IntersectionObserverInit {
+  scrollMargin?: string; // Chromium 120, and the others since; the compiler's list is older
+}

@@ -18,6 +18,7 @@ from qkdemo.labs.lab import TrainedLab
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import ENGLISH, LANGUAGES, PSEUDO, accented, language, later, now, say
 from qkdemo.tracks.catalogue import TRACKS, is_trained
+from qkdemo.training.sentences import WORDS
 from qkdemo.web.language import LANGUAGE
 from qkdemo.web.pages import PAGES
 from tests.web.visit import link_of, visit
@@ -53,6 +54,11 @@ def english(text: str) -> set[str]:
     """The words of a text that no accent shows to have come from a table."""
     words = set(_WORD.findall(_LEFT_ALONE.sub(" ", text)))
     return {word for word in words if word not in _NAMES and word not in _SYMBOLS}
+
+
+def known_to_models(page: str) -> set[str]:
+    """Words that stay English because trained models read them."""
+    return set(WORDS) if page == "words" else set()
 
 
 def texts_of(app: AppTest) -> Iterator[str]:
@@ -105,7 +111,7 @@ def test_no_english_word_is_left_on_a_page(page: str) -> None:
     app = visit(page, {LANGUAGE: PSEUDO})
     assert not app.exception
     left = {word for text in texts_of(app) for word in english(text)}
-    assert left == set()
+    assert left - known_to_models(page) == set()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +128,7 @@ def test_no_english_word_is_left_in_an_exhibit_though_it_was_drawn_in_english_be
         said = [*texts_in(drawn), *lab.explain(result)]
     finally:
         language.reset(token)
-    assert {word for text in said for word in english(text)} == set()
+    assert {word for text in said for word in english(text)} - known_to_models(name) == set()
 
 
 @pytest.mark.parametrize("track", TRACKS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkdemo.dials import Choice, Declaration, Dial, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Sentence, Switch, Value, declarations
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import TRACKS
@@ -29,6 +29,8 @@ def both_ends(dial: Declaration) -> list[Value]:
             return [True, False]
         case Choice():
             return list(dial.allowed_words())
+        case Sentence(known=known, most=most):
+            return [known[0], " ".join(known[-1:] * most)]
         case Dial(low=low, high=high):
             return [int(x) if dial.whole else float(x) for x in (low, high)]
 

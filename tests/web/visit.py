@@ -5,7 +5,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.dials import Choice, Declaration, Dial, Dials, Switch
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, Switch
 from qkdemo.web.pages import PAGES
 from qkdemo.web.server import SHELL
 
@@ -43,6 +43,8 @@ def widget_of(app: AppTest, page: str, dial: Declaration) -> Any:
             kind = "toggle"
         case Choice():
             kind = "radio" if len(dial.allowed_words()) <= 3 else "selectbox"
+        case Sentence():
+            kind = "text_input"
         case Dial() as numbers:
             kind = "select_slider" if numbers.grid() else "slider"
     return getattr(app, kind)(key=f"{page}.{dial.name}")

@@ -13,6 +13,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
     "small_spikes": "good",
     "no_loss": "watch",
+    "logits_alone": "good",
     "growing_logits": "watch",
     "large_logits": "watch",
     "unsettled": "watch",
@@ -57,6 +58,8 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
             values["what"] = say(f"finding.event.{result.worst.kind}", step=step)
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
+    if result.log.where and any(cause.key in _GROWING for cause in result.causes):
+        yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
     if result.growth is not None and result.growth.grows:
         grown = result.growth
         doubled = {"steps": grown.rate, "low": grown.high, "high": grown.low}

@@ -24,6 +24,7 @@ from pyarrow import parquet
 
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
+from qkdemo.diagnose.readers.printed import names_step, rows_of
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
@@ -31,11 +32,7 @@ _MOST_COLUMNS: Final = 2000
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Infinity)"
-_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]*?)\s*[:=]\s*({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s+({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s*[:=]?\s*(\d+)", re.IGNORECASE)
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
     "entropy": re.compile(r"entropy", re.IGNORECASE),
@@ -47,6 +44,7 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
 }
 _EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+_WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
 
@@ -62,6 +60,7 @@ class Log:
     step: NDArray[np.float64]
     columns: Mapping[str, NDArray[np.float64]]
     sampled: bool = False
+    where: str = ""  # the worst head, in words, if the log names heads
 
 
 def read_logs(data: bytes, name: str) -> list[Log]:
@@ -111,9 +110,9 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "[":
         return [_log(name, "json", _records(_loaded(text, name)))]
     header = text.lstrip().split("\n", 1)[0]
-    if "," in header and not re.search(r"\d\.\d", header) and not _LINE_STEP.search(header):
+    if "," in header and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
-    return [_of_lines(text, name)]
+    return [_log(name, "lines", rows_of(text))]
 
 
 def _of_json(text: str, name: str) -> list[Log]:
@@ -126,8 +125,8 @@ def _of_json(text: str, name: str) -> list[Log]:
     if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
         return [_of_whole_json(text, name)]
     rows = _records(lines)
-    if rows and {"layer", "head", "max_logit"} <= rows[0].keys():
-        return [_log(name, "watch", _of_watch(rows))]
+    if any(row.keys() >= _WATCHED for row in rows):
+        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
     kind = "wandb_history" if rows and "_step" in rows[0] else "jsonl"
     return [_log(name, kind, rows, sampled=kind == "wandb_history")]
 
@@ -168,7 +167,23 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             value = _real(row.get(name))
             if not math.isnan(value):
                 into[name] = value if name not in into else choose(into[name], value)
+        if row.get("layer") is None:  # what was noted beside
+            into |= {
+                name: number for name, number in row.items() if name not in ("step", *_WATCHED) and number is not None
+            }
     return list(steps.values())
+
+
+def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Where the largest |logit| of the last step that was measured is."""
+    heads = [row for row in rows if row.keys() >= _WATCHED and not math.isnan(_real(row["max_logit"]))]
+    last = max((_real(row.get("step")) for row in heads), default=math.nan)
+    worst = max(
+        (row for row in heads if _real(row.get("step")) == last),
+        key=lambda row: abs(_real(row["max_logit"])),
+        default=None,
+    )
+    return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
 
 
 def _further(one: float, other: float) -> float:
@@ -187,8 +202,8 @@ def _of_parquet(data: bytes, name: str) -> list[Log]:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         raise InputError("bad_parquet", name=name) from None
-    if {"layer", "head", "max_logit"} <= set(table.column_names):
-        return [_log(name, "watch", _of_watch(rows))]
+    if set(table.column_names) >= _WATCHED:
+        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
     if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
         return _of_own(rows)
     kind = "wandb_history" if "_step" in table.column_names else "parquet"
@@ -233,24 +248,11 @@ def _shortened(row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]
     return {column.rpartition(" - ")[2]: row[column] for column in columns}
 
 
-def _of_lines(text: str, name: str) -> Log:
-    rows = []
-    for line in _COLOUR.sub("", text).splitlines():
-        step = _LINE_STEP.search(line)
-        pairs = [*_PAIR.findall(line), *_BARE.findall(line)]
-        if step and pairs:
-            rows.append({"step": step[1]} | {key.strip(" |").lower(): value for key, value in reversed(pairs)})
-    for row in rows:
-        for word in ("iter", "iteration"):
-            row.pop(word, None)
-    return _log(name, "lines", rows)
-
-
 # ---- columns
 
 
-def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False) -> Log:
-    names = list(dict.fromkeys(name for row in rows for name in row))
+def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
     if len(names) > _MOST_COLUMNS:
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
@@ -266,7 +268,7 @@ def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = Fal
         column = np.array([by_step[step].get(name, math.nan) for step in order], dtype=np.float64)
         if not np.isnan(column).all():
             columns[name] = column
-    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled)
+    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
 
 
 def _logged(value: Any) -> float:

@@ -19,7 +19,7 @@ Keep: TypeAlias = Callable[[int, list[Row]], None]
 class Report:
     """Rows as dictionaries: step, layer, head, and every measure of `heads.MEASURES`.
 
-    `steps` are other numbers of a step: of the optimiser, if one is watched.
+    `steps` are other numbers of a step: of the optimiser, if one is watched, and what was noted.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -51,9 +51,9 @@ class Report:
         """All rows as JSON lines, or as Parquet if the name ends so (that needs pyarrow). Raises OSError."""
         path = Path(file)
         if path.suffix == ".parquet":
-            _write_parquet(path, self.rows)
+            _write_parquet(path, [*self.rows, *self.steps])
         else:
-            path.write_text("".join(_line(row) for row in self.rows), encoding="utf-8")
+            path.write_text("".join(map(_line, [*self.rows, *self.steps])), encoding="utf-8")
 
     def __str__(self) -> str:
         """The worst heads of the last step, a line each."""
@@ -86,10 +86,13 @@ def keeper(to: Any) -> tuple[Keep, Callable[[], None]]:
 
 
 def summary(rows: Iterable[Row]) -> Iterable[tuple[str, float]]:
-    """Per layer the worst head's numbers, by names that charts group: attention/<layer>/<measure>."""
+    """Per layer the worst head's numbers, by names that charts group: attention/<layer>/<measure>; and notes."""
     layers: dict[str, list[Row]] = {}
     for row in rows:
-        layers.setdefault(row["layer"], []).append(row)
+        if "layer" in row:
+            layers.setdefault(row["layer"], []).append(row)
+        else:
+            yield from ((f"training/{name}", number) for name, number in row.items() if name != "step")
     for layer, heads in layers.items():
         yield f"attention/{layer}/max_abs_logit", max(_size(row["max_logit"]) for row in heads)
         for name in ("entropy_fraction", "softmax_slope"):
@@ -127,7 +130,8 @@ def _write_parquet(path: Path, rows: list[Row]) -> None:
         raise ImportError(
             "Parquet files need pyarrow: pip install pyarrow. A name ending in .jsonl needs nothing."
         ) from None
-    parquet.write_table(pa.Table.from_pylist(rows), path)
+    names = dict.fromkeys(name for row in rows for name in row)  # rows of noted numbers have others
+    parquet.write_table(pa.table({name: [row.get(name) for row in rows] for name in names}), path)
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -7,6 +7,8 @@
     print(report)
 
     report = watch(model, every=100, to="attention.jsonl", optimizer=optimizer)  # in a training script
+    ...
+    report.note(loss=loss)  # at any step: numbers of yours beside those of attention
 
 What the model computes is not changed, nor the graph of its gradients: q and k are looked at, detached, as they enter
 the product. Between two measured steps one counter is all that runs. Two exceptions: `nn.TransformerEncoder` leaves its
@@ -40,7 +42,7 @@ class Watch(Report):
         self._end: Callable[[], None] = lambda: None
         if to is not None:
             self._keep, self._end = keeper(to)
-        self._step = 0
+        self._step = self._now = 0
         self._open: Any = None
         self._fresh: list[Row] = []
         self._closers: list[Callable[[], None]] = []
@@ -61,6 +63,13 @@ class Watch(Report):
             self._closers.pop()()
         self._end()
         self._end = lambda: None
+
+    def note(self, **numbers: Any) -> None:
+        """Keep other numbers of this step, as its loss: from them a diagnosis tells whether attention came first."""
+        row: Row = {"step": self._now} | {name: float(number) for name, number in numbers.items()}
+        self.steps.append(row)
+        if self._keep:
+            self._keep(self._now, [row])
 
     def see(self, layer: str, q: Tensor, k: Tensor, **options: Any) -> None:
         """Measure one call of your own attention; `options` are those of `heads.Call`, `scale` 1/√d unless given."""
@@ -96,6 +105,7 @@ class Watch(Report):
         return self._step % self._every == 0
 
     def _before(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._now = self._step
         if self.due and self._open is None:
             self._open = tapped(self._model, self._see, (args, kwargs))
             self._open.__enter__()
@@ -154,7 +164,8 @@ class _Updates:
                 before = self._moments.get(name, 0.0)
                 row[name] = size
                 row[f"{name}_change"] = size / before if before else math.nan
-            self._watch.steps.append(row)
+            del row["step"]
+            self._watch.note(**row)
             self._before = None
         self._watch.advance()
 

@@ -188,9 +188,10 @@ def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
     """[scales, ≤16]; a norm that divides by a size leaves directions as they are at scale 1."""
     head, query, _ = state.shown
     at = torch.tensor(scales if state.formed_by.norm.turns else (1.0,), dtype=torch.float64)[:, None, None, None]
-    q, k = (at * x for x in draw(state.recipe))
-    made = scores(q, k, state.formed_by, state.parameters)
-    q, k = made.q[:, head, query, :, None], made.k[:, head, :SHOWN_ARMS]
+    first, heads = (0, slice(None)) if state.formed_by.over_all_heads else (head, slice(head, head + 1))
+    q, k = draw(state.recipe)
+    made = scores(at * q[heads, query : query + 1], at * k[heads, :SHOWN_ARMS], state.formed_by, state.parameters)
+    q, k = made.q[:, head - first, 0, :, None], made.k[:, head - first]
     cosines = (k @ q).squeeze(-1) / (_norm(k) * _norm(q.mT))
     return np.broadcast_to(cosines.clamp(-1, 1).arccos().numpy(), (len(scales), cosines.shape[1]))
 

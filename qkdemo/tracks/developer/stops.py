@@ -11,12 +11,13 @@ from qkdemo.attention.bounds import largest_weight
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS
+from qkdemo.floats.formats import noise
 from qkdemo.labs import cache, cost, drift, formats, models, placement
 from qkdemo.labs import training as twins
 from qkdemo.labs.formats.error_counts import tally
 from qkdemo.labs.formats.stages import STAGES, STORED, drawn
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import below, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, in_slots, only
 from qkdemo.training.outcome import LAST_STEPS
@@ -286,7 +287,7 @@ def _again(found: cache.Result) -> Evidence:
         "at_step": written(found.weight_error[found.from_step or 0], 2),
         "worst": written(worst, 2),
         "last": written(100 * found.logit_error[-1], 2),
-        "unit": written(float(unit.weight_error.max()), 1),
+        "unit": below(float(unit.weight_error.max()), noise("float32")),
     }
     return Evidence(answer, numbers)
 
@@ -487,7 +488,6 @@ STOPS: Final = in_slots(
         reads={
             "at_step": Read(column="error.normed_again", turns={"step": 1}),
             "worst": Read(column="error.normed_again", of="largest"),
-            "unit": Read(column="error.normed_again", of="largest", turns={"gains": "unit"}),
         },
     ),
     Stop(

@@ -27,6 +27,8 @@ _ICONS: Final = {"bad": ":material/error:", "watch": ":material/visibility:", "g
 _WATCH: Final = """from qkdemo import watch
 
 report = watch(model, every=100, to="attention.jsonl", optimizer=optimizer)
+...
+report.note(loss=loss)  # in the loop, at any step
 """
 
 

@@ -15,9 +15,8 @@ export function live(pen, box, scene) {
   const frame = frameOf(box);
   const [lengths, angles] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row));
   const arm = (key) => reach(angles[key] * (key % 2 ? 1 : -1), lengths[key], frame, panel);
-  angles.forEach((_, key) => {
-    if (key !== selected) drawArrow(pen, frame, arm(key), { stroke: theme.soft[panel.role], width: 1 });
-  });
+  const others = Array.from(angles.keys(), (key) => (key === selected ? null : arm(key))).filter(Boolean);
+  drawArrows(pen, frame, others, { stroke: theme.soft[panel.role], width: 1 });
   drawArrow(pen, frame, reach(0, sweep.numbers(panel.query)[row], frame, panel), { stroke: theme.text, width: 2.5 });
   if (selected !== null && Number.isNaN(lengths[selected])) drawUndefined(pen, frame, scene);
   else if (selected !== null) drawArrow(pen, frame, arm(selected), { stroke: theme.role[panel.role], width: 3 });
@@ -52,11 +51,18 @@ function reach(angle, length, frame, panel) {
   return { x: frame.x + dx * shown, y: frame.y + dy * shown, dx, dy, shown, cut: wanted > most };
 }
 
-function drawArrow(pen, frame, tip, { stroke, width }) {
-  if (!tip) return;
-  const head = tip.cut ? 0 : Math.min(HEAD * Math.min(1.6, 0.6 + width * 0.3), tip.shown);
-  pen.line([frame.x, frame.y, tip.x - tip.dx * head * 0.8, tip.y - tip.dy * head * 0.8], { stroke, width });
-  if (!head) return;
+function drawArrow(pen, frame, tip, style) {
+  if (tip) drawArrows(pen, frame, [tip], style);
+}
+
+function drawArrows(pen, frame, tips, { stroke, width }) {
+  const heads = tips.map(({ cut, shown }) => (cut ? 0 : Math.min(HEAD * Math.min(1.6, 0.6 + width * 0.3), shown)));
+  const shaft = (tip, i) => [frame.x, frame.y, tip.x - tip.dx * heads[i] * 0.8, tip.y - tip.dy * heads[i] * 0.8];
+  pen.lines(tips.map(shaft), { stroke, width });
+  tips.forEach((tip, i) => heads[i] && drawHead(pen, tip, heads[i], stroke));
+}
+
+function drawHead(pen, tip, head, stroke) {
   const [bx, by] = [tip.x - tip.dx * head, tip.y - tip.dy * head];
   const [nx, ny] = [-tip.dy * head * 0.42, tip.dx * head * 0.42];
   pen.polygon([tip.x, tip.y, bx + nx, by + ny, bx - nx, by - ny], { fill: stroke });

@@ -63,6 +63,14 @@ function besideLevel(at, frame, theme) {
   return at - theme.small * 0.35 > frame.top + theme.small * 0.8 ? at - theme.small * 0.35 : at + theme.small * 1.05;
 }
 
+// Between which uprights `live` draws; null: anywhere.
+export function touched(box, scene) {
+  if (scene.row < 0 || scene.guesses?.length) return null;
+  const x = xOf(scene.sweep.places[scene.row], frameOf(box, scene));
+  const reach = 2 * DOT * scene.theme.zoom + 2.5 * scene.theme.small; // a dot, and an ∞ beside it
+  return [x - reach, x + reach];
+}
+
 export function live(pen, box, scene) {
   if (scene.row < 0) return;
   const frame = frameOf(box, scene);

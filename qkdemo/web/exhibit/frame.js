@@ -4,8 +4,8 @@
 
 import { Grid } from "./grid.js";
 
-const DRAWN = new Set(["arrows", "bars", "curves", "heat"]);
-const PICKED = new Set(["bars", "heat"]);
+const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
+const PICKED = new Set(["arcs", "bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
 export function structureOf(view) {
@@ -123,7 +123,10 @@ function buildBar() {
   const notice = element("p", "notice");
   notice.setAttribute("role", "status");
   notice.hidden = true;
-  return { node: element("div", "bar", ...buttons, text), play, step, stop, train, text, notice };
+  const lead = element("span", "lead");
+  const forks = element("div", "bar forks", lead);
+  const both = element("div", "bars", element("div", "bar", ...buttons, text), forks);
+  return { node: both, play, step, stop, train, text, notice, forks, lead };
 }
 
 function fillScrubber({ range, label, hint }, view, sweep) {

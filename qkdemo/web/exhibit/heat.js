@@ -61,15 +61,16 @@ export function live(pen, box, scene) {
     pen.text(words, grid.x + grid.w, grid.y + grid.h + theme.small * 1.2, { fill: theme.muted, align: "right" });
   }
   pen.cells(grid.x, grid.y, grid.side, panel.columns, codes, inksFor(theme, panel.role));
-  for (let i = 1; i < panel.columns; i++) seam(pen, grid.x + i * grid.side, grid.y, 0, grid.h, theme);
-  for (let i = 1; i < panel.rows; i++) seam(pen, grid.x, grid.y + i * grid.side, grid.w, 0, theme);
+  pen.lines(seams(grid, panel), { stroke: theme.paper });
   const undefinedCells = boxesOf(codes, UNDEFINED, grid, panel.columns);
   if (undefinedCells.length) pen.hatch(undefinedCells, theme.role[panel.role]);
   if (selected) outline(pen, grid, selected, theme);
 }
 
-function seam(pen, x, y, w, h, theme) {
-  pen.line([x, y, x + w, y + h], { stroke: theme.paper, width: 1 });
+function seams({ x, y, w, h, side }, { rows, columns }) {
+  const upright = Array.from({ length: columns - 1 }, (_, i) => [x + (i + 1) * side, y, x + (i + 1) * side, y + h]);
+  const level = Array.from({ length: rows - 1 }, (_, i) => [x, y + (i + 1) * side, x + w, y + (i + 1) * side]);
+  return [...upright, ...level];
 }
 
 function outline(pen, grid, [query, key], theme) {

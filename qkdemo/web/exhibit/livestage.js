@@ -48,6 +48,24 @@ export class LiveStage extends Stage {
     this.parts.scrubber.range.max = this.view.live.steps - 1;
   }
 
+  // The forks' buttons: each goes on from the step that is on screen when it is pressed.
+  fillForks() {
+    const { forks, lead } = this.parts.bar;
+    const offered = this.view.veil ? [] : (this.view.live.forks ?? []);
+    const labels = offered.map(({ label }) => label).join("\n");
+    forks.hidden = !offered.length || !this.sweep.rows;
+    setText(lead, (this.view.live.lead ?? "").replace("{step}", String(this.row() + 1)));
+    if (forks.dataset.labels === labels) return;
+    forks.dataset.labels = labels;
+    const buttons = offered.map(({ label, help }, fork) => {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: label, title: help });
+      button.onclick = () => this.send({ fork, dial: this.row() + 1 });
+      return button;
+    });
+    forks.replaceChildren(lead, ...buttons);
+  }
+
   arrive() {
     this.committed = this.sweep.rows;
     this.awaited = null;
@@ -222,6 +240,7 @@ export class LiveStage extends Stage {
 
   draw(all) {
     super.draw(all);
+    this.fillForks();
     if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.nothingYet();
   }
 

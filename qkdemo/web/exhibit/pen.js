@@ -24,6 +24,19 @@ export class CanvasPen {
     c.setLineDash([]);
   }
 
+  // Many lines of one look, [x1, y1, x2, y2] each: one stroke costs far less than one for each.
+  lines(segments, { stroke, width = 1 }) {
+    const c = this.context;
+    c.strokeStyle = stroke;
+    c.lineWidth = width;
+    c.beginPath();
+    for (const [x1, y1, x2, y2] of segments) {
+      c.moveTo(x1, y1);
+      c.lineTo(x2, y2);
+    }
+    c.stroke();
+  }
+
   polygon(points, { fill }) {
     const c = this.context;
     c.fillStyle = fill;

@@ -1,12 +1,13 @@
 // One plot on its canvas: sharp on every screen, with what does not follow the cursor kept on a layer of its own.
 
 import { CanvasPen } from "./pen.js";
+import * as arcs from "./arcs.js";
 import * as arrows from "./arrows.js";
 import * as bars from "./bars.js";
 import * as curves from "./curves.js";
 import * as heat from "./heat.js";
 
-export const KINDS = { arrows, bars, curves, heat };
+export const KINDS = { arcs, arrows, bars, curves, heat };
 
 export class Plot {
   constructor(canvas, kind) {
@@ -14,6 +15,7 @@ export class Plot {
     this.kind = KINDS[kind];
     this.pen = null;
     this.layer = null; // the resting layer, while it is right
+    this.touched = null; // where something follows the cursor, if that is not everywhere: [left, width], in pixels
     this.box = { x: 0, y: 0, w: 0, h: 0 };
   }
 
@@ -27,24 +29,36 @@ export class Plot {
     this.canvas.width = Math.round(w * ratio);
     this.canvas.height = Math.round(h * ratio);
     this.pen = null; // resizing a canvas forgets its font
-    this.layer = null;
+    this.forget();
     return true;
   }
 
   // The resting layer is no longer right: other data, another theme, another selection.
   forget() {
-    this.layer = null;
+    this.layer = this.touched = null;
   }
 
   draw(scene) {
     if (!this.box.w || !this.box.h) return;
     if (!this.pen || this.pen.theme !== scene.theme) this.pen = this.penOn(this.canvas, scene.theme);
     const { context } = this.pen;
+    const [layer, touched] = [this.rested(scene), this.touches(scene)];
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    context.drawImage(this.rested(scene), 0, 0);
+    const whole = [0, this.canvas.width];
+    for (const [left, width] of this.touched && touched ? [this.touched, touched] : [whole]) {
+      context.clearRect(left, 0, width, layer.height);
+      context.drawImage(layer, left, 0, width, layer.height, left, 0, width, layer.height);
+    }
+    this.touched = touched;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.kind.live(this.pen, this.box, scene);
+  }
+
+  touches(scene) {
+    const span = this.kind.touched?.(this.box, scene);
+    if (!span) return null;
+    const [left, right] = [Math.floor(span[0] * this.ratio), Math.ceil(span[1] * this.ratio)];
+    return [Math.max(0, left), Math.max(1, Math.min(this.canvas.width, right) - Math.max(0, left))];
   }
 
   rested(scene) {

@@ -5,6 +5,7 @@
 //   awaited    a dial value that was picked and that new data has not brought yet
 //   committed  the dial value of the data
 
+import { wordUnder } from "./arcs.js";
 import { cellUnder, numbersOf } from "./heat.js";
 import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
@@ -15,6 +16,7 @@ import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
+import { Sight } from "./sight.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme } from "./theme.js";
 
@@ -28,6 +30,10 @@ export class Stage {
     this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
     this.details = new Details(() => this.ask(true));
     this.send = (/** @type {object} */ _message) => {};
+    this.sight = new Sight(() => {
+      this.came = true;
+      this.ask();
+    });
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
@@ -120,6 +126,7 @@ export class Stage {
     this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
+    this.sight.watch(this.parts.panels.map(({ node }) => node));
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
@@ -139,7 +146,8 @@ export class Stage {
       holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), guessAt, this);
     }
     if (kind === "heat") holdGrid(area, canvas, this.heatGrid(plot, i), this);
-    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i), this);
+    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i, keyUnder), this);
+    if (kind === "arcs") holdGrid(area, canvas, this.barsGrid(plot, i, wordUnder), this);
   }
 
   heatGrid(plot, i) {
@@ -160,11 +168,12 @@ export class Stage {
     };
   }
 
-  barsGrid(plot, i) {
+  // What stands in one row: bars, or the words under arcs.
+  barsGrid(plot, i, under) {
     const stage = this;
     const key = (at) => (at === null ? null : [0, at]);
     return {
-      under: (x) => key(keyUnder(x, plot.box, stage.scene(i))),
+      under: (x) => key(under(x, plot.box, stage.scene(i))),
       now: () => key(stage.selected(stage.view.panels[i]) ?? 0),
       get size() {
         return [1, stage.view.panels[i].labels.length];
@@ -340,14 +349,25 @@ export class Stage {
     });
   }
 
+  // Whether a hand or the dial itself is moving: a row that is shown for a moment.
+  get moves() {
+    return this.previewed !== null;
+  }
+
   draw(all) {
     const row = this.row();
     this.fillPlay();
-    if (!all && row === this.drawn) return;
+    const late = this.behind && (this.came || !this.moves);
+    if (!all && row === this.drawn && !late) return;
+    const shown = this.parts.panels.map(({ node }) => !this.moves || this.sight.sees(node));
+    this.behind = shown.includes(false);
+    this.came = false;
     this.drawn = row;
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
     const detailed = this.detailed();
+    // Pictures before words: a word on a canvas waits for the styles of all words that have changed on the page.
+    this.plots.forEach((plot, i) => shown[i] && plot?.draw(this.scene(i)));
     for (const part of this.steady) part.show(row, detailed?.texts);
     if (all) this.parts.panels.forEach(({ title }, i) => {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
@@ -358,7 +378,6 @@ export class Stage {
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
     range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
-    this.plots.forEach((plot, i) => plot?.draw(this.scene(i)));
   }
 
   fillPlay() {
@@ -372,6 +391,7 @@ export class Stage {
 
   close() {
     this.sizes.disconnect();
+    this.sight.close();
     this.details.forget();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);

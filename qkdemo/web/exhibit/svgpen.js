@@ -15,6 +15,10 @@ export class SvgPen {
     this.marks.push(`<polyline points="${pairs(points)}" ${paint} stroke-linejoin="round"/>`);
   }
 
+  lines(segments, style) {
+    for (const segment of segments) this.line(segment, style);
+  }
+
   polygon(points, { fill }) {
     this.marks.push(`<polygon points="${pairs(points)}" fill="${fill}"/>`);
   }

@@ -21,6 +21,9 @@ from qkdemo.web.track.lesson import current
 _SIDES: Final = ("left", "right")
 _SAME: Final = "same"
 _READ: Final[Mapping[str, Model]] = {model.id: model for model in MODELS if model.pipeline}
+_ALIKE: Final[dict[tuple[str, ...], list[str]]] = {}  # rows by the words of their pipeline
+for _row in _READ.values():
+    _ALIKE.setdefault(tuple(_row.choices("").values()), []).append(_row.id)
 
 
 def contracts(settings: Settings) -> None:
@@ -61,7 +64,7 @@ def _fitting(settings: Settings, side: str) -> list[str]:
     told = []
     if side == "right":
         told = [_SAME] if pair[0] == pair[1] else [name for name in MISTAKES if _is(name, *pair)]
-    return [*told, *(name for name, model in _READ.items() if _stands(settings, model.choices(side)))]
+    return [*told, *_ALIKE.get(tuple(getattr(settings, f"{side}_{name}") for name in CHOICES), [])]
 
 
 def _is(mistake: str, left: Pipeline, right: Pipeline) -> bool:
@@ -71,10 +74,6 @@ def _is(mistake: str, left: Pipeline, right: Pipeline) -> bool:
     port = {name: getattr(Pipeline(), name) for name in own}
     port |= {name.removeprefix("right_"): word for name, word in changes.items() if name.startswith("right_")}
     return left.but(**own) == left and right == left.but(**port)
-
-
-def _stands(settings: Settings, words: Mapping[str, Any]) -> bool:
-    return all(getattr(settings, name) == word for name, word in words.items())
 
 
 def _name(option: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Generic, cast
 
 import streamlit as st
 
-from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, Value, declarations
 from qkdemo.messages import has, say
 from qkdemo.notation import counted, written
 from qkdemo.web.given import as_text
@@ -102,8 +102,10 @@ class _Panel(Generic[D]):
 
 def _standing(dial: Declaration, key: str, before: Value) -> Any:
     """Where the dial stands; where it stood before if the browser tells of a place that it does not have."""
-    with suppress(SettingsError):
-        return dial.check(st.session_state.get(key, before))
+    at = st.session_state.get(key, before)
+    if at != before:
+        with suppress(SettingsError):
+            return dial.check(at)
     return before
 
 
@@ -121,6 +123,8 @@ def _widget(dial: Declaration, key: str, at: Any) -> Value | None:
             control = cast(Callable[..., Any], st.radio if len(dial.allowed_words()) <= _FEW else st.selectbox)
             words = dial.allowed_words()
             value = control(options=words, index=words.index(at), format_func=_word(dial), **common)
+        case Sentence():
+            value = st.text_input(value=at, **common)
         case Dial(low=low, high=high, step=step) as kind if not kind.grid():
             low, high, step = (int(x) if dial.whole else float(x) for x in (low, high, step))
             value = st.slider(min_value=low, max_value=high, step=step, value=at, **common)
@@ -162,7 +166,8 @@ def _word(dial: Declaration) -> Any:
         )
         return next((say(key) for key in keys if has(key)), word)
 
-    return name
+    names = {word: name(word) for word in dial.allowed_words()}  # Streamlit asks for each several times
+    return lambda word: names.get(word, word)
 
 
 def _presets(presets: Mapping[str, Dials], prefix: str) -> None:

@@ -36,11 +36,14 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
       grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
+      arcs    labels, lines: [{role, column (weights, row by row), label}] (the first above, the second below), selected
+              (whose arcs are in colour), key_label
       arrows  role, angles, lengths (vector columns), query (scalar column), selected, reach, ring, label
     live      url, source (another one: begin anew), columns (scalars, in order), steps, own, shipped (it came with
               the app: `train` trains it here), pace, resting (whether it rested when the page was drawn), shown (after
               so many steps; news come when it rests after others), watch (its answer was just asked for: what is
-              recorded is played once): the rows are not in the table, they arrive from the url as
+              recorded is played once), lead and forks ([{label, help}]: they go on from the shown step, named in
+              the lead): the rows are not in the table, they arrive from the url as
               `web.training.stream` writes them; y.grows: an axis takes in what arrives; words: play, pause, step,
               stop, train, offline, restarting, full, waiting
     A track adds:
@@ -49,7 +52,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     guesses   predictions: [{column, x, y, label}]
     matters   of a panel: the stop is about it; it comes first where there is room for one
     lecture   whether a hall looks on
-    words     hint, png, svg, undefined, heat, bars and grid (how to pick there with the keyboard)
+    words     hint, png, svg, undefined, arcs, heat, bars and grid (how to pick there with the keyboard)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
 Roles are plain, norm and bound, which are attention without a norm, with one, and what bounds it: colours one to three
@@ -76,7 +79,7 @@ Pick = dict[str, Any]
 
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
-_NAMES: Final = _REAL | {"query", "key", "row", "column", "command", "news", "again"}
+_NAMES: Final = _REAL | {"fork", "query", "key", "row", "column", "command", "news", "again"}
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -92,10 +95,10 @@ def exhibit(
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
 
     A pick is `{"dial": value}`, `{"query": i, "key": j}`, `{"key": j}` or, in a grid, `{"row": i, "column": j}`; of a
-    live exhibit also `{"command": word}`, one of COMMANDS, and `{"news": rows}` when a run came to rest. Whether it
-    lies in the dial's range, or among the cells there are, and whether the visitor may do that, is for the callback.
-    A drawn prediction, `{"guess": value}`, goes to the track. `recorded` holds the rows of a live exhibit that is
-    finished: a track's numbers are read there.
+    live exhibit also `{"command": word}`, one of COMMANDS, `{"fork": i, "dial": step}`, the i-th of its forks, and
+    `{"news": rows}` when a run came to rest. Whether it lies in the dial's range, or among the cells there are, and
+    whether the visitor may do that, is for the callback. A drawn prediction, `{"guess": value}`, goes to the track.
+    `recorded` holds the rows of a live exhibit that is finished: a track's numbers are read there.
     """
     if not Runtime.exists():
         return

@@ -20,6 +20,7 @@ from qkdemo.maps.cells import Cells
 from qkdemo.maps.picture import FRAME, PICK, look_of, marks_table, picture, spec
 from qkdemo.maps.pool import Filling, Fillings
 from qkdemo.maps.request import MAPPED, SIZES, Request, axis_of, numeric_dials, request_of, usual_axes
+from qkdemo.maps.surface import surfaces
 from qkdemo.maps.words import alt, caption, finding, measure_name, strange
 from qkdemo.messages import say
 from qkdemo.web import echo
@@ -27,6 +28,8 @@ from qkdemo.web.given import as_text
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.link import KEPT, address, ask, asked, carried
+from qkdemo.web.maps.phases import phases_shown
+from qkdemo.web.space.shown import in_space, theme
 from qkdemo.web.track import lesson
 
 FILLINGS: Final = Fillings()
@@ -34,6 +37,7 @@ _FIRST: Final = "drift"
 _USUAL: Final = 33  # cells along a side
 _HERE_S: Final = 0.2  # of reading in this process: what a lab's own page takes too
 _EVERY_S: Final = 0.4
+_CAMERA: Final = (("turn", -180, 180, -130), ("tilt", -85, 85, 25))
 _MOVED: Final = "map:moved"
 
 
@@ -265,7 +269,31 @@ def _take_away(cells: Cells) -> None:
         tables=lambda: {"map.table": rows},
         programs=lambda: {"map.program": partial(files.program, cells)},
     )
-    take_away(offer, {say("map.picture"): partial(_pictures, cells)})
+    take_away(
+        offer,
+        {
+            say("map.picture"): partial(_pictures, cells),
+            say("map.surface"): partial(_surfaces, cells),
+            say("phases.tab"): phases_shown,
+        },
+    )
+
+
+def _surfaces(cells: Cells) -> None:
+    """Both sides in space; the camera stands in the link by two sliders."""
+    st.markdown(say("map.surface_help"))
+    turned = [_camera(name, low, high, usual) for name, low, high, usual in _CAMERA]
+    said = " ".join(alt(cells, role) for role in cells.sides)
+    in_space(surfaces(cells, theme(), *turned), "map:space", said)
+
+
+def _camera(name: str, low: int, high: int, usual: int) -> int:
+    key, text = f"map:{name}", asked(name)
+    number = int(text) if text.lstrip("-").isdecimal() else usual
+    st.session_state[key] = min(max(number, low), high)
+    return st.slider(
+        say(f"dial.{name}.label"), low, high, step=5, key=key, on_change=lambda: ask(name, str(st.session_state[key]))
+    )
 
 
 def _pictures(cells: Cells) -> None:

@@ -21,7 +21,8 @@ from qkdemo.web.connection import ANSWERS
 from qkdemo.web.given import code as as_code
 from qkdemo.web.link import CLASS, address
 from qkdemo.web.quiz.class_results import read
-from qkdemo.web.serving.limits import Limit, here
+from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.limits import Limit
 from qkdemo.web.serving.visitors import mark
 from qkdemo.web.training.shown import visitor
 

@@ -55,19 +55,10 @@ def beside(shown: Shown) -> None:
 
 
 def forks(shown: Shown) -> None:
-    """Buttons that go on from the step that is looked at with something changed."""
-    at = shown.at or (shown.live.steps if shown.resting else None)
-    at = min(at, shown.plan.steps) if at else None
-    lead = say("training.fork.lead_at", step=at) if at else say("training.fork.lead")
+    """What forks need besides the buttons of the exhibit: a rate of one's own, a run once more, and how they chain."""
     chain = say("training.fork.chain", most=MOST_FORKS, steps=MOST_STEPS)
-    st.markdown(f"{lead} {chain}" if shown.settings.fork != "none" else lead)
+    st.markdown(f"{say('training.fork.how')} {chain}" if shown.settings.fork != "none" else say("training.fork.how"))
     with st.container(horizontal=True):
-        if shown.settings.variant != "none":
-            _fork(shown, "norm_on", "norm_on")
-        _fork(shown, "qk_rate", "qk_rate")
-        _fork(shown, "way_back", "rate", 0.003, 600)
-        if shown.settings.fork != "none":
-            _fork(shown, "none", "none")
         if shown.live.state == "finished" and not shown.live.shipped:
             st.button(say("training.again"), on_click=runs.again, icon=":material/replay:", key="training.again")
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -23,7 +23,7 @@ from qkdemo.runs.program import program_of
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
 from qkdemo.web.language import speak_on
-from qkdemo.web.serving.limits import here
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 

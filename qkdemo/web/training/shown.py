@@ -10,7 +10,7 @@ here to its end or is being trained: that goes first.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from qkdemo.labs.training.lab import Fork, ForkWord, Result, Settings, forked_fr
 from qkdemo.labs.training.lessons import lessons
 from qkdemo.labs.training.view import View, pace_of, recorded_exhibit, shown_head
 from qkdemo.labs.training.words import explain
-from qkdemo.messages import say
+from qkdemo.messages import phrase, say
 from qkdemo.runs.budget import is_dear, plan_bytes, price
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
@@ -29,10 +29,11 @@ from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.language import speak_on
-from qkdemo.web.serving.limits import here
+from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 
+Offer: TypeAlias = tuple[str, ForkWord, float, int]  # its name, what it changes, the rate and the steps after it
 PREFIX: Final = "training"
 _HELD: Final = f"{HELD}run"
 _GOING: Final = "going"
@@ -100,6 +101,11 @@ class Shown:
             "pace": pace,
             "resting": self.resting,
             "shown": self.live.steps,
+            "lead": phrase("training.fork.lead"),
+            "forks": [
+                {"label": say(f"training.fork.{name}"), "help": say(f"training.fork.{name}_help")}
+                for name, *_ in offers(self.settings)
+            ],
         }
 
 
@@ -194,8 +200,13 @@ def on_pick(pick: Pick) -> None:
     if workers is None or held is None:
         return
     live = _on_screen(workers, plan_of(held))
-    if live is None:
-        return
+    if "fork" in pick:
+        _fork_from(held, pick)
+    elif live is not None:
+        _do(pick, workers, live, held)
+
+
+def _do(pick: Pick, workers: Pool, live: Live, held: Settings) -> None:
     match pick:
         case {"command": "play"}:
             try:
@@ -226,13 +237,29 @@ def again() -> None:
     st.session_state[_GO] = st.session_state[_AGAIN] = True
 
 
+def offers(settings: Settings) -> list[Offer]:
+    """The forks that the exhibit offers, in the order in which it names them."""
+    offered: list[Offer] = [("norm_on", "norm_on", 0.003, 0)] if settings.variant != "none" else []
+    offered += [("qk_rate", "qk_rate", 0.003, 0), ("way_back", "rate", 0.003, 600)]
+    return offered + ([("none", "none", 0.003, 0)] if settings.fork != "none" else [])
+
+
 def fork(shown: Shown, word: ForkWord, rate: float, steps: int) -> None:
     """Go on from the step that is looked at: with this fork, or with `none` without any."""
-    at = min(shown.at or max(shown.live.steps, 1), shown.plan.steps)
-    settings = (
-        with_forks(shown.settings, ()) if word == "none" else forked_from(shown.settings, Fork(word, at, rate, steps))
-    )
-    turn(Settings, PREFIX, settings.as_dict())
+    _go_on(shown.settings, word, min(shown.at or max(shown.live.steps, 1), shown.plan.steps), rate, steps)
+
+
+def _fork_from(held: Settings, pick: Pick) -> None:
+    """Go on from the step that was on screen when the exhibit's button was pressed."""
+    offered, step = offers(held), pick.get("dial", 0)
+    if pick["fork"] < len(offered) and step >= 1:
+        _, word, rate, steps = offered[pick["fork"]]
+        _go_on(held, word, min(int(step), plan_of(held).steps), rate, steps)
+
+
+def _go_on(settings: Settings, word: ForkWord, at: int, rate: float, steps: int) -> None:
+    forked = with_forks(settings, ()) if word == "none" else forked_from(settings, Fork(word, at, rate, steps))
+    turn(Settings, PREFIX, forked.as_dict())
     st.session_state[_GO] = True
 
 

@@ -35,6 +35,7 @@ from qkdemo.runs.pool import Pool
 from qkdemo.runs.record import after, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
 from qkdemo.web.language import LANGUAGE, speak
+from qkdemo.web.serving.addresses import address_in
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
 
@@ -48,7 +49,6 @@ _MOST_MAPS: Final = 400  # in one message
 _BEHIND: Final = 100  # messages a watcher may be behind, before the connection is closed; the browser asks anew
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _RETRY_AFTER: Final = "10"  # seconds
-_HERE: Final = ("127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[0-9a-f]{24}")
 
 _PATIENCE_S: Final = 0.5  # for a store that another process has locked: visitors wait
@@ -117,7 +117,7 @@ async def _watch(request: Request) -> Response:
     if live is None or not live.plan.maps or head[0] >= live.plan.map_shape[0] or head[1] >= live.plan.map_shape[1]:
         return PlainTextResponse("There is no such run.", status_code=404)
     who = name_in(request.cookies)
-    place = _places.take(who, _address(request))
+    place = _places.take(who, address_in(request))
     if place is None:
         return PlainTextResponse(say("live.watched"), status_code=503, headers={"Retry-After": _RETRY_AFTER})
     if request.method == "HEAD":
@@ -127,12 +127,6 @@ async def _watch(request: Request) -> Response:
     stream = _streams.setdefault(key, _Stream(_pool, live, head))
     seen = _seen(request.headers.get("last-event-id", ""), live)
     return _Answer(place, stream.messages(seen, key, who), media_type="text/event-stream", headers=_HEADERS)
-
-
-def _address(request: Request) -> str:
-    """Where a browser is; empty for this machine itself, as Streamlit has it."""
-    host = request.client.host if request.client is not None else ""
-    return "" if host in _HERE else host
 
 
 class _Answer(StreamingResponse):

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import struct
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -208,3 +209,11 @@ def test_a_parquet_file_that_claims_more_than_is_read_is_refused_before_it_is_un
     assert len(out.getvalue()) < 20_000
     with pytest.raises(InputError, match="holds 4000001 values"):
         read_logs(out.getvalue(), "x.parquet")
+
+
+@pytest.mark.parametrize("long", ["a", " ", "1", "a.b-", "step ", "loss ", "max", "=1", "1.", "e1"])
+def test_a_line_of_any_length_takes_a_time_like_its_length(long: str) -> None:
+    """In a time like the square of its length each of these lines would take many minutes."""
+    line = "step 1 loss: " + long * (200_000 // len(long)) + "x\n"
+    with suppress(InputError):
+        read_logs(line.encode(), "x.log")

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from qkdemo import watch
+from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.watching.report import Report
 from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, VisionAttention, language_model
 from tests.serving import ROOT
@@ -243,3 +244,31 @@ print(len(report.rows))
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "2", done.stderr
+
+
+@pytest.mark.parametrize("name", ["attention.jsonl", "attention.parquet"])
+def test_what_is_noted_is_kept_beside_attention_and_examined_with_it(name: str, tmp_path: Path) -> None:
+    """A loss that is lost at step 30, after the logits passed 100 at step 20."""
+    model = nn.MultiheadAttention(4, 1, batch_first=True)
+    q, k = torch.zeros(1, 1, 6, 4), torch.ones(1, 1, 6, 4)
+    with watch(model, to=tmp_path / name) as report:
+        for step in range(60):
+            x = torch.randn(1, 6, 4)
+            model(x, x, x)
+            report.note(loss=torch.tensor(3.0 - step / 20 if step < 30 else 2.9), lr=0.1)
+            report.see("layers.7", q + 1.3**step / 2, k)
+    examined = examine_path(tmp_path / name)
+    said = {finding.key: finding.sentence for finding in examined.findings}
+    assert "Attention came first" in said["attention_max_logit"]
+    assert "head 0 of layers.7" in said["worst_head"]
+    assert [row["loss"] for row in report.steps][:2] == [3.0, pytest.approx(2.95)]
+
+
+def test_a_watched_file_without_a_loss_is_no_fault(tmp_path: Path) -> None:
+    model = nn.MultiheadAttention(4, 1, batch_first=True)
+    with watch(model, to=tmp_path / "a.jsonl"):
+        for _ in range(8):
+            model(*[torch.randn(1, 6, 4)] * 3)
+    examined = examine_path(tmp_path / "a.jsonl")
+    assert examined.healthy
+    assert "report.note(loss=loss)" in examined.findings[0].advice

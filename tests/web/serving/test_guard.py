@@ -44,7 +44,7 @@ async def socket(connection: WebSocket) -> None:
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/runs.sqlite")
-    visitors._secret.cache_clear()
+    visitors._ring.cache_clear()
     monkeypatch.setattr(guard, "own_names", lambda: frozenset({"hall-7", "hall-7.local"}))
     routes = [Route("/", page), Route("/fresh", fresh), Route("/qk/drift/", moved), WebSocketRoute("/socket", socket)]
     routes += [Route(path, text) for path in ("/_stcore/metrics", "/_stcore/health", "/qk/_stcore/metrics", "/live/x")]

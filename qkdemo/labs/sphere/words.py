@@ -1,0 +1,88 @@
+"""The sphere in words: `explain(result)`; `alt_plain`, `alt_sphere`, `alt_scores`: its pictures."""
+
+import math
+
+import numpy as np
+
+from qkdemo.labs.sphere.lab import FRAME, Result, Side
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def explain(result: Result) -> list[str]:
+    """Which key the query chooses on either side, how much of the sphere is decided, and what leaves the frame."""
+    settings = result.settings
+    plain, twin = (_chosen(side) for side in (result.plain, result.twin))
+    values = {
+        "scale": written(settings.scale),
+        "gain": written(settings.gain),
+        "plain": plain[0],
+        "plain_weight": plain[1],
+        "norm": twin[0],
+        "norm_weight": twin[1],
+    }
+    lengths = np.linalg.norm([result.query, *result.keys], axis=-1)
+    return [
+        say(f"sphere.finding.{'alike' if plain[0] == twin[0] else 'apart'}", **values),
+        say("sphere.decided", plain=_percent(result.plain.decided), norm=_percent(result.twin.decided)),
+        say(
+            "sphere.longest",
+            length=written(float(lengths.max())),
+            frame=written(FRAME),
+            outside=result.outside,
+            arrows=len(lengths),
+        ),
+        scores(result),
+    ]
+
+
+def scores(result: Result) -> str:
+    """The pair that is shown: its angle, and the score on either side."""
+    at = result.shown
+    return say(
+        "sphere.score",
+        key=at,
+        angle=written(math.degrees(math.acos(max(-1.0, min(1.0, result.cosine)))), 3),
+        q=written(float(np.linalg.norm(result.query))),
+        k=written(float(np.linalg.norm(result.keys[at]))),
+        plain=written(float(result.plain.logits[at])),
+        norm=written(float(result.twin.logits[at])),
+    )
+
+
+def alt_plain(result: Result) -> str:
+    """The arrows of plain attention."""
+    said = explain(result)
+    return say("sphere.alt.plain", arrows=", ".join(_arrow(result, at) for at in range(len(result.keys))), rest=said[2])
+
+
+def alt_sphere(result: Result) -> str:
+    """The sphere, and how much of it each key has."""
+    regions = [
+        say("sphere.region", key=at, share=_percent(result.twin.territory(at))) for at in range(len(result.keys))
+    ]
+    return say("sphere.alt.sphere", regions=", ".join(regions), decided=_percent(result.twin.decided))
+
+
+def alt_scores(result: Result) -> str:
+    """Both surfaces of the score."""
+    return say(
+        "sphere.alt.scores",
+        longest=written(float(result.lengths[-1])),
+        plain=written(float(result.plain_scores[-1, -1])),
+        norm=written(float(result.twin_scores[-1, -1])),
+        pair=scores(result),
+    )
+
+
+def _chosen(side: Side) -> tuple[int, str]:
+    at = int(side.weights.argmax())
+    return at, _percent(float(side.weights[at]))
+
+
+def _arrow(result: Result, at: int) -> str:
+    return say("sphere.arrow", key=at, length=written(float(np.linalg.norm(result.keys[at]))))
+
+
+def _percent(share: float) -> str:
+    return say("number.percent", x=written(100 * share, 3))

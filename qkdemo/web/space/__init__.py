@@ -1,0 +1,1 @@
+"""Pictures in space, drawn by Plotly, which loads on these pages alone."""

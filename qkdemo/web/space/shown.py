@@ -1,0 +1,49 @@
+"""Pictures in space on a page.
+
+* `theme()`: the colours of this visitor's page; `in_space(figure, key, words)`: shows one;
+* `sphere_body(settings)`: the middle of the sphere's page.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from qkdemo.charts.theme import DARK, LIGHT, Theme
+from qkdemo.labs.sphere import Result, Settings, explain, run
+from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
+from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
+from qkdemo.messages import say
+from qkdemo.web.track.lesson import asks, tell
+
+
+def theme() -> Theme:
+    """Light or dark, as the page is."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def in_space(figure: Mapping[str, Any], key: str, words: str) -> None:
+    """A picture that can be turned; `words` say what it shows."""
+    config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
+    st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words)
+
+
+def sphere_body(settings: Settings) -> Result:
+    """The finding, the arrows beside the sphere, the words, and the score over both lengths."""
+    result, look = run(settings), theme()
+    said = explain(result)
+    st.title(say("sphere.question") if asks() else said[0])
+    left, right = st.columns(2)
+    with left:
+        st.markdown(f"## {say('sphere.arrows')}")
+        in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result))
+        st.caption(say("sphere.arrows_help"))
+    with right:
+        st.markdown(f"## {say('sphere.globe')}")
+        in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
+        st.caption(say("sphere.globe_help"))
+    tell(" ".join(said[1:]))
+    st.markdown(f"## {say('sphere.scores')}")
+    in_space(score_surfaces(result, look), "sphere:scores", alt_scores(result))
+    st.caption(say("sphere.scores_help"))
+    return result
