@@ -6,7 +6,7 @@ from typing import Final
 import torch
 
 from qkdemo.attention.bounds import high_keys, largest_weight, least_entropy
-from qkdemo.labs import drift, placement, rope
+from qkdemo.labs import drift, placement, rope, sphere
 from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
@@ -25,6 +25,15 @@ def bound(found: rope.Result) -> Evidence:
         {name: written(x) for name, x in choices.items()}
         | {"reached": written(found.max_abs_logit), "bound": written(found.bound_naive), "drawn": written(drawn)},
     )
+
+
+def border(found: sphere.Result) -> Evidence:
+    """How the undecided share of the sphere shrinks when g doubles."""
+    half = found.settings.gain / 2
+    before, after = (1 - sphere.run(found.settings.but(gain=g)).twin.decided for g in (half, found.settings.gain))
+    answer = closest(after / before, {"quarter": 0.25, "half": 0.5, "root": math.sqrt(0.5), "same": 1.0})
+    shares = {"before": written(100 * before, 3), "after": written(100 * after, 3)}
+    return Evidence(answer, shares | {"ratio": written(after / before, 2), "odds": written(math.log(9), 3)})
 
 
 def pair(found: rope.Result) -> Evidence:
