@@ -50,10 +50,10 @@ SETS: Final[dict[DialWord, tuple[str, ...]]] = {
 class Scores:
     """One head's way from q and k to logits, batched; a parameter that sweeps widens what comes after it (#)."""
 
-    q: Float[Tensor, "*#batch heads positions d_head"]  # as they enter the product
-    k: Float[Tensor, "*#batch heads positions d_head"]
-    raw: Float[Tensor, "*#batch heads positions positions"]  # q·k
-    logits: Float[Tensor, "*#batch heads positions positions"]  # scaled and, if the variant does, capped
+    q: Float[Tensor, "*#batch heads queries d_head"]  # as they enter the product
+    k: Float[Tensor, "*#batch heads keys d_head"]
+    raw: Float[Tensor, "*#batch heads queries keys"]  # q·k
+    logits: Float[Tensor, "*#batch heads queries keys"]  # scaled and, if the variant does, capped
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Variant:
 
 
 def scores(
-    q: Float[Tensor, "*batch heads positions d_head"],
-    k: Float[Tensor, "*batch heads positions d_head"],
+    q: Float[Tensor, "*batch heads queries d_head"],
+    k: Float[Tensor, "*batch heads keys d_head"],
     variant: Variant,
     parameters: Parameters,
     *,

@@ -6,8 +6,8 @@ k are normalised, at once and under a ramp. Seeds from a number on can be named:
 
 A run counts by its end, in the words of the training lab: a healthy recipe that did not solve its task is no healthy
 run, and is shown apart, as is an ill one that did. The rules of `causes` were looked at on seeds from 0, 100, 200, 300
-and 400; seeds from 500, 600 and 700 were drawn once, after that: the cause was named in 60 of 60, with no false alarm
-in 60. Of every tenth row alone it is named in 57 of 60.
+and 400; seeds from 500, 600, 700 and 800 were drawn once, after that: the cause was named in 80 of 80, with no false
+alarm in 80. From every tenth row alone it is named in 57 of the first 60.
 """
 
 import sys

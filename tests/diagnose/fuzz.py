@@ -20,8 +20,8 @@ import safetensors.torch
 import torch
 
 from qkdemo.diagnose.checkpoint import open_checkpoint
-from qkdemo.diagnose.checkpoint import run as run_checkpoint
 from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.layers import run as run_checkpoint
 from qkdemo.diagnose.paper import as_json, html
 from qkdemo.diagnose.readers.arrays import read_arrays
 from qkdemo.diagnose.readers.inputs import InputError

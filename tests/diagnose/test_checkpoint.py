@@ -9,7 +9,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint, run, spectral_norms
+from qkdemo.diagnose.checkpoint import open_checkpoint
+from qkdemo.diagnose.layers import run, spectral_norms
 from qkdemo.diagnose.readers.inputs import InputError
 from tests.diagnose.watching.models import language_model
 
@@ -124,7 +125,7 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     [
         ({"weight_map": {"a": "../../other/model.safetensors"}}, "is no file beside it"),
         ({"weight_map": {"a": "/etc/passwd"}}, "is no file beside it"),
-        ({"weight_map": {"a": "one.safetensors"}}, "none of its 1 shards is beside it"),
+        ({"weight_map": {"a": "one.safetensors"}}, "its shards (1) are not beside it"),
         ({"weights": {}}, "is no index of shards"),
         ([1], "is no index of shards"),
         ({"weight_map": {"a": 5}}, "is no index of shards"),
@@ -144,7 +145,7 @@ def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tm
     assert "holds no .safetensors file" in str(error.value)
     with pytest.raises(InputError) as error:
         found(saved(tmp_path, {"mlp.weight": torch.zeros(2, 2)}))
-    assert "None of the 1 tensors is a query or key projection" in str(error.value)
+    assert "Among its tensors (1) none is a query or key projection" in str(error.value)
     with pytest.raises(InputError) as error:
         open_checkpoint(tmp_path / "gone.safetensors")
     assert "cannot be opened" in str(error.value)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from qkdemo.diagnose import checkpoint, port, tensors
+from qkdemo.diagnose import checkpoint, layers, port, tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
@@ -45,7 +45,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
         file = Safetensors(io.BytesIO(data), name)
         try:
             opened = checkpoint.Checkpoint({name: file}, dict.fromkeys(file.entries, name), ())
-            return of_checkpoint(checkpoint.run(opened), name)
+            return of_checkpoint(layers.run(opened), name)
         except InputError as error:
             if error.key != "no_attention":
                 raise
@@ -87,7 +87,7 @@ def _read(path: Path) -> bytes:
 def _checkpoint_at(path: Path, config: Path | None) -> Report:
     beside = (path if path.is_dir() else path.parent) / "config.json"
     with checkpoint.open_checkpoint(path) as opened:
-        return of_checkpoint(checkpoint.run(opened, _config(config or beside, asked=config is not None)), path.name)
+        return of_checkpoint(layers.run(opened, _config(config or beside, asked=config is not None)), path.name)
 
 
 def _config(path: Path, *, asked: bool) -> Mapping[str, Any]:

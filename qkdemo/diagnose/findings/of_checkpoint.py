@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from qkdemo.diagnose import checkpoint
+from qkdemo.diagnose import layers as attention
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
@@ -11,7 +11,7 @@ from qkdemo.messages import say
 from qkdemo.notation import written
 
 
-def of_checkpoint(result: checkpoint.Result, name: str) -> Report:
+def of_checkpoint(result: attention.Result, name: str) -> Report:
     """What is found in a checkpoint."""
     rows = [
         {
@@ -32,7 +32,7 @@ def of_checkpoint(result: checkpoint.Result, name: str) -> Report:
     return Report(kind="checkpoint", name=name, findings=by_level(_of_checkpoint(result)), tables={"layers": rows})
 
 
-def _of_checkpoint(result: checkpoint.Result) -> Iterator[Finding]:
+def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if result.missing:
         yield Finding("watch", "shards", {"names": ", ".join(result.missing), "count": len(result.missing)})
     if result.promised:
@@ -53,7 +53,7 @@ def _of_checkpoint(result: checkpoint.Result) -> Iterator[Finding]:
             yield sentence(layers)
 
 
-def _of_normed(layers: list[checkpoint.Layer]) -> Finding:
+def _of_normed(layers: list[attention.Layer]) -> Finding:
     """The bound that the gains leave, in the reading for which there is evidence, or in both."""
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
@@ -74,7 +74,7 @@ def _of_normed(layers: list[checkpoint.Layer]) -> Finding:
     )
 
 
-def _of_plain(layers: list[checkpoint.Layer]) -> Finding:
+def _of_plain(layers: list[attention.Layer]) -> Finding:
     worst = max(layers, key=lambda layer: float(layer.spectral.max()))
     norm = float(worst.spectral.max())
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}

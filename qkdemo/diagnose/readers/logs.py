@@ -24,6 +24,7 @@ from pyarrow import parquet
 
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
+from qkdemo.diagnose.readers.printed import names_step, rows_of
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
@@ -31,15 +32,7 @@ _MOST_COLUMNS: Final = 2000
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
-# Every repetition is bounded, or cannot be split in two ways: a line of any length is read in a time like its length.
 _LONGEST_NAME: Final = 200
-_NUMBER: Final = (
-    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
-)
-_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s{{1,9}}({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}(\d{1,40})", re.IGNORECASE)
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
     "entropy": re.compile(r"entropy", re.IGNORECASE),
@@ -117,9 +110,9 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "[":
         return [_log(name, "json", _records(_loaded(text, name)))]
     header = text.lstrip().split("\n", 1)[0]
-    if "," in header and not re.search(r"\d\.\d", header) and not _LINE_STEP.search(header):
+    if "," in header and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
-    return [_of_lines(text, name)]
+    return [_log(name, "lines", rows_of(text))]
 
 
 def _of_json(text: str, name: str) -> list[Log]:
@@ -253,19 +246,6 @@ def _of_chart(rows: list[dict[str, Any]], header: list[str]) -> list[Log]:
 
 def _shortened(row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
     return {column.rpartition(" - ")[2]: row[column] for column in columns}
-
-
-def _of_lines(text: str, name: str) -> Log:
-    rows = []
-    for line in _COLOUR.sub("", text).splitlines():
-        step = _LINE_STEP.search(line)
-        pairs = [*_PAIR.findall(line), *_BARE.findall(line)]
-        if step and pairs:
-            rows.append({"step": step[1]} | {key.strip(" |").lower(): value for key, value in reversed(pairs)})
-    for row in rows:
-        for word in ("iter", "iteration"):
-            row.pop(word, None)
-    return _log(name, "lines", rows)
 
 
 # ---- columns

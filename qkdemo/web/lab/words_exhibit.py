@@ -27,12 +27,15 @@ _PILLS: Final = "words:pills"
 def words_body(settings: Settings) -> Result:
     """What stands between the dials and what a visitor takes away."""
     result = run(settings)
-    if lesson.current() is None:
+    builds, in_hall = lesson.current() is None, lecture.on()
+    if builds and not in_hall:
         _builder(settings, result)
     show(LAB, Section(name="exhibit", exhibit=words_exhibit(result), picked=partial(picked, settings)))
     for section in LAB.beneath(result):
         show(LAB, section)
-    if lesson.current() is None and not lecture.on():
+    if builds and in_hall:  # there the pictures come first
+        _builder(settings, result)
+    elif builds:
         training = PAGES["training"]
         st.page_link(
             training.script,

@@ -111,7 +111,7 @@ WRONG_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "unknown": (made({"a": entry([1], [0, 4], "F31")}, bytes(4)), "'F31', which is no known format"),
     "overlap": (made({"a": entry([1], [0, 4]), "b": entry([1], [0, 4])}, bytes(4)), "overlaps the tensor before it"),
     "gap": (made({"a": entry([1], [0, 4]), "b": entry([1], [8, 12])}, bytes(12)), "leaves 4 bytes unused"),
-    "trailing": (GOOD + b"x", "has 1 bytes after its last tensor"),
+    "trailing": (GOOD + b"x", "has 1 byte after its last tensor"),
 }
 
 
