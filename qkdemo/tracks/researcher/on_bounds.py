@@ -10,6 +10,7 @@ from qkdemo.labs import drift, placement, rope, sphere
 from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
+_ODDS: Final = sphere.DECIDED / (1 - sphere.DECIDED)  # of nine tenths
 _LONG: Final = 131072  # keys: a context that models are sold with
 FEW: Final = drift.Settings(variant="rms")
 
@@ -33,7 +34,10 @@ def border(found: sphere.Result) -> Evidence:
     before, after = (1 - sphere.run(found.settings.but(gain=g)).twin.decided for g in (half, found.settings.gain))
     answer = closest(after / before, {"quarter": 0.25, "half": 0.5, "root": math.sqrt(0.5), "same": 1.0})
     shares = {"before": written(100 * before, 3), "after": written(100 * after, 3)}
-    return Evidence(answer, shares | {"ratio": written(after / before, 2), "odds": written(math.log(9), 3)})
+    return Evidence(
+        answer,
+        shares | {"ratio": written(after / before, 2), "times": written(_ODDS), "odds": written(math.log(_ODDS), 3)},
+    )
 
 
 def pair(found: rope.Result) -> Evidence:
