@@ -18,6 +18,7 @@ from qkdemo.labs.drift.scale_sweep import (
     SHOWN_CELLS,
     Side,
     State,
+    _part,
     blocks,
     scores_at,
     sweep,
@@ -353,3 +354,9 @@ def test_dynamic_tanh_turns_q_and_k_and_the_angles_are_those_of_each_scale() -> 
     assert (
         np.ptp(sweep(state(variant="rms", recipe=SMALL, shown=(0, 0, 1)), (0.01, 1.0, 100.0)).angles, axis=0).max() == 0
     )
+
+
+def test_what_is_kept_of_some_scales_is_no_view_of_all_their_logits() -> None:
+    of = state(causal=True)
+    kept = _part(of, torch.tensor([1.0, 8.0], dtype=torch.float64), visible_keys(of))
+    assert all(array.flags.owndata for array in kept.values())
