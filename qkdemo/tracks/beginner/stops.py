@@ -8,7 +8,7 @@ import numpy as np
 from qkdemo.attention.inputs import draw
 from qkdemo.attention.measures import attend
 from qkdemo.facts.models import MODELS
-from qkdemo.labs import cost, drift, models
+from qkdemo.labs import cost, drift, models, sphere
 from qkdemo.labs import training as twins
 from qkdemo.labs.drift.scale_sweep import scores_at
 from qkdemo.notation import written
@@ -21,6 +21,7 @@ HALF: Final = FRESH.but(format="float16")
 SHORT_QUERY: Final = FRESH.but(d_head=4, n_keys=64, query=0)  # in so narrow a head lengths differ most
 _EVEN: Final = 0.99  # entropy fraction from which attention is called even
 _FIRST: Final = {"scale": 1.0}
+_BLUNT: Final = sphere.Settings(gain=3)
 
 
 def _at_one(found: drift.Result, **changes: object) -> drift.Result:
@@ -220,6 +221,18 @@ def _remember(found: drift.Result) -> Evidence:
     return Evidence(answer, numbers)
 
 
+def _sphere(found: sphere.Result) -> Evidence:
+    before = sphere.run(found.settings.but(gain=_BLUNT.gain)).twin
+    after = found.twin
+    moved = bool((before.winners != after.winners).any())
+    answer = only(
+        wander=moved,
+        stay=not moved and after.decided > before.decided,
+        mix=not moved and after.decided <= before.decided,
+    )
+    return Evidence(answer, {"before": _share(before.decided), "after": _share(after.decided)})
+
+
 _SLOTS: Final = (
     *(
         "arms",
@@ -235,6 +248,7 @@ _SLOTS: Final = (
         "live",
         "confidence",
         "remember",
+        "sphere",
     ),
 )
 STOPS: Final = in_slots(
@@ -355,6 +369,15 @@ STOPS: Final = in_slots(
             "bound": Read(column="bound"),
             "plain": Read(column="plain.max_abs_logit"),
         },
+    ),
+    Stop(
+        name="sphere",
+        lab=sphere.LAB,
+        start=_BLUNT,
+        state=_BLUNT.but(gain=50),
+        ask=Choose(("wander", "stay", "mix")),
+        evidence=_sphere,
+        points=(13, 15),
     ),
     Stop(
         name="live",
