@@ -2,9 +2,10 @@
 
 What is in them, and in which shape:
 
-* of the page of training: what it opens with, what the tracks' stops show, and its named states, but for the one whose
-  task is a text of Python's own, which is another one with another Python. Curves whole; attention maps of 40 steps for
-  what pages and stops open with, of 10 for the others;
+* of the page of training: what it opens with, what the tracks' stops show, and its named states, but for two: the one
+  whose task is a text of Python's own, which is another one with another Python, and one of 3000 steps, which would
+  take as much as the rest of them. Curves whole; attention maps of 40 steps for what pages and stops open with, of 10
+  for the others;
 * of the page of learning rates: what it opens with. Loss and largest logit of every step, entropy and softmax slope of
   the last steps, which are what a curve, a count or a table there reads; no other page reads those runs.
 """
@@ -29,6 +30,7 @@ from qkdemo.training.telemetry import CURVES
 
 MAPS_OPENED: Final = 40  # attention maps of a run with which a page or a stop opens
 MAPS: Final = 10  # and of a named state
+LONGEST: Final = 1000  # steps of a named state
 EVERY_STEP: Final = ("loss", "max_abs_logit")  # what is kept of a sweep
 LAST: Final = ("entropy_fraction", "softmax_slope")
 
@@ -36,7 +38,7 @@ LAST: Final = ("entropy_fraction", "softmax_slope")
 def plans() -> Mapping[Plan, int]:
     """What is shipped, and of how many steps with their attention maps."""
     opened = [training.Settings(), *(stop.state for stops in TRACKS.values() for stop in stops if is_trained(stop))]
-    named = [state for state in training.PRESETS.values() if state.task != "text"]
+    named = [state for state in training.PRESETS.values() if state.task != "text" and state.steps <= LONGEST]
     sweeps = [*rates.plans_of(rates.Settings())]
     return {
         **dict.fromkeys(sweeps, 0),

@@ -29,7 +29,7 @@ COUNTED = {key: sentence for key, sentence in LANGUAGES["en"].items() if any(for
 # What a stop or a quiz counts is what its lab says in one state: those are rendered below, or by their own tests.
 ONE_STATE = ("stop.", "claim.", "quiz.beginner.", "quiz.developer.", "quiz.researcher.")
 BARE = re.compile(rf"\{{(\w+)\}} {ADJECTIVE}({'|'.join(sorted(PLURALS))})\b")
-NO_COUNTS = frozenset(("format", "name"))  # “{format} loses entries”
+NO_COUNTS = frozenset(("format", "name", "scale"))  # “{format} loses entries”
 
 
 # ---- the sentences

@@ -30,6 +30,7 @@ _GAINS: Final = (
 )
 _GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
 _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
+_MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 
@@ -61,6 +62,7 @@ class Result:
     variants: list[dict[str, Any]]
     formats: list[dict[str, Any]]
     growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
+    queries: int  # of each head, from which variants and formats are taken
 
 
 def pair_of(
@@ -107,8 +109,23 @@ def run(pair: Pair) -> Result:
     """Everything that is said of a pair."""
     heads = _heads(pair)
     worst = _alone(pair, heads[0]["head"])
-    grown = [row for scale in _SCALES for row in _grown(worst, scale)]
-    return Result(pair=pair, heads=heads, variants=_variants(pair), formats=_formats(pair), growth=grown)
+    grown = [row for scale in _SCALES for row in _grown(part_of(worst), scale)]
+    part = part_of(pair)
+    return Result(pair, heads, _variants(part), _formats(part), grown, queries=part.q.shape[2])
+
+
+def part_of(pair: Pair) -> Pair:
+    """The pair itself; of one whose scores would not fit the memory, the first sequence and some of its queries."""
+    batch, heads, queries, _ = pair.q.shape
+    keys = pair.k.shape[2]
+    if batch * heads * queries * keys <= _MOST_SCORES:
+        return pair
+    chosen = torch.linspace(0, queries - 1, max(1, min(queries, _MOST_SCORES // (heads * keys)))).round().long()
+    visible = None if pair.visible is None else pair.visible[:1, :, chosen]
+    if pair.causal:
+        before = torch.arange(keys) <= chosen[:, None] + (keys - queries)
+        visible = before[None, None] if visible is None else visible & before
+    return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
 
 
 # ---- reading
@@ -234,6 +251,7 @@ def _formats(pair: Pair) -> list[dict[str, Any]]:
         seen = torch.ones_like(scores, dtype=torch.bool) if pair.visible is None else pair.visible
         if pair.causal:
             seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
+        seen = seen.expand_as(scores)
         lost = ~scores.isfinite() & seen
         undefined = lost.any(-1).double().mean()
         rows.append(

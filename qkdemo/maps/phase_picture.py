@@ -6,14 +6,13 @@ A tile's colour is the share of seeds that solved the task, and the number on it
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import altair as alt_air
 import pyarrow as pa
 
 from qkdemo.maps.phases import RATES, SEEDS, STARTS, Cell
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
 
 
@@ -31,7 +30,7 @@ def phase_table(made: Sequence[Cell], role: str) -> pa.Table:
     )
 
 
-@lru_cache(maxsize=1)
+@in_each_language(maxsize=1)
 def phase_spec() -> dict[str, Any]:
     """Tiles, and how many seeds solved the task on each."""
     place = {

@@ -9,7 +9,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import altair as alt
@@ -25,7 +25,7 @@ from qkdemo.maps.cells import Cells
 from qkdemo.maps.outlines import label_at, outline
 from qkdemo.maps.request import SIZES, Axis, scale_of
 from qkdemo.maps.words import cross, finding, measure_name, reads_short
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 Spec: TypeAlias = dict[str, Any]
@@ -137,7 +137,7 @@ def panel(look: Look, *, picked: bool = True) -> Any:
     return alt.layer(tiles, none, *lines, *words, *crosses)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(maxsize=64)
 def spec(look: Look) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
     made: Spec = panel(look).properties(height=_TALL).to_dict()

@@ -2,6 +2,8 @@
 
 import math
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.tensors import pair_of, run
+from qkdemo.diagnose.tensors import pair_of, part_of, run
 
 
 def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
@@ -106,3 +108,34 @@ def test_zeros_are_measured() -> None:
     result = run(pair_of({"q": torch.zeros(3, 4), "k": torch.zeros(3, 4)}))
     assert result.heads[0]["max_logit"] == 0
     assert result.heads[0]["entropy_fraction"] == pytest.approx(1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is counted as Linux does")
+def test_many_positions_are_examined_in_little_memory() -> None:
+    """Scores of 4 heads, 3500 × 3500, in float64: 0.4 GB, and several copies at once if they were formed whole."""
+    resource = pytest.importorskip("resource")
+    pair = pair_of({name: drawn(4, 3500, 8).float() for name in "qk"})
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (5 << 28), before[1]))
+    try:
+        found = run(pair)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert found.queries < 3500
+    assert found.variants[0]["max_abs_logit"] <= max(abs(row["max_logit"]) for row in found.heads) + 1e-4
+
+
+def test_a_part_of_a_causal_pair_sees_what_its_queries_saw() -> None:
+    pair = pair_of({name: torch.ones(1, 3000, 2) for name in "qk"}, causal=True)
+    part = part_of(pair)
+    assert part.visible is not None
+    assert not part.causal
+    seen = part.visible.sum(-1).flatten()
+    assert int(seen[0]) == 1
+    assert int(seen[-1]) == 3000
+
+
+def test_a_pair_that_fits_is_its_own_part() -> None:
+    pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8)})
+    assert part_of(pair) is pair

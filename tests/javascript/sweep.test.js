@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { LiveSweep } from "../../qkdemo/web/exhibit/feed.js";
 import { Sweep } from "../../qkdemo/web/exhibit/sweep.js";
+import { thinned } from "../../qkdemo/web/exhibit/thinned.js";
 
 const DIAL = [0.1, 0.3, 1, 3, 10, 200];
 
@@ -59,7 +60,39 @@ test("rows of a run are taken in order, once", () => {
   assert.equal(run.append(message(5, [0])), false); // more than there are
   assert.deepEqual([...run.numbers("loss")], [3, 2, NaN, 1]);
   assert.deepEqual([0, 1, 2, 3, 4].map((row) => run.text("finding", row)), ["a", "b", "c", "c", ""]);
+  while (run.reveal()) assert.ok(run.rows <= run.arrived);
   assert.equal(run.rowOf(99), 3);
+});
+
+test("steps that came together are shown one after another, and many at once when they are many", () => {
+  const run = new LiveSweep({ steps: 200, columns: ["loss"] });
+  run.append(message(1, [1, 2, 3]));
+  const seen = [run.rows];
+  while (run.reveal()) seen.push(run.rows);
+  assert.deepEqual(seen, [0, 1, 2, 3]);
+  run.append(message(4, Array.from({ length: 12 }, () => 1)));
+  run.reveal();
+  assert.ok(run.rows > 4 && run.rows < 15); // who comes fast is not shown late
+  run.append(message(16, Array.from({ length: 150 }, () => 1)));
+  assert.equal(run.rows, 165); // a browser that came late, or back
+});
+
+test("of a column of pixels a line keeps its first, lowest, highest and last point", () => {
+  const few = [0, 1, 10, 5, 20, 3];
+  assert.equal(thinned(few), few);
+  assert.deepEqual(thinned([]), []);
+  const heights = Array.from({ length: 1000 }, (_, i) => (i % 7) + (i === 500 ? 90 : 0));
+  const line = heights.flatMap((y, i) => [i / 100, y]);
+  const kept = thinned(line);
+  assert.ok(kept.length / 2 <= 4 * 10 && kept.length < line.length);
+  assert.deepEqual([kept.slice(0, 2), kept.slice(-2)], [line.slice(0, 2), line.slice(-2)]);
+  assert.ok(kept.includes(90 + (500 % 7)));
+  for (let column = 0; column < 10; column++) {
+    const inside = (points) => points.filter((_, at) => at % 2 && Math.floor(points[at - 1]) === column);
+    assert.equal(Math.min(...inside(kept)), Math.min(...inside(line)));
+    assert.equal(Math.max(...inside(kept)), Math.max(...inside(line)));
+  }
+  for (let at = 2; at < kept.length; at += 2) assert.ok(kept[at] > kept[at - 2]);
 });
 
 test("a causal map is half sent, and its other half is masked", () => {

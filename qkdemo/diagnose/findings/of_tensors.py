@@ -58,6 +58,8 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         yield Finding("watch", "no_key", {"count": hidden})
     if all(math.isnan(row["entropy"]) for row in result.heads):
         yield Finding("watch", "one_key")
+    if result.queries < pair.q.shape[2]:
+        yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)
     if beyond:
         largest = max(row["k_norm_max"] for row in result.heads)

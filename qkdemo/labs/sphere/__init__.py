@@ -4,12 +4,24 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.lab import Lab
-from qkdemo.labs.sphere.lab import PRESETS, Result, Settings, direction_rows, report, rows, run
+from qkdemo.labs.sphere.lab import DECIDED, PRESETS, Result, Settings, direction_rows, report, rows, run
 from qkdemo.labs.sphere.plane import PLANE
 from qkdemo.labs.sphere.program import snippet
 from qkdemo.labs.sphere.words import explain
 
-__all__ = ["LAB", "PRESETS", "Result", "Settings", "direction_rows", "explain", "report", "rows", "run", "snippet"]
+__all__ = [
+    "DECIDED",
+    "LAB",
+    "PRESETS",
+    "Result",
+    "Settings",
+    "direction_rows",
+    "explain",
+    "report",
+    "rows",
+    "run",
+    "snippet",
+]
 
 LAB: Final = Lab(
     name="sphere",

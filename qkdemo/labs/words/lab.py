@@ -116,10 +116,13 @@ class Result:
         return int(np.argmin(np.abs(self.scales - self.settings.scale)))
 
     def first_scale(self, side: SideWord, *, undefined: bool) -> float | None:
-        """The first scale from × 1 on at which the word's row is one-hot, or undefined; None if none is."""
+        """The scale, × 1 or more, from which on the word's row is undefined, or one-hot where it is not; or None."""
         top = self.sides[side].top(self.settings.query)
-        found = (self.scales >= 1) & (np.isnan(top) if undefined else top >= ONE_HOT)
-        return float(self.scales[found.argmax()]) if found.any() else None
+        lost = np.isnan(top)
+        others = ~lost if undefined else (top < ONE_HOT)
+        stays = np.flatnonzero(others | (self.scales < 1)).max(initial=-1) + 1
+        found = lost if undefined else ~lost
+        return float(self.scales[stays]) if stays < len(top) and found[stays] else None
 
 
 def run(settings: Settings, scales: Sequence[float] | None = None) -> Result:

@@ -41,14 +41,11 @@ def verdict(result: Result) -> str:
     """Whether both sides go on with a word that may follow; and where nothing may, that nothing is right."""
     if not result.may_follow:
         return say("words.verdict.no_story")
-    right = {
-        side: one.next_word(result.at) is not None and WORDS[one.next_word(result.at) or 0] in result.may_follow
-        for side, one in result.sides.items()
-    }
-    kind = {(True, True): "both", (True, False): "plain", (False, True): "norm"}.get(
-        (right["plain"], right["norm"]), "neither"
-    )
-    return say(f"words.verdict.{kind}", words=listed(sorted(result.may_follow, key=WORDS.index)))
+    said = {side: one.next_word(result.at) for side, one in result.sides.items()}
+    right = [side for side, word in said.items() if word is not None and WORDS[word] in result.may_follow]
+    kind = {2: "both", 0: "neither"}.get(len(right)) or right[0]
+    lost = "_alone" if kind in said and None in said.values() else ""  # the other one is not wrong: it has no answer
+    return say(f"words.verdict.{kind}{lost}", words=listed(sorted(result.may_follow, key=WORDS.index)))
 
 
 def listed(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 import math
 from typing import Final
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -12,7 +13,7 @@ from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS
 from qkdemo.floats.formats import noise
-from qkdemo.labs import cache, cost, drift, formats, models, placement
+from qkdemo.labs import cache, cost, drift, formats, models, placement, sphere
 from qkdemo.labs import training as twins
 from qkdemo.labs.formats.error_counts import tally
 from qkdemo.labs.formats.stages import STAGES, STORED, drawn
@@ -319,6 +320,24 @@ _KNOWN: Final = {
     "gemma": "gemma-3-transformers",
 }
 
+
+def _territory(found: sphere.Result) -> Evidence:
+    lengths = np.linalg.norm(found.keys, axis=-1)
+    longest, shortest = int(lengths.argmax()), int(lengths.argmin())
+    plain, twin = (side.territory(longest) for side in (found.plain, found.twin))
+    answer = only(fewer=plain < 0.9 * twin, as_many=0.9 * twin <= plain <= 1.1 * twin, more=plain > 1.1 * twin)
+    numbers = {
+        "key": str(longest),
+        "ratio": written(float(lengths[longest] / lengths[shortest]), 2),
+        "plain": written(100 * plain, 3),
+        "twin": written(100 * twin, 3),
+        "short": str(shortest),
+        "short_plain": written(100 * found.plain.territory(shortest), 3),
+        "short_twin": written(100 * found.twin.territory(shortest), 3),
+    }
+    return Evidence(answer, numbers)
+
+
 _SLOTS: Final = (
     *(
         "table",
@@ -335,6 +354,7 @@ _SLOTS: Final = (
         "again",
         "codebase",
         "rms",
+        "territory",
     ),
 )
 STOPS: Final = in_slots(
@@ -412,6 +432,14 @@ STOPS: Final = in_slots(
             "slope": Read(column="norm.softmax_slope"),
             "large_slope": Read(column="norm.softmax_slope", turns={"gain": 100.0}),
         },
+    ),
+    Stop(
+        name="territory",
+        lab=sphere.LAB,
+        state=sphere.Settings(scale=4),
+        ask=Choose(("fewer", "as_many", "more")),
+        evidence=_territory,
+        points=(1, 13),
     ),
     Stop(
         name="values",

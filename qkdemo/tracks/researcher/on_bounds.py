@@ -6,10 +6,11 @@ from typing import Final
 import torch
 
 from qkdemo.attention.bounds import high_keys, largest_weight, least_entropy
-from qkdemo.labs import drift, placement, rope
+from qkdemo.labs import drift, placement, rope, sphere
 from qkdemo.notation import superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
+_ODDS: Final = sphere.DECIDED / (1 - sphere.DECIDED)  # of nine tenths
 _LONG: Final = 131072  # keys: a context that models are sold with
 FEW: Final = drift.Settings(variant="rms")
 
@@ -24,6 +25,18 @@ def bound(found: rope.Result) -> Evidence:
         closest(found.max_abs_logit, choices),
         {name: written(x) for name, x in choices.items()}
         | {"reached": written(found.max_abs_logit), "bound": written(found.bound_naive), "drawn": written(drawn)},
+    )
+
+
+def border(found: sphere.Result) -> Evidence:
+    """How the undecided share of the sphere shrinks when g doubles."""
+    half = found.settings.gain / 2
+    before, after = (1 - sphere.run(found.settings.but(gain=g)).twin.decided for g in (half, found.settings.gain))
+    answer = closest(after / before, {"quarter": 0.25, "half": 0.5, "root": math.sqrt(0.5), "same": 1.0})
+    shares = {"before": written(100 * before, 3), "after": written(100 * after, 3)}
+    return Evidence(
+        answer,
+        shares | {"ratio": written(after / before, 2), "times": written(_ODDS), "odds": written(math.log(_ODDS), 3)},
     )
 
 

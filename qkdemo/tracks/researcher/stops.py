@@ -6,7 +6,7 @@ not guarantee; what other remedies act on; rounding and latent attention; what t
 
 from typing import Final
 
-from qkdemo.labs import drift, epsilon, mla, models, placement, rope
+from qkdemo.labs import drift, epsilon, mla, models, placement, rope, sphere
 from qkdemo.labs import training as twins
 from qkdemo.tracks.researcher import on_bounds as bounds
 from qkdemo.tracks.researcher import on_practice as practice
@@ -17,6 +17,7 @@ _CROSSED: Final = rope.PRESETS["bound_counterexample"].but(position=1)
 _BARE: Final = placement.Settings(
     left_norm="none", left_gain="none", left_order="none", right_gain="none", right_order="none"
 )
+_WIDE: Final = sphere.Settings(gain=20)
 _SLOTS: Final = (
     *(
         "bound",
@@ -34,6 +35,7 @@ _SLOTS: Final = (
         "context",
         "table",
         "capped",
+        "border",
     ),
 )
 STOPS: Final = in_slots(
@@ -103,6 +105,15 @@ STOPS: Final = in_slots(
             "measured": Read(column="norm.entropy_fraction", times=100),
             "share": Read(column="norm.entropy_fraction", of="level", times=100),
         },
+    ),
+    Stop(
+        name="border",
+        lab=sphere.LAB,
+        start=_WIDE,
+        state=_WIDE.but(gain=40),
+        ask=Choose(("quarter", "half", "root", "same")),
+        evidence=bounds.border,
+        points=(10, 14, 15),
     ),
     Stop(
         name="spectral",

@@ -5,6 +5,7 @@
 import { DASH } from "./theme.js";
 import { freest, sampled, spread } from "./labels.js";
 import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
+import { thinned } from "./thinned.js";
 
 const DOT = 4;
 const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
@@ -157,7 +158,7 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
       run = null;
     }
   }
-  return { runs, exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
+  return { runs: runs.map(thinned), exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
 }
 
 // The room between two columns, over rows that follow one another and where both are known; of a lone row an upright.
@@ -239,7 +240,7 @@ function drawRule(pen, x, frame, stroke) {
 // end together ("apart"), inside the frame where each line is far from the others.
 function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gutters: [, right] }, levels) {
   const size = theme.small;
-  const dots = lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
+  let dots = null; // formed where words have to find a place among them: not while a run goes on
   const diamonds = points.map((point) => placeOf(point, frame, { sweep, panel })).map(([x, y]) => [x - 2 * DOT, y - 2 * DOT, 4 * DOT, 4 * DOT]);
   const exitBox = ({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size];
   const taken = [...levels, ...diamonds, ...lines.flatMap((line) => line.exits.map(exitBox))];
@@ -251,6 +252,7 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
     pen.text(beside[i].label, frame.right + beyondDot(theme), y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
   );
   const write = (words, fill, candidates) => {
+    dots ??= lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
     const box = freest(candidates, dots, taken, frame);
     if (!box) return;
     taken.push(box);

@@ -5,12 +5,15 @@ import { HOME } from "./home.js";
 const MASKED = 254;
 const RETRY_MS = 2000;
 const FULL_MS = 10000;
+const FRAMES = 5; // over which what waits is spread: messages come every other frame, and not evenly
+const MANY = 24; // steps that are not shown one after another
 
-// As Sweep, but with `rows` so far of `steps` in all: axes span the whole run from the beginning.
+// As Sweep, but with `rows` so far of `steps` in all: axes span the whole run from the beginning. Of what `arrived`, those
+// are shown that were revealed: a picture for every step, though several come in one message.
 export class LiveSweep {
   constructor(live) {
     this.live = live;
-    this.rows = 0;
+    this.rows = this.arrived = 0;
     this.log = false;
     this.dial = Float64Array.from({ length: live.steps }, (_, row) => row + 1);
     this.places = Float64Array.from(this.dial, (step) => this.place(step));
@@ -22,17 +25,25 @@ export class LiveSweep {
 
   // Takes a message's rows; those that are here already are left alone. True if something came.
   append({ first, count, scalars, texts, mapped, maps }) {
-    if (first !== this.rows + 1 || this.rows + count > this.live.steps) return false;
+    if (first !== this.arrived + 1 || this.arrived + count > this.live.steps) return false;
     const numbers = new DataView(bytesOf(scalars).buffer);
     this.live.columns.forEach((name, column) => {
       const values = this.scalars.get(name);
-      for (let i = 0; i < count; i++) values[this.rows + i] = numbers.getFloat32(4 * (column * count + i), true);
+      for (let i = 0; i < count; i++) values[this.arrived + i] = numbers.getFloat32(4 * (column * count + i), true);
     });
     for (const [name, changes] of Object.entries(texts)) unrolled(this.texts(name), changes, count);
     for (const [name, text] of Object.entries(maps)) this.take(name, bytesOf(text), mapped.length);
     this.mapped.push(...mapped);
-    this.rows += count;
+    this.arrived += count;
+    if (this.arrived - this.rows > MANY) this.rows = this.arrived;
     return true;
+  }
+
+  // What one frame shows more; true if anything waited.
+  reveal() {
+    const waiting = this.arrived - this.rows;
+    this.rows += Math.ceil(waiting / FRAMES);
+    return waiting > 0;
   }
 
   take(name, codes, count) {

@@ -31,6 +31,7 @@ export class LiveStage extends Stage {
 
   show(table, view) {
     this.axes = new Map();
+    this.widened = 0; // rows that the axes take in
     super.show(table, view);
     this.watches ||= Boolean(view.live.watch);
     this.watch();
@@ -74,18 +75,31 @@ export class LiveStage extends Stage {
   // ---- what arrives
 
   take({ rows, status }) {
-    if (this.generation !== undefined && this.generation !== status.generation) this.sweep = new LiveSweep(this.view.live);
+    if (this.generation !== undefined && this.generation !== status.generation) {
+      this.sweep = new LiveSweep(this.view.live);
+      this.widened = 0;
+    }
     this.generation = status.generation;
     this.status = status;
     const came = rows !== null && this.sweep.append(rows);
     if (came || this.followed !== this.sweep) {
       this.follow();
-      this.widen();
-      this.ask(true);
+      this.flow();
     }
     this.fillBar();
     this.watch();
     this.tell();
+  }
+
+  // Shows what arrived, frame by frame.
+  flow() {
+    if (this.flowing) return;
+    this.flowing = requestAnimationFrame(() => {
+      this.flowing = 0;
+      if (this.sweep.reveal()) this.flow();
+      this.widen();
+      this.draw(true);
+    });
   }
 
   // The answer was asked for, and the run is recorded: once it is played from its first step, its curves growing.
@@ -107,12 +121,12 @@ export class LiveStage extends Stage {
     const { source } = this;
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
-      if (this.source === source && this.unsaid()) this.send({ news: this.sweep.rows });
+      if (this.source === source && this.unsaid()) this.send({ news: this.sweep.arrived });
     }, NEWS_MS);
   }
 
   unsaid() {
-    const drawn = this.view.live.resting && this.sweep.rows <= this.view.live.shown;
+    const drawn = this.view.live.resting && this.sweep.arrived <= this.view.live.shown;
     return AT_REST.has(this.status.state) && !drawn;
   }
 
@@ -157,6 +171,11 @@ export class LiveStage extends Stage {
 
   get moving() {
     return this.played !== null || (this.held === null && ["going", "queued"].includes(this.status.state));
+  }
+
+  // Pictures off screen rest while a run goes on, as while a hand moves.
+  get moves() {
+    return super.moves || this.moving;
   }
 
   playOrPause() {
@@ -210,7 +229,7 @@ export class LiveStage extends Stage {
       let [low, high] = this.axes.get(i) ?? y.domain;
       for (const line of lines) {
         const values = this.sweep.numbers(line.column);
-        for (let row = 0; row < this.sweep.rows; row++) {
+        for (let row = this.widened; row < this.sweep.rows; row++) {
           const value = values[row];
           if (!Number.isFinite(value)) continue;
           if (value > high) high = y.log ? 10 ** Math.ceil(Math.log10(value)) : value * MARGIN;
@@ -219,6 +238,7 @@ export class LiveStage extends Stage {
       }
       this.axes.set(i, [low, high]);
     });
+    this.widened = this.sweep.rows;
   }
 
   fillBar() {
@@ -257,6 +277,7 @@ export class LiveStage extends Stage {
 
   close() {
     clearTimeout(this.telling);
+    cancelAnimationFrame(this.flowing);
     this.feed?.close();
     this.played = null;
     super.close();

@@ -14,7 +14,8 @@ export class Plot {
     this.canvas = canvas;
     this.kind = KINDS[kind];
     this.pen = null;
-    this.layer = null; // the resting layer, while it is right
+    this.layer = null; // the resting layer
+    this.right = false; // whether it is
     this.touched = null; // where something follows the cursor, if that is not everywhere: [left, width], in pixels
     this.box = { x: 0, y: 0, w: 0, h: 0 };
   }
@@ -29,13 +30,15 @@ export class Plot {
     this.canvas.width = Math.round(w * ratio);
     this.canvas.height = Math.round(h * ratio);
     this.pen = null; // resizing a canvas forgets its font
+    this.layer = null; // of another size
     this.forget();
     return true;
   }
 
   // The resting layer is no longer right: other data, another theme, another selection.
   forget() {
-    this.layer = this.touched = null;
+    this.right = false;
+    this.touched = null;
   }
 
   draw(scene) {
@@ -62,14 +65,18 @@ export class Plot {
   }
 
   rested(scene) {
+    if (this.right) return this.layer;
     if (!this.layer) {
       this.layer = document.createElement("canvas");
       this.layer.width = this.canvas.width;
       this.layer.height = this.canvas.height;
-      const pen = this.penOn(this.layer, scene.theme);
-      pen.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-      this.kind.rest(pen, this.box, scene);
     }
+    const pen = this.penOn(this.layer, scene.theme);
+    pen.context.setTransform(1, 0, 0, 1, 0, 0);
+    pen.context.clearRect(0, 0, this.layer.width, this.layer.height);
+    pen.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.kind.rest(pen, this.box, scene);
+    this.right = true;
     return this.layer;
   }
 

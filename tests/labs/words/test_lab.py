@@ -150,6 +150,10 @@ def test_the_plain_row_becomes_one_hot_and_then_has_no_number_while_the_other_go
     assert one_hot is not None
     assert lost is not None
     assert 1 < one_hot < lost
+    top = result.sides["plain"].top(result.settings.query)
+    assert (top[(result.scales >= one_hot) & (result.scales < lost)] >= 0.99).all()  # "from … on" means all of them
+    assert np.isnan(top[result.scales >= lost]).all()
+    assert not np.isnan(top[result.scales < lost]).any()
     assert result.first_scale("norm", undefined=True) is None
     assert result.sides["plain"].next_word(len(result.scales) - 1) is None
     word = result.sides["norm"].next_word(len(result.scales) - 1)
@@ -161,7 +165,8 @@ def test_the_plain_row_becomes_one_hot_and_then_has_no_number_while_the_other_go
 def test_a_wrong_answer_is_called_wrong_and_a_right_one_right() -> None:
     assert "“Ben” is right, and both models say so" in verdict(run(Settings()))
     lost = verdict(run(Settings(scale=1000)))
-    assert "“Ben” is right. The normalised model says so" in lost
+    assert "“Ben” is right. The normalised model says so; plain attention has no answer" in lost
+    assert "plain attention is wrong" in verdict(run(Settings(scale=8)))
     assert "no right next word" in verdict(run(PRESETS["no_story"]))
     asked = [f"Ana has the red box . Ben has the blue hat . who has the {thing} ?" for thing in ("box", "hat")]
     for sentence, owner in zip(asked, ("Ana", "Ben"), strict=True):
