@@ -30,7 +30,7 @@ _GAINS: Final = (
 )
 _GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
 _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
-_MOST_SCORES: Final = 1 << 23  # formed at once, in float64 and a few copies
+_MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 

@@ -38,4 +38,9 @@ def test_help_has_no_english_word_left(
 def _values(word: str) -> set[str]:
     """The words of a command's flags, and those that they take."""
     dials = declarations(COMMANDS[word].settings)
-    return {part for dial in dials for text in (dial.name, *dial.words) for part in re.split(r"[_\W]", text)}
+    return {
+        part
+        for dial in dials
+        for text in (dial.name, *dial.words, *getattr(dial.kind, "known", ()))
+        for part in re.split(r"[_\W]", text)
+    }
