@@ -31,9 +31,11 @@ page = st.navigation(menus(), position="hidden" if lecture.on() else "top")
 taught, complaint = lesson.now(page.url_path)
 echo.note()
 st.set_page_config(initial_sidebar_state="collapsed" if taught or lecture.on() else "auto")
+complaint = complaint or st.session_state.pop("shell.complaint", "")
 going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:
     there, query = going
+    st.session_state["shell.complaint"] = complaint  # it is said where one comes to
     st.switch_page(there.script, query_params=query)
 connection.keep_up(page.url_path)
 enter(page.url_path)

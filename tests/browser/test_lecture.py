@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from qkdemo.labs import drift
+from qkdemo.labs import arrows, drift
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained
 from qkdemo.tracks.stop import Choose
 from tests.browser.test_lesson import CHOICE, link, opened, query, title
@@ -22,13 +22,13 @@ LOOK = """() => {
   const walk = (root) => { for (const node of root.querySelectorAll('*')) {
     if (node.shadowRoot) walk(node.shadowRoot);
     const words = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!words && !node.matches('canvas, img, input')) continue;
+    if (!words && !node.matches('canvas, svg.plane, img, input')) continue;
     if (node.closest('.unseen, .st-key-lecture-bar, style, script')) continue;
     if (!node.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
     const prose = root.querySelector('p.prose'); // what its last line hides is not seen
     const box = (prose?.contains(node) ? prose : node).getBoundingClientRect();
     if (box.width < 2 || box.height < 2) continue;
-    if (node.matches('.focus canvas, img.qr')) charts.push(box.height / innerHeight);
+    if (node.matches('.focus canvas, svg.plane, img.qr')) charts.push(box.height / innerHeight);
     if (box.top < -1 || box.left < -1 || box.right > innerWidth + 1 || box.bottom > bar.top + 1)
       cut.push(`${node.tagName} ${node.textContent.slice(0, 30)} ${JSON.stringify(box)}`);
   } };
@@ -72,9 +72,9 @@ def test_page_down_alone_carries_a_track_to_its_end_and_every_stop_fits_one_scre
     for stop in stops:
         expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
         expect(page.locator(".key", has_text="show the answer")).to_be_visible()
-        drawn = int(stop.lab is drift.LAB)
+        drawn = int(stop.lab in (drift.LAB, arrows.LAB))
         if stop.start is not None:
-            expect(page.locator("figure.focus canvas").first).to_be_visible()
+            expect(page.locator("figure.focus :is(canvas, table), svg.plane").first).to_be_visible()
         looked_at(page, drawn if stop.start is not None else 0)
         press(page, "PageDown")
         expect(page.locator("ol.judged" if isinstance(stop.ask, Choose) else ".verdict, .prose").first).to_be_attached()

@@ -22,7 +22,7 @@ from tests.tracks.finding import evidence_of
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
 DRAWN = [(track, stop) for track, stops in TRACKS.items() for stop in stops if stop.lab is not models.LAB]
 DERIVED = {  # of numbers of the beginner's explanations, those that are no reading: which key, how many, a ratio
-    *("users", "key", "ratio", "fall", "wide", "pairs", "rows", "even", "chance", "all", "without", "cost"),
+    *("users", "key", "twin_key", "ratio", "fall", "wide", "pairs", "rows", "even", "chance", "all", "without", "cost"),
 }
 
 

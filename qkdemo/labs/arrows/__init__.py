@@ -6,6 +6,7 @@ from typing import Final
 from qkdemo.labs.arrows.lab import LONGEST, N_KEYS, PRESETS, Result, Settings, report, rows, run, scale_rows, word_of
 from qkdemo.labs.arrows.plane import PLANE
 from qkdemo.labs.arrows.program import snippet
+from qkdemo.labs.arrows.view import arrows_exhibit
 from qkdemo.labs.arrows.words import explain, percent
 from qkdemo.labs.lab import Lab
 
@@ -39,5 +40,6 @@ LAB: Final = Lab(
     },
     programs=lambda result: {"page.arrows": partial(snippet, result.settings)},
     report=report,
+    exhibit=arrows_exhibit,
     plane=PLANE,
 )

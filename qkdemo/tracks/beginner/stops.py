@@ -8,7 +8,7 @@ import numpy as np
 from qkdemo.attention.inputs import draw
 from qkdemo.attention.measures import attend
 from qkdemo.facts.models import MODELS
-from qkdemo.labs import cost, drift, models, sphere
+from qkdemo.labs import arrows, cost, drift, models, sphere
 from qkdemo.labs import training as twins
 from qkdemo.labs.drift.scale_sweep import scores_at
 from qkdemo.notation import written
@@ -16,6 +16,7 @@ from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, in_slots, only
 from qkdemo.training.tasks import TASKS
 
+ARROWS: Final = arrows.Settings()
 FRESH: Final = drift.Settings(scale=1)
 HALF: Final = FRESH.but(format="float16")
 SHORT_QUERY: Final = FRESH.but(d_head=4, n_keys=64, query=0)  # in so narrow a head lengths differ most
@@ -33,10 +34,10 @@ def _share(x: float) -> str:
     return written(100 * x, 3)
 
 
-def _arms(found: drift.Result) -> Evidence:
-    before, at = _at_one(found), found.at
-    row, fresh = found.plain.row[at], before.plain.row[0]
-    leader = int(fresh.argmax())
+def _arms(found: arrows.Result) -> Evidence:
+    before, at = arrows.run(ARROWS, [1]), found.at
+    row, fresh = found.plain.shares[at], before.plain.shares[0]
+    leader, twin_leader = int(fresh.argmax()), int(found.twin.shares[at].argmax())
     keeps, unmoved = leader == int(row.argmax()), bool(np.allclose(row, fresh, atol=1e-3))
     answer = only(
         nothing=unmoved,
@@ -44,9 +45,14 @@ def _arms(found: drift.Result) -> Evidence:
         lead=keeps and not unmoved and row[leader] > fresh[leader],
         even=keeps and not unmoved and row[leader] < fresh[leader],
     )
-    numbers = {"before": _share(fresh[leader]), "after": _share(row[leader]), "key": str(leader)}
-    twin = {"twin_before": _share(before.twin.row[0][leader]), "twin_after": _share(found.twin.row[at][leader])}
-    return Evidence(answer, numbers | twin)
+    shares = {
+        "before": fresh[leader],
+        "after": row[leader],
+        "twin_before": before.twin.shares[0][twin_leader],
+        "twin_after": found.twin.shares[at][twin_leader],
+    }
+    words = {"key": arrows.word_of(leader), "twin_key": arrows.word_of(twin_leader)}
+    return Evidence(answer, words | {name: written(100 * share, 2) for name, share in shares.items()})
 
 
 def _growth(found: drift.Result) -> Evidence:
@@ -255,17 +261,17 @@ STOPS: Final = in_slots(
     _SLOTS,
     Stop(
         name="arms",
-        lab=drift.LAB,
-        start=FRESH,
-        state=FRESH.but(scale=2),
+        lab=arrows.LAB,
+        start=ARROWS,
+        state=ARROWS.but(scale=2),
         ask=Choose(("nothing", "lead", "swap", "even")),
         evidence=_arms,
         points=(1, 13),
         reads={
-            "before": Read(column="plain.row", entry=FRESH.key, turns=_FIRST, times=100),
-            "after": Read(column="plain.row", entry=FRESH.key, times=100),
-            "twin_before": Read(column="norm.row", entry=FRESH.key, turns=_FIRST, times=100),
-            "twin_after": Read(column="norm.row", entry=FRESH.key, times=100),
+            "before": Read(column="plain.row", turns=_FIRST, times=100),
+            "after": Read(column="plain.row", times=100),
+            "twin_before": Read(column="norm.row", turns=_FIRST, times=100),
+            "twin_after": Read(column="norm.row", times=100),
         },
     ),
     Stop(

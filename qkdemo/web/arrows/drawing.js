@@ -151,9 +151,9 @@ function drawSide(side, state, found, view) {
     ? view.words.no_shares
     : fill(view.words.counting, { counting: short(Number(counting.toFixed(1))), keys: shares.length });
   side.bars.bars.forEach((bar, at) => {
-    bar.share.textContent = view.locked ? "" : percent(shares[at]);
-    bar.body.style.height = `${view.locked || undefinedShares ? 0 : 100 * shares[at]}%`;
-    bar.body.parentElement.parentElement.classList.toggle("strong", at === top && !view.locked);
+    bar.share.textContent = percent(shares[at]);
+    bar.body.style.height = `${undefinedShares ? 0 : 100 * shares[at]}%`;
+    bar.body.parentElement.parentElement.classList.toggle("strong", at === top);
   });
   side.node.classList.toggle("undefined", undefinedShares);
 }
@@ -198,13 +198,13 @@ function label(arrow, tip, { taken, font, size: [width, height] }) {
 }
 
 // What a screen reader hears of an arrow: its name, length, angle, and the shares that it has.
-function speak({ handle, place: at }, state, { plain, norm }, { names, words, locked }) {
+function speak({ handle, place: at }, state, { plain, norm }, { names, words }) {
   const [length, degrees] = at < 0 ? state.query : state.keys[at];
   const values = { length: short(length * state.scale), degrees: short(degrees), name: names.keys[at] ?? names.query };
   handle.setAttribute("aria-label", fill(at < 0 ? words.query_name : words.key_name, values));
   handle.setAttribute("aria-valuenow", degrees);
-  const shares = at < 0 || locked ? {} : { plain: percent(plain.shares[at]), norm: percent(norm.shares[at]) };
-  handle.setAttribute("aria-valuetext", fill(at < 0 || locked ? words.query_value : words.key_value, { ...values, ...shares }));
+  const shares = at < 0 ? {} : { plain: percent(plain.shares[at]), norm: percent(norm.shares[at]) };
+  handle.setAttribute("aria-valuetext", fill(at < 0 ? words.query_value : words.key_value, { ...values, ...shares }));
 }
 
 function place(element, attributes) {

@@ -20,6 +20,9 @@ export class Stage {
     this.sizes.observe(root);
     this.sent = null; // what the server was told and has not brought back yet
     this.held = null; // the pointer that holds an arrow
+    this.looking = null; // the scale that words of a text point at
+    this.looked = ({ detail }) => this.view && this.look(detail);
+    document.addEventListener("qkdemo:look", this.looked);
     this.send = (/** @type {object} */ _changed) => {};
   }
 
@@ -28,6 +31,7 @@ export class Stage {
     this.view = view;
     if (!this.parts || this.parts.keys !== view.names.keys.length || before.heading !== view.heading) this.rebuild();
     this.root.classList.toggle("lecture", Boolean(view.lecture));
+    this.root.classList.toggle("stop", Boolean(view.stop));
     this.root.classList.toggle("locked", Boolean(view.locked));
     this.parts.controls.range.disabled = Boolean(view.locked);
     for (const button of this.parts.controls.buttons) button.disabled = Boolean(view.locked);
@@ -82,6 +86,13 @@ export class Stage {
     this.ask();
   }
 
+  // Words in a text point at a scale, at a side, or at nothing any more.
+  look({ turns, role }) {
+    this.looking = turns?.scale === undefined ? null : Number(turns.scale);
+    this.root.dataset.lit = role ?? "";
+    this.ask();
+  }
+
   storeIn(format) {
     this.state.format = format;
     this.ask();
@@ -117,8 +128,9 @@ export class Stage {
   }
 
   redraw() {
-    const found = attend(this.state);
-    draw(this.parts, this.state, found, this.view, Boolean(this.motion.going));
+    const state = this.looking === null || this.held ? this.state : { ...this.state, scale: this.looking };
+    const found = attend(state);
+    draw(this.parts, state, found, this.view, Boolean(this.motion.going));
     this.say(found);
   }
 
@@ -150,6 +162,7 @@ export class Stage {
 
   close() {
     this.motion.stop();
+    document.removeEventListener("qkdemo:look", this.looked);
     this.sizes.disconnect();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.speaking);

@@ -90,6 +90,7 @@ def view(settings: Settings, heading: int = 2) -> dict[str, Any]:
         "heading": heading,
         "lecture": lecture.on(),
         "locked": lesson.asks(),
+        "stop": lesson.current() is not None,
     }
 
 

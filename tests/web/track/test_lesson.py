@@ -31,7 +31,7 @@ def first(
     raise LookupError("no such stop")
 
 
-CHOICE = first(lambda stop: isinstance(stop.ask, Choose) and stop.start is not None)
+CHOICE = first(lambda stop: isinstance(stop.ask, Choose) and stop.start is not None and hasattr(stop.state, "seed"))
 ESTIMATE = first(lambda stop: isinstance(stop.ask, Estimate) and stop.start is not None)
 CONCEALED = first(lambda stop: stop.start is None)
 LAST_ON_ITS_PAGE = first(lambda stop: True, then=lambda stop, after: after is not None and after.lab is not stop.lab)

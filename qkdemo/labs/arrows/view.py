@@ -1,0 +1,55 @@
+"""How the shares are drawn on paper, and where a track reads them: the page itself draws the arrows (`web/arrows`).
+
+* `arrows_exhibit(result)`: every key's share on both sides, dragged along the weight scale.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from qkdemo.charts.columns import vectors, words
+from qkdemo.charts.spec import Drawn
+from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
+from qkdemo.labs.arrows.words import explain, findings
+from qkdemo.messages import say
+from qkdemo.notation import written
+
+
+def arrows_exhibit(result: Result) -> Drawn:
+    """Table and view."""
+    winner = result.plain.winner(result.at)
+    table = pa.table(
+        {
+            "scale": np.array(result.scales),
+            "scale.text": [f"×{written(scale)}" for scale in result.scales],
+            "finding": findings(result),
+            **{
+                f"{role}.row": vectors(side.shares.astype(np.float32))
+                for role, side in (("plain", result.plain), ("norm", result.twin))
+            },
+        }
+    )
+    panel = {
+        "kind": "bars",
+        "title": say("arrows.bars", query=say("arrows.word.query")),
+        "subtitle": "",
+        "wide": 6,
+        "lines": [{"role": role, "column": f"{role}.row"} for role in ("plain", "norm")],
+        "labels": [word_of(key) for key in range(N_KEYS)],
+        "selected": winner,
+        "key_label": say("drift.key"),
+    }
+    dial = {
+        "column": "scale",
+        "text": "scale.text",
+        "label": say("arrows.ui.scale"),
+        "at": result.settings.scale,
+        "log": True,
+    }
+    return table, {
+        "dial": dial,
+        "finding": "finding",
+        "tiles": [],
+        "panels": [panel],
+        "words": words(),
+        "alt": " ".join(explain(result)),
+    }
