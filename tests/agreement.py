@@ -38,7 +38,7 @@ def _nouns() -> Iterator[str]:
 
 
 PLURALS: Final = frozenset(_nouns()) | _OTHERS
-ADJECTIVE: Final = r"(?:(?!the |of |and |a )[a-z]+ )?"
+ADJECTIVE: Final = r"(?:(?!the |of |and |a |both )[a-z]+ )?"
 _ONE_OF_MANY: Final = re.compile(rf"(?<![\w.,·×−=/^‖\u202f-])1 {ADJECTIVE}(?:{'|'.join(sorted(PLURALS))})\b")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from qkdemo.dials import Choice, Dial, Dials, SettingsError, Switch, Value, declarations, preferred_numbers, schema
+from qkdemo.dials import (
+    Choice,
+    Dial,
+    Dials,
+    Sentence,
+    SettingsError,
+    Switch,
+    Value,
+    declarations,
+    preferred_numbers,
+    schema,
+)
 from qkdemo.labs.placement import Settings as Placement
 from qkdemo.messages import LANGUAGES
 
@@ -413,3 +425,37 @@ def test_a_number_beyond_float64_is_reported_as_it_was_typed(typed: str) -> None
         Placement.from_text("gain", typed)
     assert str(error.value) == f"gain must be between 0.01 and 100, but is {typed}."
     assert typed in Placement.from_texts({"gain": typed})[1][0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Dials):
+    sentence: Annotated[str, Sentence(("Ana", "has", "it", ".", "?"), most=4)] = "Ana has it"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [("ana  HAS it", "Ana has it"), ("Ana has it?", "Ana has it ?"), (" ? ", "?"), ("..", ". .")]
+)
+def test_a_sentence_is_kept_as_its_known_words_with_single_spaces(text: str, kept: str) -> None:
+    assert Told.from_text("sentence", text) == kept
+    assert Told.from_texts({"sentence": kept}) == (Told(sentence=kept), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "mended", "says"),
+    [
+        ("Anna has it", "Ana has it", "has the word 'Anna', which this model does not know; the nearest word"),
+        (
+            "Ana sees it",
+            "Ana it",
+            "the word 'sees', which this model does not know. It knows Ana, has, it, . and ?",
+        ),
+        ("Ana has it . ?", "Ana has it .", "has 5 words; there is room for 4"),
+        ("  ", "Ana has it", "must have one word or more"),
+    ],
+)
+def test_a_sentence_that_is_none_is_refused_by_a_flag_and_mended_in_a_link(text: str, mended: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(says)):
+        Told.from_text("sentence", text)
+    settings, (note,) = Told.from_texts({"sentence": text})
+    assert settings.sentence == mended
+    assert says in note

@@ -5,14 +5,15 @@ import re
 import pytest
 
 from qkdemo.__main__ import LANGUAGE, main
-from qkdemo.cli.command import COMMANDS
+from qkdemo.cli.command import _APART, COMMANDS
 from qkdemo.dials import declarations
 from qkdemo.messages import PSEUDO, language
+from qkdemo.training.sentences import WORDS
 
 _CODE = re.compile(
     r"\[-.*?\]|--?[\w-]+|python -m \S+|\{[^}]*\}|[\w.-]*\|[\w.|-]*|\b[a-z]+_[a-z_]+\b|\b\w*\d\w*\b", re.DOTALL
 )
-_WORDS = {"qkdemo", "NAME", "FILE", "cpu", "cuda", "mps", "diagnose", "map", "serve", "streamlit", "run", *COMMANDS}
+_WORDS = {"qkdemo", "NAME", "FILE", "cpu", "cuda", "mps", "streamlit", "run", *COMMANDS, *_APART, *WORDS}
 
 
 @pytest.mark.parametrize("words", [[], *([word] for word in COMMANDS)], ids=lambda words: " ".join(words) or "all")
