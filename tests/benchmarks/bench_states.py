@@ -12,6 +12,7 @@ import resource
 import struct
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -124,6 +125,8 @@ def apart(work: Callable[[], None], before: Callable[[], None]) -> Cost:
             over = resource.getrusage(resource.RUSAGE_SELF)
             spent = over.ru_utime + over.ru_stime - begun.ru_utime - begun.ru_stime
             os.write(write, struct.pack("dd", spent, resident_mb("VmHWM") - held))
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(write)
@@ -131,7 +134,7 @@ def apart(work: Callable[[], None], before: Callable[[], None]) -> Cost:
     os.close(read)
     os.waitpid(child, 0)
     if not told:
-        raise RuntimeError("A state could not be computed.")
+        raise RuntimeError("A state could not be computed; what it said stands above.")
     return Cost(*struct.unpack("dd", told))
 
 
