@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from qkdemo.diagnose import layers as attention
 from qkdemo.diagnose.curves import causes
-from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -68,7 +67,7 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     if reading == "unclear":
         return Finding("watch", "gains_unclear", values)
     return Finding(
-        "watch" if bounds[reading] > LARGE else "good",
+        "watch" if bounds[reading] > causes.CALM else "good",
         f"gains_{reading}",
         values | {"bound": written(bounds[reading])},
     )

@@ -14,7 +14,8 @@ from qkdemo.labs.sphere import Result, Settings, explain, run
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
 from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
 from qkdemo.messages import say
-from qkdemo.web.track.lesson import asks, tell
+from qkdemo.web import lecture
+from qkdemo.web.track.lesson import asks, current, tell
 
 
 def theme() -> Theme:
@@ -33,6 +34,20 @@ def sphere_body(settings: Settings) -> Result:
     result, look = run(settings), theme()
     said = explain(result)
     st.title(say("sphere.question") if asks() else said[0])
+    if lecture.on() and current() is not None:  # a hall sees on one screen what the stop asks about
+        with st.container(key="sphere:exhibit"):
+            in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
+    else:
+        _both(result, look)
+    tell(" ".join(said[1:]))
+    st.markdown(f"## {say('sphere.scores')}")
+    in_space(score_surfaces(result, look), "sphere:scores", alt_scores(result))
+    st.caption(say("sphere.scores_help"))
+    return result
+
+
+def _both(result: Result, look: Theme) -> None:
+    """The arrows beside the sphere."""
     left, right = st.columns(2)
     with left:
         st.markdown(f"## {say('sphere.arrows')}")
@@ -42,8 +57,3 @@ def sphere_body(settings: Settings) -> Result:
         st.markdown(f"## {say('sphere.globe')}")
         in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
         st.caption(say("sphere.globe_help"))
-    tell(" ".join(said[1:]))
-    st.markdown(f"## {say('sphere.scores')}")
-    in_space(score_surfaces(result, look), "sphere:scores", alt_scores(result))
-    st.caption(say("sphere.scores_help"))
-    return result
