@@ -15,6 +15,7 @@ from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Stop
 from qkdemo.web.components import Component
 from qkdemo.web.link import STOP, TRACK
+from qkdemo.web.pages import PAGES
 from qkdemo.web.track.evidence import evidence_now
 
 _KEY: Final = "notes"
@@ -40,6 +41,7 @@ def notes() -> None:
         after = stops[at + 1] if at + 1 < len(stops) else None
     else:
         st.title(say("notes.waiting"))
+        st.page_link(PAGES["tracks"].script, label=say("end.tracks"), icon=PAGES["tracks"].icon)
         track, after = (track, None) if stops else (GUIDED[0], TRACKS[GUIDED[0]][0])
     coming = say("end.title") if after is None else f"{told(track, after, 'title')}. {told(track, after, 'question')}"
     st.markdown(f"**{say('notes.next')}** {coming}")
