@@ -125,7 +125,7 @@ def apart(work: Callable[[], None], before: Callable[[], None]) -> Cost:
             over = resource.getrusage(resource.RUSAGE_SELF)
             spent = over.ru_utime + over.ru_stime - begun.ru_utime - begun.ru_stime
             os.write(write, struct.pack("dd", spent, resident_mb("VmHWM") - held))
-        except Exception:
+        except Exception:  # noqa: BLE001  whatever it is, it is shown
             traceback.print_exc()
         finally:
             os._exit(0)

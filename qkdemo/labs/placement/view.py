@@ -4,6 +4,7 @@
 * `picked(settings, pick)`: the dials that a click sets; on a bar, the pipelines of that known mistake.
 """
 
+import math
 from functools import lru_cache
 from typing import Any, Final
 
@@ -145,7 +146,8 @@ def _x() -> View:
 
 def _pair(result: Result) -> View:
     differences = over_spreads(result.settings).differences
-    most = max(getattr(apart, name) for apart in differences for name in _ROLES)
+    errors = [getattr(apart, name) for apart in differences for name in _ROLES]
+    most = max((error for error in errors if math.isfinite(error)), default=0.0)  # beside nothing, or ∞, it is ∞ or NaN
     lines = [
         {"role": role, "column": f"pair.{name}", "label": say(f"placement.line.{name}")}
         for name, role in _ROLES.items()
