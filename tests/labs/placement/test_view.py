@@ -38,3 +38,12 @@ def test_rounding_is_drawn_as_nothing() -> None:
     assert isinstance(table, pa.Table)
     assert table["rotary_first.error"][0].as_py() == 0
     assert table["pair.logits.text"][0].as_py() == "< 10⁻¹²"
+
+
+def test_a_float16_logit_that_overflows_leaves_an_infinite_error_and_the_exhibit_is_drawn() -> None:
+    wide = {"d_model": 512, "n_heads": 8, "n_kv_heads": 8, "d_head": 128}
+    state = SMALL.but(**wide, head_spread=16, token_spread=16, mean=3).but(
+        format="float16", right_norm="none", right_scale="learned", gain=100
+    )
+    table, _ = placement_exhibit(run(state))
+    assert max(table["pair.logits"].to_pylist()) == float("inf")
