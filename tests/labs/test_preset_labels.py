@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from qkdemo.facts.models import MODELS
-from qkdemo.labs import arrows, cache, drift, epsilon, placement, rope
+from qkdemo.labs import arrows, cache, drift, epsilon, placement, rope, words
 from qkdemo.labs.placement.mistakes import MISTAKES
 from qkdemo.labs.registry import LABS
 from qkdemo.labs.training import lab as training
 from qkdemo.messages import say
 from qkdemo.runs.plan import outcomes
 from qkdemo.training.outcome import Outcome
+from qkdemo.training.sentences import WORDS
 from qkdemo.training.telemetry import CURVES
 from tests.runs.plans import trained_curves
 
@@ -118,12 +119,25 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
         lambda found: found.label != "wrong",
     ),
     "cache one_token": (cache, "One token decides nothing", lambda found: found.label == "undecided"),
+    "words which": (words, "Which of two?", lambda found: _right(found) and len(found.may_follow) == 1),
+    "words next": (words, "Several words may come next", lambda found: _right(found) and len(found.may_follow) > 1),
+    "words no_story": (words, "A sentence of no kind that was learned", lambda found: not found.may_follow),
+    "words overflow": (
+        words,
+        "The same, × 200 in float16",
+        lambda found: [one.next_word(found.at) is None for one in found.sides.values()] == [True, False],
+    ),
     "placement gain_permuted": (
         placement,
         "Gain permuted with W: right",
         lambda found: found.relative_score_error < 1e-12,
     ),
 }
+
+
+def _right(found: Any) -> bool:
+    """Whether both models go on with a word that may follow."""
+    return all(WORDS[one.next_word(found.at)] in found.may_follow for one in found.sides.values())
 
 
 def _key_lengths(settings: Any) -> list[float]:
@@ -179,6 +193,10 @@ DIALS: dict[str, Mapping[str, Any]] = {
     "training induction": {"task": "induction"},
     "training recall": {"task": "recall"},
     "training text": {"task": "text"},
+    "training words": {"task": "words"},
+    "words grown": {"scale": 8, "sentence": words.PRESETS["which"].sentence},
+    "words verb": {"sentence": "the box near the hats"},
+    "words owner": {"sentence": f"{words.PRESETS['which'].sentence.removesuffix('who is he ?')}who has the hat ?"},
     "training norm_on": {"fork": "norm_on", "fork_at": 150},
     "sensitivity cosine": {"schedule": "cosine", "variant": "rms", "second": "nothing"},
     "sensitivity constant": {"schedule": "constant"},

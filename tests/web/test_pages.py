@@ -85,8 +85,11 @@ def test_all_dials_at_an_end_together(page: str) -> None:
 
 @pytest.mark.parametrize("page", LABS)
 def test_a_link_restores_any_state_to_the_last_dial(page: str) -> None:
+    sized = [dial for dial in declarations(LABS[page].settings) if dial.name in ("n_keys", "d_head")]
+    sizes = {dial.name: dial.nearest("16") for dial in sized}
+
     @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-    @given(settings_of(LABS[page].settings, n_keys=16, d_head=16))
+    @given(settings_of(LABS[page].settings, **sizes))
     def restores(state) -> None:
         app = visit(page, state.to_texts(defaults=True))
         assert not app.exception

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from qkdemo.dials import Choice, Declaration, Dial, Dials, SettingsError, Switch, Value, declarations
+from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, Value, declarations
 from qkdemo.labs.registry import LABS
 from qkdemo.web.lab.controls import _word
 from tests.strategies import SMALL
@@ -20,6 +20,8 @@ def told_alone(dial: Declaration, message: Any) -> object:
         case Choice():
             word = message.raw_value if message.set_value else message.options[message.default]
             return list(message.options).index(word)
+        case Sentence():
+            return message.value if message.set_value else message.default
         case Dial():
             place = (message.raw_value or message.value)[0] if message.set_value else message.default[0]
             return message.options[int(place)] if message.options and not message.set_value else place
@@ -43,6 +45,8 @@ def another(dial: Declaration) -> Value:
             return not dial.default
         case Choice():
             return next((word for word in reversed(dial.allowed_words()) if word != dial.default), dial.default)
+        case Sentence(known=known):
+            return known[0]
         case Dial() as kind:
             stops = kind.grid() or (kind.low, kind.low + kind.step)
             few = [stop for stop in stops if stop <= SMALL.get(dial.name, kind.high)]
