@@ -1,4 +1,4 @@
-"""Every check, in order: `python -m tests`; without the browser: `python -m tests fast`.
+"""Every check, in order: `python -m tests`; without the browser: `python -m tests unit`; what is quick: `… fast`.
 
 `python -m tests smoke` is for another Python than the one that runs them all: whether everything can be imported, a
 step can be trained and every page opens.
@@ -11,14 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PYTHON = [sys.executable, "-m"]
 
-FAST = {
+SLOW = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split()  # by `pytest --durations=0`: 3 s or more
+STATIC = {
     "lint": [*PYTHON, "ruff", "check", "."],
     "format": [*PYTHON, "ruff", "format", "--check", "."],
     "types": [*PYTHON, "mypy", "qkdemo", "pages", "app.py"],
     "imports": [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
     "javascript": [*PYTHON, "tests.javascript"],
-    "tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"],
 }
+UNIT = {"tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"]}
+FAST = STATIC | {"tests": [*UNIT["tests"], *(f"--ignore={name}" for name in SLOW)]}
 SMOKE = {
     "smoke": [
         *[*PYTHON, "pytest", "--numprocesses=auto"],
@@ -31,10 +33,11 @@ BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser"]}
 
 def main(words: list[str]) -> int:
     """Runs the checks, says which failed, and returns the exit status: 0 when none did."""
-    if words not in ([], ["fast"], ["smoke"]):
-        print("Usage: python -m tests [fast | smoke]")
+    if words not in ([], ["fast"], ["unit"], ["smoke"]):
+        print("Usage: python -m tests [fast | unit | smoke]")
         return 2
-    checks = {"fast": FAST, "smoke": SMOKE}.get("".join(words), FAST | BROWSER)
+    parts = {"fast": FAST, "unit": STATIC | UNIT, "smoke": SMOKE}
+    checks = parts.get("".join(words), STATIC | UNIT | BROWSER)
     failed = []
     for name, command in checks.items():
         print(f"\n── {name}", flush=True)

@@ -80,3 +80,9 @@ def test_no_page_lies_beside_the_script_that_navigates() -> None:
     """Streamlit runs a page beside it alone, without the shell, for the first deep link into a fresh server."""
     scripts = [path for path in (ROOT / "qkdemo").rglob("*.py") if "st.navigation(" in path.read_text(encoding="utf-8")]
     assert not any((path.parent / "pages").exists() for path in scripts)
+
+
+def test_what_is_left_out_of_the_quick_checks_is_there() -> None:
+    named = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split()
+    assert named == sorted(set(named))
+    assert [name for name in named if not (ROOT / name).is_file()] == []
