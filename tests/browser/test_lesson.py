@@ -17,6 +17,7 @@ from tests.browser.test_pages import reading, settled
 from tests.tracks.finding import evidence_of
 
 Place = tuple[str, Stop]
+DRAWN_ON = ".exhibit, .arrows, [data-testid=stDataFrame], [data-testid=stPlotlyChart]"  # what a stop is read from
 DRAWN = [
     (track, stop) for track in GUIDED for stop in TRACKS[track] if stop.lab is drift.LAB and "scale" in stop.turned
 ]
@@ -64,6 +65,7 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
     expect(page.locator(".presenter.listening")).to_be_attached()
     for at, stop in enumerate(stops):
         expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
+        expect(page.locator(".presenter.listening")).to_be_attached()  # which comes after the page
         settled(page)
         page.keyboard.press("Alt+s")
         if is_trained(stop):
@@ -71,7 +73,7 @@ def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
         else:
             read = without_targets(explanation(track, stop)).replace("`", "")  # which set code off
             expect(page.locator(".prose")).to_have_text(read)
-        expect(page.locator(".exhibit, [data-testid=stDataFrame]").first).to_be_visible()
+        expect(page.locator(DRAWN_ON).locator("visible=true").first).to_be_visible(timeout=30_000)  # Plotly loads late
         assert query(page)["said"].count("!") == at + 1
         page.keyboard.press("PageDown")
     expect(page.get_by_role("heading", name="Questions?")).to_be_visible()
