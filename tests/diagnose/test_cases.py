@@ -61,7 +61,7 @@ def from_log(**columns: Any) -> Report:
 
 
 def test_large_logits_are_never_called_calm() -> None:
-    """Logits of 300 that fell again, in a log without a loss; and of 900 in 45 of 100 steps of a run that never fell."""
+    """Logits of 300 that fell again, in a log without a loss; and of 900 in 45 of the 100 steps of a stuck run."""
     alone = from_log(max_logit=[300.0] * 50 + [10.0] * 50)
     (found,) = (finding for finding in alone.findings if finding.key == "logits_alone")
     assert found.level == "watch"
