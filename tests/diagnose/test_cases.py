@@ -54,6 +54,24 @@ def test_scores_that_overflow_before_they_are_scaled_are_told_though_the_logits_
     assert "2 of 2 scores are beyond" in said(report)["format"]
 
 
+def from_log(**columns: Any) -> Report:
+    rows = (dict(zip(columns, numbers, strict=True)) for numbers in zip(*columns.values(), strict=True))
+    lines = [json.dumps({"step": step} | row) for step, row in enumerate(rows)]
+    return examine("\n".join(lines).encode(), "log.jsonl")
+
+
+def test_large_logits_are_never_called_calm() -> None:
+    """Logits of 300 that fell again, in a log without a loss; and of 900 in 45 of the 100 steps of a stuck run."""
+    alone = from_log(max_logit=[300.0] * 50 + [10.0] * 50)
+    (found,) = (finding for finding in alone.findings if finding.key == "logits_alone")
+    assert found.level == "watch"
+    assert "no sign of trouble" not in found.sentence
+    noise = np.random.default_rng(0).standard_normal(100)
+    logits = [900.0 if at % 2 and at < 90 else 90.0 for at in range(100)]
+    stuck = said(from_log(loss=(3 + 0.05 * noise).tolist(), max_logit=logits))["stuck_calm"]
+    assert "In at least half of the steps" in stuck
+
+
 def test_queries_that_see_no_key_are_counted_and_left_out_of_every_mean() -> None:
     rng = np.random.default_rng(0)
     q = rng.standard_normal((1, 4, 8))

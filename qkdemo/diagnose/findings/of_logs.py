@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from qkdemo.diagnose.curves import causes
+from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -57,6 +58,8 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
             step = written(result.log.step[result.worst.start])
             values["what"] = say(f"finding.event.{result.worst.kind}", step=step)
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
+        if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
+            level = "watch"
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
     if result.log.where and any(cause.key in _GROWING for cause in result.causes):
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})

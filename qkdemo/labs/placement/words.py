@@ -90,7 +90,8 @@ def contract(pipeline: Pipeline) -> str:
         if pipeline.gain != "none":
             gain, stored = _choice(pipeline, "gain"), _choice(pipeline, "stored")
             made.append(say("placement.contract.gain", gain=gain, stored=stored))
-    made.append(say(f"placement.contract.{pipeline.order}" if pipeline.norm != "none" else "placement.contract.rotary"))
+    rotated_alone = pipeline.norm == "none" and pipeline.order != "none"
+    made.append(say(f"placement.contract.{'rotary' if rotated_alone else pipeline.order}"))
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
     if pipeline.cap != "none":
         made.append(say("placement.contract.cap"))

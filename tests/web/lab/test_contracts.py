@@ -29,7 +29,7 @@ def test_the_code_stays_the_same_code_when_another_model_is_chosen_and_has_its_m
     app = chosen(visit("placement"), "right", "same")
     app = chosen(app, "left", gemma.id)
     assert pair(app) == [gemma.pipeline] * 2
-    assert "No test can tell them apart" in app.main.markdown[3].value
+    assert "no test finds a difference" in app.main.markdown[3].value
     app = chosen(app, "right", "layernorm_for_rms")
     assert gemma.pipeline is not None
     assert pair(app) == [gemma.pipeline, gemma.pipeline.but(norm="layernorm")]
@@ -70,8 +70,8 @@ def test_dials_that_are_no_model_say_so() -> None:
         (PRESETS["rotary_first"].but(gains="unit"), "None with fresh weights"),
         (PRESETS["gamma_as_one_plus"], "Already one with fresh weights"),
         (PRESETS["values_too"], "None of the logits"),
-        (Settings(right_order="norm_rotary"), "No test can tell them apart"),
-        (Settings(right_order="norm_rotary", right_stored="gamma", format="float16"), "No test can tell them apart"),
+        (Settings(right_order="norm_rotary"), "no test finds a difference"),
+        (Settings(right_order="norm_rotary", right_stored="gamma", format="float16"), "no test finds a difference"),
     ],
 )
 def test_the_test_that_would_find_it_is_named(state: Settings, says: str) -> None:
@@ -84,4 +84,6 @@ def test_a_contract_names_every_choice_once() -> None:
         "RMSNorm, per head; a gain per channel, stored as 1 + γ; rotary positions before it; logits times 1."
     )
     assert "no norm" in contract(pipeline_of(state.but(left_norm="none"), "left"))
+    neither = state.but(left_norm="none", left_order="none")
+    assert contract(pipeline_of(neither, "left")) == "no norm on q and k; no rotary positions; logits times 1."
     assert set(CHOICES) >= {"norm", "place", "gain", "stored", "order", "scale", "cap"}
