@@ -48,8 +48,11 @@ def looked_at(page: Page, charts: int, *, shortened: bool = False) -> None:
     """At every size all of it is on screen, and so are at least so many charts, each high enough to be read."""
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(200)
-        seen = page.evaluate(LOOK)
+        for _ in range(20):  # Plotly takes its time to fit a window that has changed
+            page.wait_for_timeout(200)
+            seen = page.evaluate(LOOK)
+            if not seen["cut"]:
+                break
         assert seen["cut"] == [], (width, page.url)
         assert len(seen["charts"]) >= charts, (width, page.url)
         assert all(share > 1 / 8 for share in seen["charts"]), (width, page.url, seen)

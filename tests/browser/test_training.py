@@ -15,9 +15,10 @@ FRAMES = """async (ms) => {
   const find = (root) => { for (const node of root.querySelectorAll('*')) {
     if (node.matches('.reading')) return node;
     const inner = node.shadowRoot && find(node.shadowRoot); if (inner) return inner; } };
-  const node = find(document), seen = new Set(), end = performance.now() + ms;
-  while (performance.now() < end) { await new Promise(requestAnimationFrame); seen.add(node.textContent); }
-  return seen.size; }"""
+  const node = find(document), seen = new Set(), end = performance.now() + ms, first = Number(node.textContent);
+  let frames = 0;
+  while (performance.now() < end) { await new Promise(requestAnimationFrame); seen.add(node.textContent); frames++; }
+  return [seen.size, Math.min(frames, Number(node.textContent) - first)]; }"""
 
 
 def step(page: Page) -> int:
@@ -63,9 +64,8 @@ def test_the_curve_grows_pause_holds_it_and_play_goes_on(server: str, page: Page
 def test_every_step_is_painted(server: str, page: Page) -> None:
     open_run(page, server, "seed=2&steps=2000&speed=10")
     until(page, lambda: step(page) >= 3)
-    before = step(page)
-    painted = page.evaluate(FRAMES, 3000)
-    assert painted >= 0.8 * (step(page) - before)
+    painted, could_be = page.evaluate(FRAMES, 3000)  # a busy browser has fewer frames than there are steps
+    assert painted >= 0.8 * could_be > 0
     button(page, "Stop").click()
 
 
