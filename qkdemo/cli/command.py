@@ -9,7 +9,6 @@ import errno
 import io
 import itertools
 import json
-import math
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from typing import Any, Final, TextIO
 
 from qkdemo.cli import diagnose, serve
 from qkdemo.cli.parser import Parser
-from qkdemo.cli.tables import table
+from qkdemo.cli.tables import finite, table
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
@@ -95,7 +94,7 @@ def _lab(words: Sequence[str]) -> int:
             report.setdefault(name, []).extend(named)
     if as_json:
         settings = states[0].as_dict() | swept
-        print(json.dumps(_finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
+        print(json.dumps(finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]
@@ -250,15 +249,6 @@ def _refuse_misfits(names: Collection[str], states: Sequence[Dials]) -> None:
         for state in states if dial.name in names else ():
             if misfit := dial.misfit(state):
                 raise SettingsError(misfit)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no ∞ and no NaN: they are written as the words inf, -inf and nan."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _rows(part: Any) -> Sequence[Mapping[str, Any]]:

@@ -5,13 +5,13 @@
 """
 
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from qkdemo.cli.parser import Parser
+from qkdemo.cli.tables import finite
 from qkdemo.dials import Declaration, Dials, SettingsError, Switch, declarations
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
@@ -101,7 +101,7 @@ def _whole(text: str) -> int:
 
 def _made(name: str, cells: Cells) -> bytes:
     if name == "json":
-        return (json.dumps(_finite(files.as_json(cells)), ensure_ascii=False) + "\n").encode()
+        return (json.dumps(finite(files.as_json(cells)), ensure_ascii=False) + "\n").encode()
     return _NUMBERS[name](cells) if name in _NUMBERS else _PICTURES[name](picture(cells, caption(cells)))
 
 
@@ -110,12 +110,3 @@ def _write(file: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
     else:
         Path(file).write_bytes(data)
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no ∞ and no NaN: they are written as the words inf, -inf and nan."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

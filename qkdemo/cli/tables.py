@@ -1,6 +1,7 @@
 """Rows as a table of text: for the eye in a terminal, and for awk in a pipe.
 
-* `table(rows, exact, noise, plainly=..., room=...)`: a header line and one line per row, the columns below each other.
+* `table(rows, exact, noise, plainly=..., room=...)`: a header line and one line per row, the columns below each other;
+* `finite(value)`: what JSON can hold of a report.
 
 Counts keep every digit. Other numbers have four significant digits, unless `exact` names their column. A difference
 below the `noise` of its column is rounding, and its digits the machine's: no more is said of it, and in a pipe it is 0.
@@ -50,6 +51,15 @@ def table(
     if fit < len(names):
         lines.append(say("command.columns", fit=fit, all=len(names)))
     return "\n".join(lines)
+
+
+def finite(value: Any) -> Any:
+    """JSON has no ∞ and no NaN: they are written as the words inf, -inf and nan."""
+    if isinstance(value, dict):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [finite(entry) for entry in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _how_many_fit(widths: Sequence[int], room: int) -> int:
