@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PYTHON = [sys.executable, "-m"]
 
-SLOW = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split()  # by `pytest --durations=0`: 3 s or more
+SLOW = (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split()  # by `pytest --durations=0`: 1 s or more
 STATIC = {
     "lint": [*PYTHON, "ruff", "check", "."],
     "format": [*PYTHON, "ruff", "format", "--check", "."],
