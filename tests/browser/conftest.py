@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.serving import FLAGS, ROOT, chromium, served
+
+expect.set_options(
+    timeout=30_000
+)  # of the machine, not of the app: pictures in space are drawn without a graphics card
 
 
 @pytest.fixture(scope="session")
