@@ -5,7 +5,8 @@
 * `has(key)`: whether the table knows it;
 * `LANGUAGES`: the languages that lie in `locale/`, each a mapping from key to sentence; what one of them does not say
   yet is said in English;
-* `language`: which one is spoken in this thread; `known(name)`: whether there is one of that name;
+* `language`: which one is spoken in this thread; `known(name)`: whether there is one of that name; `in_link()`: what a
+  link has to say for it;
 * `later(key, **values)`: a sentence that whoever reads it forms again, `now(text)`, in the language spoken there;
 * `in_each_language(maxsize)`: keeps what a function returns, for every language apart: for whatever holds sentences.
 
@@ -31,6 +32,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 ENGLISH: Final = "en"
+LANGUAGE: Final = "lang"  # its name in a link
 PSEUDO: Final = "en-XA"  # as Unicode's CLDR names it
 _FOLDER: Final = Path(__file__).parent / "locale"
 
@@ -106,6 +108,11 @@ def now(text: str) -> str:
 def known(name: str) -> bool:
     """Whether there is a language of this name."""
     return name in LANGUAGES or name == PSEUDO
+
+
+def in_link() -> dict[str, str]:
+    """The query that asks for the current language; empty for English, which needs no word."""
+    return {} if language.get() == ENGLISH else {LANGUAGE: language.get()}
 
 
 def in_each_language(maxsize: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -8,9 +8,8 @@ from typing import Final
 
 import streamlit as st
 
-from qkdemo.messages import ENGLISH, known, language
+from qkdemo.messages import ENGLISH, LANGUAGE, in_link, known, language
 
-LANGUAGE: Final = "lang"
 _HELD: Final = "language"
 
 
@@ -29,8 +28,8 @@ def settle() -> None:
     held: str = st.session_state.get(_HELD, ENGLISH)
     asked = st.query_params.get(LANGUAGE, held)
     speak(asked)
-    st.session_state[_HELD] = spoken = language.get()
-    if spoken != ENGLISH:
-        st.query_params[LANGUAGE] = spoken
+    st.session_state[_HELD] = language.get()
+    if said := in_link():
+        st.query_params.update(said)
     elif LANGUAGE in st.query_params:
         st.query_params.pop(LANGUAGE)

@@ -22,10 +22,9 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import streamlit as st
 
 from qkdemo.dials import Dials, declarations
-from qkdemo.messages import say
+from qkdemo.messages import LANGUAGE, say
 from qkdemo.web import echo
 from qkdemo.web.carried import carry, set_here
-from qkdemo.web.language import LANGUAGE
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"

@@ -16,10 +16,9 @@ from qkdemo.facts.models import MODELS
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.lab import TrainedLab
 from qkdemo.labs.registry import LABS
-from qkdemo.messages import ENGLISH, LANGUAGES, PSEUDO, accented, language, later, now, say
+from qkdemo.messages import ENGLISH, LANGUAGE, LANGUAGES, PSEUDO, accented, language, later, now, say
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.training.sentences import WORDS
-from qkdemo.web.language import LANGUAGE
 from qkdemo.web.pages import PAGES
 from tests.web.visit import link_of, visit
 

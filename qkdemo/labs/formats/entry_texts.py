@@ -16,7 +16,7 @@ from qkdemo.floats.layout import Rung
 from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
-from qkdemo.messages import ENGLISH, in_each_language, language, say
+from qkdemo.messages import in_each_language, in_link, say
 from qkdemo.notation import written
 
 PATH: Final = "ladder"
@@ -44,8 +44,7 @@ def title(stage: StageWord, row: int, column: int) -> str:
 def details(result: Result, panel: int) -> View:
     """Where the texts of any entry of the shown stage come from, and which panel says them."""
     shown = result.shown
-    spoken = {} if language.get() == ENGLISH else {"lang": language.get()}
-    question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast} | spoken)
+    question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast} | in_link())
     numbers = {"exact": shown.exact, "held": shown.values}
     return {
         "url": f"{PATH}?{question}",

@@ -19,14 +19,13 @@ import streamlit as st
 
 from qkdemo.charts.axes import View
 from qkdemo.dials import Dials
-from qkdemo.messages import say
+from qkdemo.messages import LANGUAGE, say
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
 from qkdemo.web.connection import HELD
-from qkdemo.web.language import LANGUAGE
 from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks

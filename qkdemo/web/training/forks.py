@@ -11,7 +11,7 @@ import streamlit as st
 
 from qkdemo.dials import preferred_numbers
 from qkdemo.labs.learning_rates import lab as rates
-from qkdemo.labs.training.lab import MOST_FORKS, ForkWord, run_of
+from qkdemo.labs.training.lab import MOST_FORKS, run_of
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import MOST_STEPS
@@ -70,7 +70,13 @@ def forks(shown: Shown) -> None:
             key="training:new_rate",
             width=360,
         )
-        _fork(shown, "rate", "rate", rate)
+        st.button(
+            say("training.fork.rate"),
+            help=say("training.fork.rate_help"),
+            on_click=runs.fork,
+            args=(shown, "rate", rate, 0),
+            key="training.fork.rate",
+        )
 
 
 def among_rates(shown: Shown) -> None:
@@ -82,13 +88,3 @@ def among_rates(shown: Shown) -> None:
             icon=PAGES["sensitivity"].icon,
             query_params=rates.around(run_of(shown.settings)).to_texts() | {RUN: shown.plan.name},
         )
-
-
-def _fork(shown: Shown, name: str, word: ForkWord, rate: float = 0.003, steps: int = 0) -> None:
-    st.button(
-        say(f"training.fork.{name}"),
-        help=say(f"training.fork.{name}_help"),
-        on_click=runs.fork,
-        args=(shown, word, rate, steps),
-        key=f"training.fork.{name}",
-    )

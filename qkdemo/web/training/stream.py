@@ -19,6 +19,7 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
+from urllib.parse import urlencode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +29,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
-from qkdemo.messages import ENGLISH, language, now, say
+from qkdemo.messages import LANGUAGE, in_link, language, now, say
 from qkdemo.runs.job import FRAME_S
 from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.pool import Pool
 from qkdemo.runs.record import after, cut, joined_chunks
 from qkdemo.runs.store import Store, default_url
-from qkdemo.web.language import LANGUAGE, speak
+from qkdemo.web.language import speak
 from qkdemo.web.serving.addresses import address_in
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
@@ -97,9 +98,8 @@ def farewell() -> None:
 
 def address_of(live: Live, head: tuple[int, int]) -> str:
     """Where its rows come from, seen from where the app answers: the browser knows where that is."""
-    more = "&shipped=1" if live.shipped else ""
-    more += "" if language.get() == ENGLISH else f"&{LANGUAGE}={language.get()}"
-    return f"{PATH}/{live.plan.name}?layer={head[0]}&head={head[1]}{more}"
+    query = {"layer": head[0], "head": head[1]} | ({"shipped": 1} if live.shipped else {}) | in_link()
+    return f"{PATH}/{live.plan.name}?{urlencode(query)}"
 
 
 def routes(base: str = "") -> list[Route]:
