@@ -291,6 +291,7 @@ export class Stage {
     return this.view.panels[i];
   }
 
+  /** @returns {any} a `Scene` of that kind */
   scene(i) {
     const { view, sweep, theme, gutters: room, measure } = this;
     const panel = this.panel(i);
