@@ -20,6 +20,7 @@ from qkdemo.training.outcome import Outcome, outcome_of
 from qkdemo.training.settings import RemedyWord, Settings, identity
 
 RECORDED: Final = Path(__file__).parent / "phases.jsonl"
+RECORDED_ON: Final = "2026-11-30"  # the day on which that record was trained
 VARIANTS: Final[dict[str, RemedyWord]] = {"plain": "none", "norm": "rms"}  # role → remedy
 RATES: Final = (0.002, 0.004, 0.008, 0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
 STARTS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

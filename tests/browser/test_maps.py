@@ -47,6 +47,23 @@ def test_a_frame_becomes_the_ranges_and_the_whole_range_comes_back(server: str, 
     expect(page).to_have_url(re.compile(r"x=scale%3A0\.1%3A1000"))
 
 
+def test_arrow_keys_move_a_cell_that_is_said_and_enter_sets_both_dials(server: str, page: Page) -> None:
+    opened(server, page)
+    line = page.locator(".cross")
+    line.focus()
+    before = line.locator(".said").inner_text()
+    page.keyboard.press("ArrowUp")
+    expect(line.locator(".said")).not_to_have_text(before)
+    said = line.locator(".said").inner_text()
+    expect(line.locator("[role=status]")).to_have_text(said)
+    assert re.match(r"Weight scale ×[\d.]+, Learned scale g [\d.]+: plain attention .*, L2 norm", said)
+    page.keyboard.press("Enter")
+    gain = re.search(r"scale g ([\d.]+)", said)
+    assert gain
+    expect(page).to_have_url(re.compile(f"gain={re.escape(gain[1])}"))
+    expect(line).to_be_focused()
+
+
 @pytest.mark.parametrize("path", ["/", "/drift"])
 def test_the_first_view_loads_neither_vega_nor_plotly(server: str, page: Page, path: str) -> None:
     fetched: list[str] = []

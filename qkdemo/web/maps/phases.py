@@ -7,7 +7,7 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.maps.phase_picture import alt, finding, phase_spec, phase_table
-from qkdemo.maps.phases import SEEDS, VARIANTS, cells, read, rows
+from qkdemo.maps.phases import RECORDED_ON, SEEDS, VARIANTS, cells, read, rows
 from qkdemo.messages import say
 from qkdemo.web.lab.takeaway import csv_of
 
@@ -17,7 +17,8 @@ def phases_shown() -> None:
     ends = read()
     made = cells(ends)
     st.markdown(f"## {finding(made)}")
-    st.markdown(say("phases.lead", seeds=len(SEEDS), seconds=round(sum(end.seconds for end in ends))))
+    seconds = round(sum(end.seconds for end in ends))
+    st.markdown(say("phases.lead", seeds=len(SEEDS), seconds=seconds, day=RECORDED_ON))
     for role, column in zip(VARIANTS, st.columns(2), strict=True):
         with column:
             st.markdown(f"### {say(f'phases.side.{role}')}")

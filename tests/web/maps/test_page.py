@@ -2,6 +2,7 @@
 
 import time
 
+import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -97,3 +98,39 @@ def test_every_lab_with_a_map_leads_to_it() -> None:
     app = visit("epsilon", {"size": "0.01"})
     doors = [link.proto.label for link in app.get("page_link")]
     assert say("map.door") in doors
+
+
+def test_two_maps_are_subtracted_and_the_link_says_which() -> None:
+    app = filled(visit("map", {"cells": "9", "y": "d_head"}))
+    app.selectbox(key="map:minus").set_value("plain").run()
+    assert not app.exception
+    assert link_of(app) == {"cells": "9", "y": "d_head", "minus": "plain"}
+    assert title(filled(app)).startswith("L2 norm and learned scale g minus plain attention: above 0 in")
+    assert len(app.get("vega_lite_chart")) == 1
+    app.selectbox(key="map:minus").set_value("dial:variant").run()
+    assert link_of(app)["minus"] == "variant=none"
+    app.selectbox(key="map:value").set_value("rms").run()
+    assert link_of(filled(app))["minus"] == "variant=rms"
+    assert "minus RMSNorm" in title(app)
+    app.selectbox(key="map:minus").set_value("").run()
+    assert "minus" not in link_of(app)
+
+
+def test_a_link_that_subtracts_several_dials_or_what_it_cannot() -> None:
+    app = filled(visit("map", {"cells": "9", "minus": "seed=3,format=float16", "x": "scale", "y": "d_head"}))
+    assert not app.exception
+    assert not complaints(app)
+    assert app.selectbox(key="map:minus").value == "seed=3,format=float16"
+    app = visit("map", {"cells": "9", "minus": "foo"})
+    assert "'foo' is no side of this map." in complaints(app)[0]
+    assert app.selectbox(key="map:minus").value == ""
+
+
+def test_the_cross_stands_where_this_visitors_dials_do_though_others_share_the_map() -> None:
+    marks = []
+    for scale in ("2", "50"):
+        app = filled(visit("map", {"cells": "9", "scale": scale, "seed": "4"}))
+        rows = app.get("vega_lite_chart")[0]
+        table = pa.ipc.open_stream(rows.proto.datasets[0].data.data if rows.proto.datasets else rows.proto.data.data)
+        marks += [row["x"] for row in table.read_all().to_pylist() if row["layer"] == "cross"]
+    assert marks == [2.0, 50.0]
