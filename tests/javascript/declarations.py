@@ -31,23 +31,23 @@ def _interface(name: str, kind: type) -> str:
 
 
 def _type(hint: Any) -> str:
-    if hint in _SIMPLE:
-        return _SIMPLE[hint]
     origin, parts = get_origin(hint), get_args(hint)
     if origin is NotRequired:
-        return _type(parts[0])
-    if origin is Literal:
-        return " | ".join(f'"{word}"' for word in parts)
-    if origin in (Union, types.UnionType):
-        return " | ".join(dict.fromkeys(map(_type, parts)))
-    if origin is list:
+        found = _type(parts[0])
+    elif origin is Literal:
+        found = " | ".join(f'"{word}"' for word in parts)
+    elif origin in (Union, types.UnionType):
+        found = " | ".join(dict.fromkeys(map(_type, parts)))
+    elif origin is list:
         inner = _type(parts[0])
-        return f"({inner})[]" if " | " in inner else f"{inner}[]"
-    if origin is tuple:
-        return f"[{', '.join(map(_type, parts))}]"
-    if origin is Mapping:
-        return f"Record<{_type(parts[0])}, {_type(parts[1])}>"
-    return str(hint.__name__)
+        found = f"({inner})[]" if " | " in inner else f"{inner}[]"
+    elif origin is tuple:
+        found = f"[{', '.join(map(_type, parts))}]"
+    elif origin is Mapping:
+        found = f"Record<{_type(parts[0])}, {_type(parts[1])}>"
+    else:
+        found = _SIMPLE.get(hint, hint.__name__)
+    return found
 
 
 if __name__ == "__main__":
