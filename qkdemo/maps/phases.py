@@ -28,6 +28,7 @@ from qkdemo.training.outcome import Outcome, outcome_of
 from qkdemo.training.settings import Settings, identity
 
 RECORDED: Final = Path(__file__).parent / "phases.jsonl"
+RECORDED_ON: Final = "2026-11-30"  # the day on which that record was trained
 Executor: TypeAlias = Callable[[Sequence[Settings]], Sequence[Outcome]]
 
 

@@ -26,7 +26,7 @@ from qkdemo.maps.diagram import (
     training_dials,
 )
 from qkdemo.maps.phase_picture import alt, finding, phase_spec, phase_table, side_name
-from qkdemo.maps.phases import Cell, End, cells, ends_of_plan, read, rows
+from qkdemo.maps.phases import RECORDED_ON, Cell, End, cells, ends_of_plan, read, rows
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import plan_bytes, price
 from qkdemo.runs.durations import duration
@@ -50,7 +50,8 @@ def phases_shown() -> None:
     diagram = _chosen()
     if diagram == DEFAULT:
         ends = read()
-        lead = say("phases.lead", seeds=len(diagram.seeds), seconds=round(sum(end.seconds for end in ends)))
+        seconds = round(sum(end.seconds for end in ends))
+        lead = say("phases.lead", seeds=len(diagram.seeds), seconds=seconds, day=RECORDED_ON)
         _drawn(diagram, ends, lead)
     else:
         _trained(diagram)
