@@ -17,9 +17,15 @@ from qkdemo.charts.theme import Theme
 
 Spec: TypeAlias = dict[str, Any]
 Series: TypeAlias = Sequence[tuple[str, str]]  # a curve's or a row's name, and its role
+_LEGEND: Final = alt.Legend(
+    orient="bottom", title=None, labelLimit=300, symbolSize=160, symbolType="circle", symbolOpacity=1
+)
+_SLANTED: Final = alt.Axis(labelAngle=-35, labelOverlap=False, labelLimit=160)
 PICK: Final = "pick"  # what a click in a matrix says
 HEIGHT: Final = 380
 _ROW: Final = 58  # pixels of a row of dots
+_IS_DECADE: Final = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+_DECADES: Final = f"{_IS_DECADE} ? format(datum.value, '.0~e') : ''"
 _SHAPES: Final = ("circle", "triangle-up", "cross", "square", "diamond")
 
 
@@ -28,8 +34,10 @@ def bands(theme: Theme, series: Series, x: str, y: str, *, extra: str) -> Spec:
     picked = alt.selection_point(name="legend", fields=["name"], bind="legend")
     zoomed = alt.selection_interval(name="zoom", bind="scales")
     base = alt.Chart(alt.NamedData(name="marks"))
-    across = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), title=x, axis=alt.Axis(grid=False, format="~g"))
-    up = alt.Scale(type="log", nice=False)
+    thin: Any = {"condition": {"test": _IS_DECADE, "value": 1}, "value": 0}
+    decades = alt.Axis(labelExpr=_DECADES, gridOpacity=thin)
+    across = alt.X("x:Q", scale=alt.Scale(type="log", nice=False, padding=14), title=x, axis=alt.Axis(grid=False))
+    up = alt.Scale(type="log", nice=False, padding=10)
     colour = _colour(theme, series)
     tips = [
         alt.Tooltip("name:N", title=" "),
@@ -41,9 +49,9 @@ def bands(theme: Theme, series: Series, x: str, y: str, *, extra: str) -> Spec:
     lit = alt.condition(picked, alt.value(1), alt.value(0.08))
     spread = base.mark_area().encode(
         x=across,
-        y=alt.Y("low:Q", scale=up, title=y),
+        y=alt.Y("low:Q", scale=up, title=y, axis=decades),
         y2="high:Q",
-        color=colour,
+        color=_colour(theme, series, legend=False),
         opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
     )
     line = base.mark_line(strokeWidth=2.5).encode(
@@ -88,8 +96,8 @@ def matrix(xs: Sequence[str], ys: Sequence[str], across: str, up: str, count: st
     """Columns `across` and `up` in words, `x` and `y` as the dials have them, and `count`."""
     base = alt.Chart(alt.NamedData(name="marks"))
     place = {
-        "x": alt.X("across:N", scale=alt.Scale(domain=list(xs)), title=across, axis=alt.Axis(labelAngle=-35)),
-        "y": alt.Y("up:N", scale=alt.Scale(domain=list(ys)), title=up),
+        "x": alt.X("across:N", scale=alt.Scale(domain=list(xs)), title=across, axis=_SLANTED),
+        "y": alt.Y("up:N", scale=alt.Scale(domain=list(ys)), title=up, axis=alt.Axis(labelOverlap=False)),
     }
     tips = [alt.Tooltip("up:N", title=up), alt.Tooltip("across:N", title=across), alt.Tooltip("count:Q", title=count)]
     tiles = base.mark_rect(cursor="pointer").encode(
@@ -102,7 +110,7 @@ def matrix(xs: Sequence[str], ys: Sequence[str], across: str, up: str, count: st
         )
         for width, ink in ((3.5, "#FFFFFF"), (0, "#14171C"))
     ]
-    made = _bare(alt.layer(tiles, *numbers).properties(height=60 + 44 * len(ys)))
+    made = _bare(alt.layer(tiles, *numbers).properties(height=150 + 36 * len(ys)))
     return made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}}
 
 
@@ -135,7 +143,7 @@ def changes(theme: Theme, rows: Sequence[str], words: Sequence[str], x: str) -> 
 
 def _colour(theme: Theme, series: Series, *, legend: bool = True) -> alt.Color:
     scale = alt.Scale(domain=[name for name, _ in series], range=[theme.role(role) for _, role in series])
-    shown = alt.Legend(orient="bottom", title=None, labelLimit=300, symbolSize=200) if legend else None
+    shown = _LEGEND if legend else None
     return alt.Color("name:N", scale=scale, legend=shown)
 
 
