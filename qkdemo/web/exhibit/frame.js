@@ -3,6 +3,7 @@
 // Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
 
 import { Grid } from "./grid.js";
+import { nameOf } from "./hear.js";
 
 const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
 const PICKED = new Set(["arcs", "bars", "heat"]);
@@ -21,9 +22,7 @@ export function structureOf(view) {
 // Builds everything inside `root` and returns the parts that are filled later.
 export function build(root, view) {
   const level = view.heading ?? 2;
-  const parts = { finding: new Steady(`h${level}`, "finding"), spoken: element("p", "unseen"), alt: element("p", "unseen") };
-  parts.spoken.setAttribute("role", "status");
-  parts.spoken.setAttribute("aria-live", "polite");
+  const parts = { finding: new Steady(`h${level}`, "finding"), alt: element("p", "unseen") };
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
@@ -37,7 +36,6 @@ export function build(root, view) {
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
-    parts.spoken,
   );
   return parts;
 }
@@ -51,10 +49,13 @@ export function fill(parts, view, sweep) {
   };
   follow(parts.finding, view.finding);
   parts.finding.keep(view.room ?? "");
-  parts.alt.textContent = view.alt ?? "";
   view.tiles.forEach((tile, i) => {
     parts.tiles[i].label.textContent = tile.label;
-    tile.lines.forEach((line, k) => follow(parts.tiles[i].lines[k], line.column));
+    tile.lines.forEach((line, k) => {
+      const name = nameOf(line.role, view);
+      parts.tiles[i].names[k].textContent = name && tile.lines.length > 1 ? `${name}: ` : "";
+      follow(parts.tiles[i].lines[k], line.column);
+    });
   });
   fillScrubber(parts.scrubber, view, sweep);
   follow(parts.scrubber.text, view.dial.text);
@@ -94,8 +95,9 @@ class Steady {
 
 function buildTile({ lines }) {
   const label = element("span", "label");
+  const names = lines.map(() => element("span", "unseen")); // which side it is, for those who see neither colour nor dash
   const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
-  return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
+  return { node: element("div", "tile", label, ...parts.flatMap((part, i) => [names[i], part.node])), label, names, lines: parts };
 }
 
 function buildScrubber(plays) {
@@ -121,7 +123,6 @@ function buildBar() {
   const [play, step, stop, train] = buttons;
   const text = element("span", "status");
   const notice = element("p", "notice");
-  notice.setAttribute("role", "status");
   notice.hidden = true;
   const lead = element("span", "lead");
   const forks = element("div", "bar forks", lead);
@@ -174,11 +175,11 @@ function buildCells(panel) {
   rows.forEach(([first]) => (first.node.scope = "row"));
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
-  if (!panel.breaks) return { nodes: [table], head, rows };
+  if (!panel.breaks) return { nodes: [table], head, rows, table };
   const scroller = element("div", "scroller", table);
   scroller.tabIndex = 0; // else only a pointer could scroll it
   scroller.setAttribute("role", "region");
-  return { nodes: [scroller], head, rows, scroller };
+  return { nodes: [scroller], head, rows, table, scroller };
 }
 
 function fillPanel(parts, panel, words, follow) {
@@ -193,7 +194,7 @@ function fillPanel(parts, panel, words, follow) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
     follow(parts.grid, panel);
   } else {
-    parts.scroller?.setAttribute("aria-label", panel.title);
+    for (const named of [parts.table, parts.scroller]) named?.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
   }

@@ -5,6 +5,7 @@
 
 import { Feed, LiveSweep } from "./feed.js";
 import { Stage } from "./stage.js";
+import { tell } from "./tell.js";
 
 const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
@@ -42,10 +43,10 @@ export class LiveStage extends Stage {
   rebuild(structure) {
     super.rebuild(structure);
     const { play, step, stop, train } = this.parts.bar;
-    play.onclick = () => this.playOrPause();
-    step.onclick = () => this.oneStep();
-    stop.onclick = () => this.send({ command: "stop" });
-    train.onclick = () => this.send({ command: "train" });
+    press(play, () => this.playOrPause());
+    press(step, () => this.oneStep());
+    press(stop, () => this.send({ command: "stop" }));
+    press(train, () => this.send({ command: "train" }));
     this.parts.scrubber.range.max = this.view.live.steps - 1;
   }
 
@@ -88,7 +89,20 @@ export class LiveStage extends Stage {
     }
     this.fillBar();
     this.watch();
+    this.found();
     this.tell();
+  }
+
+  // Said when it starts, when its sentence changes, when it has a word to say, and when it rests; never for a step.
+  found() {
+    if (!this.status.state) return;
+    const { state, text, notice } = this.status;
+    const now = { state, notice, finding: this.finding(this.sweep.arrived - 1) ?? "" };
+    const before = this.heard ?? now;
+    this.heard = now;
+    const news = [state !== before.state && text, notice !== before.notice && notice, now.finding !== before.finding && now.finding];
+    const words = news.filter(Boolean).join(". ");
+    if (words && this.held === null && !this.played) tell({ words });
   }
 
   // Shows what arrived, frame by frame.
@@ -97,6 +111,7 @@ export class LiveStage extends Stage {
     this.flowing = requestAnimationFrame(() => {
       this.flowing = 0;
       if (this.sweep.reveal()) this.flow();
+      else if (AT_REST.has(this.status.state)) this.describe();
       this.widen();
       this.draw(true);
     });
@@ -154,7 +169,8 @@ export class LiveStage extends Stage {
   commit(row) {
     this.hold(row);
     this.send({ dial: this.sweep.within(row) + 1 });
-    this.speak(this.finding());
+    tell({ words: this.finding() });
+    this.describe();
   }
 
   hold(row) {
@@ -163,6 +179,11 @@ export class LiveStage extends Stage {
     this.held = row >= this.sweep.rows - 1 ? null : row + 1;
     this.fillBar();
     this.ask();
+  }
+
+  // The hidden text is that of the page when it was drawn.
+  atRest(row) {
+    return this.view.live.resting && row === this.view.live.shown - 1;
   }
 
   get commands() {
@@ -250,9 +271,9 @@ export class LiveStage extends Stage {
     train.textContent = words.train;
     stop.hidden = live.shipped; // nobody trains it here: it can be played, or trained
     train.hidden = !live.shipped;
-    play.disabled = this.commands ? false : this.sweep.rows < 2;
-    step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
-    stop.disabled = !live.own || AT_REST.has(this.status.state);
+    allow(play, this.commands || this.sweep.rows >= 2);
+    allow(step, this.commands ? !this.moving : this.row() < this.sweep.rows - 1);
+    allow(stop, live.own && !AT_REST.has(this.status.state));
     setText(text, this.gone ? words[whyGone(this.feed)] : this.status.text);
     setText(notice, this.status.notice);
     notice.hidden = !this.status.notice;
@@ -282,6 +303,15 @@ export class LiveStage extends Stage {
     this.played = null;
     super.close();
   }
+}
+
+// What does nothing now keeps the focus: who has just pressed it goes on from there.
+function allow(button, allowed) {
+  button.setAttribute("aria-disabled", String(!allowed));
+}
+
+function press(button, act) {
+  button.onclick = () => button.ariaDisabled !== "true" && act();
 }
 
 function setText(node, words) {

@@ -11,12 +11,14 @@ import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
+import { cellOf, heard } from "./hear.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sight } from "./sight.js";
+import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme } from "./theme.js";
 
@@ -60,7 +62,19 @@ export class Stage {
     this.details.forget();
     this.arrive(view.dial.at);
     this.refresh();
+    this.found();
     if (before !== null && !view.veil) this.run(before);
+  }
+
+  // What the page's first exhibit found, for those who hear the page.
+  found() {
+    const finding = this.finding(this.sweep.rowOf(this.committed));
+    if (this.first && finding) tell({ finding, more: this.view.alt });
+  }
+
+  // Whether it is the page's first exhibit: what it finds is the page's title.
+  get first() {
+    return this.view.heading === 1;
   }
 
   // The answer came: the dial goes to it from where it stood.
@@ -163,7 +177,8 @@ export class Stage {
       name(cell) {
         const panel = stage.view.panels[i];
         const [query, key] = numbersOf(cell, panel);
-        return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
+        const held = cellOf(cell, stage.scene(i));
+        return `${panel.query_label} ${query}, ${panel.key_label} ${key}${held && `: ${held}`}`;
       },
     };
   }
@@ -179,7 +194,7 @@ export class Stage {
         return [1, stage.view.panels[i].labels.length];
       },
       choice: ([, at]) => ({ key: at, from: "bars" }),
-      name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}`,
+      name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}: ${cellOf([0, at], stage.scene(i))}`.trim(),
     };
   }
 
@@ -228,7 +243,7 @@ export class Stage {
       this.sent.add(value);
       this.awaited = value;
       this.pickedAt = performance.now();
-      this.speak(this.finding());
+      tell(this.first ? { finding: this.finding() } : { words: this.finding() });
       this.describe();
       this.send({ dial: value });
     }
@@ -244,7 +259,7 @@ export class Stage {
 
   choose(grid, cell) {
     this.chosen = grid.choice(cell);
-    this.speak(grid.name(cell));
+    tell({ words: grid.name(cell) });
     grid.point?.(cell);
     this.ask(true);
   }
@@ -283,7 +298,12 @@ export class Stage {
 
   // What is known of the entry that is stood on: it is one at the committed value.
   detailed() {
-    return this.row() === this.sweep.rowOf(this.committed) ? this.details.answer : null;
+    return this.atRest(this.row()) ? this.details.answer : null;
+  }
+
+  // Whether a row is that of the committed value.
+  atRest(row) {
+    return row === this.sweep.rowOf(this.committed);
   }
 
   scene(i) {
@@ -293,8 +313,8 @@ export class Stage {
     return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
 
-  finding() {
-    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, this.row()) : "";
+  finding(row = this.row()) {
+    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, row) : "";
   }
 
   guesses() {
@@ -302,14 +322,13 @@ export class Stage {
     return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
   }
 
-  speak(words) {
-    if (this.parts.spoken.textContent !== words) this.parts.spoken.textContent = words;
-  }
-
-  // Names the pictures: their title and what the committed value says.
+  // Names the pictures: their title, and their values where the dial stands. What stands on a picture's title is not.
   describe() {
-    const words = this.finding();
-    this.parts.panels.forEach(({ canvas }, i) => canvas?.setAttribute("aria-label", `${this.view.panels[i].title}. ${words}`));
+    this.parts.panels.forEach(({ canvas }, i) => {
+      const { title, subtitle = "" } = this.view.panels[i];
+      const words = [title, subtitle.trim().replace(/\.$/, ""), heard(this.scene(i))].filter(Boolean).join(". ");
+      if (canvas?.getAttribute("aria-label") !== words) canvas?.setAttribute("aria-label", words);
+    });
   }
 
   // ---- drawing
@@ -374,6 +393,8 @@ export class Stage {
       if (title.textContent !== words) title.textContent = words;
     });
     this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.view.panels[i]) ?? []));
+    const hidden = this.atRest(row) ? (this.view.alt ?? "") : ""; // it speaks of the value that the data has
+    if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));

@@ -53,6 +53,7 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     matters   of a panel: the stop is about it; it comes first where there is room for one
     lecture   whether a hall looks on
     words     hint, png, svg, undefined, arcs, heat, bars and grid (how to pick there with the keyboard)
+              added here: at, first, last, cross, most, largest, arrow, hidden (how `hear.js` says a picture)
     alt       what the exhibit shows at the committed value, for those who do not see it
 
 Roles are plain, norm and bound, which are attention without a norm, with one, and what bounds it: colours one to three
@@ -69,6 +70,7 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.runtime import Runtime
 
+from qkdemo.messages import phrase
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.parcel import Known, parcel
@@ -80,6 +82,7 @@ Pick = dict[str, Any]
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = _REAL | {"fork", "query", "key", "row", "column", "command", "news", "again"}
+_HEARD: Final = ("at", "first", "last", "cross", "most", "largest", "arrow", "hidden")
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -166,7 +169,9 @@ def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
-    return dict(view) | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
+    words = view["words"] | {name: phrase(f"exhibit.{name}") for name in _HEARD}
+    taught = {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
+    return dict(view) | taught | {"words": words}
 
 
 def untold(panel: dict[str, Any]) -> dict[str, Any]:
