@@ -175,9 +175,7 @@ function buildCells(panel) {
   rows.forEach(([first]) => (first.node.scope = "row"));
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
-  if (!panel.breaks) return { nodes: [table], head, rows, table };
-  const scroller = element("div", "scroller", table);
-  scroller.tabIndex = 0; // else only a pointer could scroll it
+  const scroller = element("div", panel.breaks ? "scroller" : "sideways", table);
   scroller.setAttribute("role", "region");
   return { nodes: [scroller], head, rows, table, scroller };
 }

@@ -11,7 +11,8 @@ const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
 const NEWS_MS = 700;
 const WATCHED_S = 8; // how long a hall looks on
-const CALM = "(prefers-reduced-motion: reduce)";
+const CALM = window.matchMedia("(prefers-reduced-motion: reduce)");
+const CALM_MS = 700; // for whoever asked for less motion: what moves goes in steps
 
 export class LiveStage extends Stage {
   constructor(root) {
@@ -108,9 +109,14 @@ export class LiveStage extends Stage {
   // Shows what arrived, frame by frame.
   flow() {
     if (this.flowing) return;
-    this.flowing = requestAnimationFrame(() => {
+    const calm = CALM.matches;
+    const wait = calm ? Math.max(0, (this.flowed ?? 0) + CALM_MS - performance.now()) : 0;
+    const show = (act) => (wait ? setTimeout(act, wait) : requestAnimationFrame(act));
+    this.flowing = show(() => {
       this.flowing = 0;
-      if (this.sweep.reveal()) this.flow();
+      if (!this.root.isConnected) return;
+      this.flowed = performance.now();
+      if (this.sweep.reveal(calm)) this.flow();
       else if (AT_REST.has(this.status.state)) this.describe();
       this.widen();
       this.draw(true);
@@ -121,7 +127,7 @@ export class LiveStage extends Stage {
   watch() {
     if (!this.watches || !this.sweep.rows || this.sweep.rows < this.view.live.steps) return;
     this.watches = false;
-    if (!window.matchMedia(CALM).matches) this.playBack({ pace: this.sweep.rows / WATCHED_S, grows: true });
+    if (!CALM.matches) this.playBack({ pace: this.sweep.rows / WATCHED_S, grows: true });
   }
 
   get open() {
@@ -218,7 +224,8 @@ export class LiveStage extends Stage {
     this.played = { row: from, at: performance.now(), grows };
     const tick = () => {
       if (!this.played) return;
-      const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * pace);
+      const past = performance.now() - this.played.at;
+      const row = this.played.row + Math.floor(((CALM.matches ? past - (past % CALM_MS) : past) / 1000) * pace);
       if (row >= this.sweep.rows - 1) {
         this.commit(row);
         this.ask(grows);
@@ -298,7 +305,6 @@ export class LiveStage extends Stage {
 
   close() {
     clearTimeout(this.telling);
-    cancelAnimationFrame(this.flowing);
     this.feed?.close();
     this.played = null;
     super.close();

@@ -20,7 +20,7 @@ import { savePng, saveSvg } from "./save.js";
 import { Sight } from "./sight.js";
 import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
-import { readTheme, textWidth, wearTheme } from "./theme.js";
+import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
 
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
@@ -44,6 +44,8 @@ export class Stage {
     this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
     document.addEventListener("qkdemo:look", this.looked);
+    this.listening = new AbortController();
+    whenLookChanges(() => this.refresh(), this.listening.signal); // paper, too, has its own width and colours
     document.fonts?.ready.then(() => this.refresh());
   }
 
@@ -353,6 +355,9 @@ export class Stage {
 
   layOut() {
     const { panels } = this.view;
+    for (const { scroller } of this.parts.panels) {
+      if (scroller) scroller.tabIndex = scroller.scrollWidth > scroller.clientWidth ? 0 : -1; // else only a pointer could scroll it
+    }
     const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
     const widths = drawn.map(([, width]) => width);
     this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
@@ -414,6 +419,7 @@ export class Stage {
     this.sizes.disconnect();
     this.sight.close();
     this.details.forget();
+    this.listening.abort();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);
     this.playing = null;
