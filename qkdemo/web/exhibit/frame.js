@@ -5,11 +5,10 @@
 import { Grid } from "./grid.js";
 import { nameOf } from "./hear.js";
 
-const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
 const PICKED = new Set(["arcs", "bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
-export function structureOf(view) {
+export function structureOf(/** @type {Spec.Exhibit} */ view) {
   const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
@@ -20,7 +19,7 @@ export function structureOf(view) {
 }
 
 // Builds everything inside `root` and returns the parts that are filled later.
-export function build(root, view) {
+export function build(root, /** @type {Spec.Exhibit} */ view) {
   const level = view.heading ?? 2;
   const parts = { finding: new Steady(`h${level}`, "finding"), alt: element("p", "unseen") };
   parts.tiles = view.tiles.map(buildTile);
@@ -41,7 +40,7 @@ export function build(root, view) {
 }
 
 // Writes the words of this view and returns what has to follow the cursor.
-export function fill(parts, view, sweep) {
+export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
   const steady = [];
   const follow = (part, words) => {
     part.follow(words, sweep);
@@ -93,7 +92,7 @@ class Steady {
   }
 }
 
-function buildTile({ lines }) {
+function buildTile(/** @type {Spec.Tile} */ { lines }) {
   const label = element("span", "label");
   const names = lines.map(() => element("span", "unseen")); // which side it is, for those who see neither colour nor dash
   const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
@@ -130,24 +129,24 @@ function buildBar() {
   return { node: both, play, step, stop, train, text, notice, forks, lead };
 }
 
-function fillScrubber({ range, label, hint }, view, sweep) {
+function fillScrubber({ range, label, hint }, /** @type {Spec.Exhibit} */ view, sweep) {
   range.max = (view.live?.steps ?? sweep.rows) - 1;
   label.textContent = view.dial.label;
   hint.textContent = view.words.hint ?? "";
 }
 
-function buildPanel(panel, tag) {
+function buildPanel(/** @type {Spec.Panel} */ panel, tag) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
-  const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
+  const body = panel.kind === "grid" ? buildGrid(panel) : panel.kind === "cells" ? buildCells(panel) : buildPlot(panel);
   const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
   node.classList.toggle("focus", Boolean(panel.matters));
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }
 
-function buildPlot(panel) {
+function buildPlot(/** @type {Spec.Panel} */ panel) {
   const canvas = element("canvas", "");
   canvas.setAttribute("role", "img");
   const stage = element("div", "plot", canvas);
@@ -161,12 +160,12 @@ function buildPlot(panel) {
   return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
 }
 
-function buildGrid(panel) {
+function buildGrid(/** @type {Spec.Grid} */ panel) {
   const grid = new Grid(panel);
   return { nodes: [grid.node], grid };
 }
 
-function buildCells(panel) {
+function buildCells(/** @type {Spec.Cells} */ panel) {
   const roleOf = (i) => (panel.roles[i] ? `role-${panel.roles[i]}` : "");
   const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""} ${panel.breaks?.includes(i) ? "breaks" : ""}`.trim());
   const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
@@ -180,7 +179,7 @@ function buildCells(panel) {
   return { nodes: [scroller], head, rows, table, scroller };
 }
 
-function fillPanel(parts, panel, words, follow) {
+function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
   parts.title.textContent = panel.title;
   if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
   if (parts.canvas) {
@@ -191,8 +190,8 @@ function fillPanel(parts, panel, words, follow) {
   } else if (parts.grid) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
     follow(parts.grid, panel);
-  } else {
-    for (const named of [parts.table, parts.scroller]) named?.setAttribute("aria-label", panel.title);
+  } else if (panel.kind === "cells") {
+    for (const named of [parts.table, parts.scroller]) named.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
   }
