@@ -256,3 +256,25 @@ def test_no_name_holds_markup_and_every_page_has_a_title_of_its_own(server: str,
         titles.add(page.title())
     assert len(titles) == len(PAGES)
     assert all(each.endswith(f" · {say('app.title')}") for each in titles)
+
+
+# Every tone that the page makes, and whether a context of tones is still open.
+TONES = """() => { window.tones = []; window.contexts = [];
+  const [Tone, Context] = [window.OscillatorNode, window.AudioContext];
+  window.OscillatorNode = class extends Tone {
+    constructor(context, how) { super(context, how); tones.push(how.type); } };
+  window.AudioContext = class extends Context { constructor() { super(); contexts.push(this); } }; }"""
+
+
+def test_a_chart_is_heard_when_that_is_asked_for_and_a_hand_ends_it(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift")
+    expect(page.locator(".reading").first).to_have_text("×8")
+    page.evaluate(TONES)
+    page.get_by_role("button", name="Listen: Logits grow").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("tones.length === 2")
+    assert len(set(page.evaluate("tones"))) == 2  # each side has its sound
+    expect(page.locator(".reading").first).not_to_have_text("×8")  # the dial goes along
+    page.keyboard.press("Escape")
+    expect(page.locator(".reading").first).to_have_text("×8")
+    page.wait_for_function("contexts.every((each) => each.state === 'closed')")

@@ -157,7 +157,9 @@ function buildPlot(/** @type {Spec.Panel} */ panel) {
   const png = element("button", "");
   const svg = element("button", "");
   png.type = svg.type = "button";
-  return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
+  const ear = panel.kind === "curves" ? element("button", "") : null;
+  if (ear) ear.type = "button";
+  return { nodes: [stage, element("div", "save", ...(ear ? [ear] : []), png, svg)], canvas, stage, png, svg, ear };
 }
 
 function buildGrid(/** @type {Spec.Grid} */ panel) {
@@ -175,7 +177,7 @@ function buildCells(/** @type {Spec.Cells} */ panel) {
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
   const scroller = element("div", panel.breaks ? "scroller" : "sideways", table);
-  scroller.setAttribute("role", "region");
+  scroller.setAttribute("role", panel.breaks ? "region" : "group");
   return { nodes: [scroller], head, rows, table, scroller };
 }
 
@@ -185,7 +187,8 @@ function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
   if (parts.canvas) {
     parts.png.textContent = words.png;
     parts.svg.textContent = words.svg;
-    for (const button of [parts.png, parts.svg]) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
+    if (parts.ear) parts.ear.textContent = words.listen ?? "";
+    for (const button of [parts.png, parts.svg, parts.ear].filter(Boolean)) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
     if (parts.stage.tabIndex === 0) parts.stage.setAttribute("aria-label", `${panel.title}. ${words[panel.kind] ?? ""}`);
   } else if (parts.grid) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);

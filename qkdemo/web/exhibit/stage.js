@@ -152,8 +152,9 @@ export class Stage {
   }
 
   handle(plot, i) {
-    const { canvas, stage: area, png, svg } = this.parts.panels[i];
+    const { canvas, stage: area, png, svg, ear } = this.parts.panels[i];
     const scene = () => this.scene(i);
+    if (ear) ear.onclick = () => import("./ear.js").then(({ listen }) => listen(this, scene()));
     png.onclick = () => savePng(plot, scene());
     svg.onclick = () => saveSvg(plot, scene());
     const { kind } = this.view.panels[i];
