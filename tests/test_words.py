@@ -45,7 +45,7 @@ APHORISMS = (
 )
 HEARSAY = (
     *(r"\boften (told|given|said|swapped|claimed)\b", r"\bin what people write\b", r"\bas (all|real) models do\b"),
-    *(r"\b(usual|common) (sayings?|claims?|formulas?)\b",),
+    *(r"\b(usual|common) (sayings?|claims?|formulas?)\b", r"\bsome other (libraries|people|models)\b"),
     *(r"\bevery real\b", r"\beverybody knows\b", r"\bwell[- ]known\b", r"\bof course\b", r"\bis common\b"),
 )
 PLAIN_SLOPE = ("beginner", "developer", "drift", "live", "training", "points", "quiz_beginner")

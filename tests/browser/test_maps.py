@@ -1,6 +1,7 @@
 """The page of maps in a real browser: a click sets both dials, a frame the ranges; Vega loads there alone."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -62,6 +63,23 @@ def test_arrow_keys_move_a_cell_that_is_said_and_enter_sets_both_dials(server: s
     assert gain
     expect(page).to_have_url(re.compile(f"gain={re.escape(gain[1])}"))
     expect(line).to_be_focused()
+
+
+def test_a_phase_diagram_over_other_dials_says_its_cost_is_trained_here_and_is_there_for_others(
+    server: str, page: Page
+) -> None:
+    link = f"{server}/map?cells=9&phases=" + quote("learning_rate:0.01:0.1;beta2;3;1;none,rms")
+    page.goto(link)
+    expect(page.get_by_text("18 runs are not trained here yet: about")).to_be_visible()
+    page.get_by_role("button", name="Train it here").click()
+    expect(page.get_by_text(re.compile(r"RMSNorm solves the task at every seed in \d of 9 cells"))).to_be_visible(
+        timeout=120_000
+    )
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.get_by_text(re.compile(r"RMSNorm solves the task at every seed in \d of 9 cells"))).to_be_visible()
+    expect(page.get_by_role("button", name="Train it here")).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", ["/", "/drift"])

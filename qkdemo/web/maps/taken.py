@@ -37,14 +37,9 @@ def take_away_map(cells: Cells) -> None:
         tables=lambda: {"map.table": rows},
         programs=lambda: {"map.program": partial(files.program, cells)},
     )
-    take_away(
-        offer,
-        {
-            say("map.picture"): partial(_pictures, cells),
-            say("map.surface"): partial(_surfaces, cells),
-            say("phases.tab"): phases_shown,
-        },
-    )
+    own = {say("map.picture"): partial(_pictures, cells), say("map.surface"): partial(_surfaces, cells)}
+    training = {say("phases.tab"): phases_shown}
+    take_away(offer, training | own if asked("phases") else own | training)  # a link to a diagram opens it
 
 
 def _surfaces(cells: Cells) -> None:

@@ -134,3 +134,24 @@ def test_the_cross_stands_where_this_visitors_dials_do_though_others_share_the_m
         table = pa.ipc.open_stream(rows.proto.datasets[0].data.data if rows.proto.datasets else rows.proto.data.data)
         marks += [row["x"] for row in table.read_all().to_pylist() if row["layer"] == "cross"]
     assert marks == [2.0, 50.0]
+
+
+def test_where_training_survives_over_other_dials_stands_in_the_link() -> None:
+    app = filled(visit("map", {"cells": "9"}))
+    app.segmented_control(key="map:takeaway").set_value(say("phases.tab")).run()
+    assert not app.exception
+    app.selectbox(key="phases:y").set_value("n_layers").run()
+    assert not app.exception
+    assert link_of(app)["phases"] == "learning_rate:0.002:0.5;n_layers:1:4;5;3;none,rms"
+    app.selectbox(key="phases:x").set_value("n_layers").run()
+    assert link_of(app)["phases"] == "n_layers:1:4;learning_rate:0.002:0.5;5;3;none,rms"
+    app.multiselect(key="phases:remedies").set_value(["none", "softcap"]).run()
+    assert link_of(app)["phases"].endswith(";none,softcap")
+
+
+def test_a_link_to_a_diagram_opens_it_and_one_that_is_none_says_so() -> None:
+    app = visit("map", {"cells": "9", "phases": "learning_rate;beta2;3;1;rms"})
+    assert app.selectbox(key="phases:y").value == "beta2"
+    app = visit("map", {"cells": "9", "phases": "learning_rate;steps;3;1;rms"})
+    assert "steps is no training dial that does anything here" in " ".join(complaints(app))
+    assert app.selectbox(key="phases:y").value == "qk_start"
