@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from qkdemo.messages import say
-from qkdemo.runs.job import CEILING_S
-from qkdemo.runs.store import MOST_BYTES, MOST_RUNS
-from qkdemo.runs.workshop import SILENT_S, UNWATCHED_S
+from qkdemo.runs.kept.store import MOST_BYTES, MOST_RUNS
+from qkdemo.runs.workers.job import CEILING_S
+from qkdemo.runs.workers.workshop import SILENT_S, UNWATCHED_S
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_run_may_use_the_minutes_that_a_sentence_gives_it() -> None:
