@@ -1,14 +1,16 @@
 """What is seen, and by whom: on a narrow phone, in the system's colours, on paper, late in a lecture."""
 
+from urllib.parse import urlsplit
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from qkdemo.web.pages import PAGES
 from tests.browser.test_accessibility import SEVERE
 from tests.browser.test_everyone import at
 from tests.browser.test_lesson import CHOICE, link, opened
-from tests.browser.test_pages import path_of
+from tests.browser.test_pages import CARRIES, path_of, settled
 
 # What can be pressed and is smaller than `least`: links within a sentence may be as small as it is.
 SMALL = """(least) => {
@@ -69,15 +71,28 @@ def left(page: Page, found: str, least: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_on_the_narrowest_phone_all_is_in_reach_of_eye_and_finger(server: str, browser: Browser, name: str) -> None:
-    small = {"width": 320, "height": 700}
-    with at(browser, server + path_of(name), viewport=small, has_touch=True, is_mobile=True) as page:
-        assert left(page, BEYOND) == []
-        assert left(page, SMALL, 44) == []
-        severe = [each for each in Axe().run(page).response["violations"] if each["impact"] in SEVERE]
-        assert [(rule["id"], node["html"][:120]) for rule in severe for node in rule["nodes"]] == []
-        page.add_style_tag(content=SPACED)
-        assert left(page, BEYOND) == []
+def test_on_the_narrowest_phone_all_is_in_reach_of_eye_and_finger_and_no_request_leaves_the_machine(
+    server: str, browser: Browser, name: str
+) -> None:
+    context = browser.new_context(viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    page.goto(server + path_of(name))
+    expect(page.locator(CARRIES).first).to_be_visible()
+    expect(page.locator(".presenter.listening")).to_be_attached()
+    settled(page)
+    assert left(page, BEYOND) == []
+    assert left(page, SMALL, 44) == []
+    severe = [each for each in Axe().run(page).response["violations"] if each["impact"] in SEVERE]
+    assert [(rule["id"], node["html"][:120]) for rule in severe for node in rule["nodes"]] == []
+    wide = "Math.max(document.scrollingElement.scrollWidth, document.querySelector('[data-testid=stMain]').scrollWidth)"
+    assert page.evaluate(wide) == 320  # nothing scrolls sideways
+    page.add_style_tag(content=SPACED)
+    assert left(page, BEYOND) == []
+    context.close()
+    own = urlsplit(server).netloc
+    assert {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))} == {own}
 
 
 @pytest.mark.parametrize("place", ["/drift", "/quiz", "/formats", link(CHOICE)])
