@@ -13,7 +13,7 @@ from qkdemo.web.pages import PAGES
 CARRIES = (
     ".exhibit, .arrows, [data-testid=stDataFrame], [data-testid=stFileUploader], "
     "[data-testid=stMain] [data-testid=stRadio], [data-testid=stMain] [data-testid=stPageLink], "
-    "[data-testid=stTextInput], [data-testid=stVegaLiteChart], [data-testid=stPlotlyChart]"
+    "[data-testid=stMain] [data-testid=stTextInput], [data-testid=stVegaLiteChart], [data-testid=stPlotlyChart]"
 )
 LABS = [name for name, entry in PAGES.items() if entry.lab is not None]
 # A mark on the exhibit's first canvas: it is gone if the exhibit was built anew.
