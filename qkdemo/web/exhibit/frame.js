@@ -13,6 +13,7 @@ export function structureOf(view) {
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
+    Boolean(view.fold),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.matters), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
@@ -28,6 +29,8 @@ export function build(root, view) {
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  parts.fold = view.fold ? element("button", "fold") : null;
+  if (parts.fold) parts.fold.type = "button";
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -37,6 +40,7 @@ export function build(root, view) {
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
+    ...(parts.fold ? [parts.fold] : []),
     parts.spoken,
   );
   return parts;
@@ -182,6 +186,8 @@ function buildCells(panel) {
 }
 
 function fillPanel(parts, panel, words, follow) {
+  parts.node.classList.toggle("rest", Boolean(panel.rest));
+  parts.node.style.setProperty("--folded", panel.folded ?? panel.wide ?? 6);
   parts.title.textContent = panel.title;
   if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
   if (parts.canvas) {

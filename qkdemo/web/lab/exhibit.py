@@ -18,7 +18,9 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
     room      a text for which the headline keeps room, if a longer one than there is may come
     heading   level of the headline, 2 unless given; panel titles are one below
     tiles     label, lines: [{role, column}]; read as a causal chain
-    panels    kind, title, subtitle?, wide (columns of 12), tall? (a picture of nearly twice the height), and by kind:
+    fold      ? {more, less}: what says `rest` is not shown until the button with these words is pressed
+    panels    kind, title, subtitle?, wide (columns of 12), tall? (a picture of nearly twice the height), rest?,
+              folded? (how wide it is while the rest is not shown), and by kind:
       curves  y: {log, domain, ticks}, x: {ticks}, lines: [{role, column, label, low?, high?, dots?}] (two columns
               between which a band is laid; dots at the rows that are known, and NaN is no gap), marks: [{x, label,
               role}], points?: [{x, y, role, label, read? (it lies on a line, and a sentence quotes it)}],
@@ -33,7 +35,8 @@ or uint8 (matrices, row by row), and strings, which are every text that follows 
               the largest), x, label}]: what is written over a bar while the dial stands at x
       cells   head, roles, rows: cells are string columns, {"text": ...} or constants that name no column; strong (row),
               breaks? (columns whose long texts break anywhere; such a table scrolls sideways where it is narrow)
-      grid    corner, head: [{text, label (in full)}], rows: [{text, label (in full), role, column, tones}],
+      grid    corner, head: [{text, label (in full), rest?}],
+              rows: [{text, label (in full), role, column, tones, rest?}],
               selected [row, column]; column holds the texts of a row's cells, joined by tabs, tones a digit for each:
               0 (quiet) to 3 (loudest)
       arcs    labels, lines: [{role, column (weights, row by row), label}] (the first above, the second below), selected
@@ -161,6 +164,8 @@ def read_pick(message: object) -> Pick | None:
 def _taught(table: pa.Table, view: dict[str, Any]) -> dict[str, Any]:
     """The view with what a track adds: what is not shown yet, the prediction, which panels matter, and what is read."""
     dial = dial_name(view)
+    if lesson.current() is not None:  # a stop says itself what it is about
+        view.pop("fold", None)
     view = lesson.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
