@@ -32,7 +32,7 @@ PRESET: Final = "preset"
 RUN: Final = "run"
 KEPT: Final = (  # on pages that ask for them
     *("find", "left", "right", RUN),
-    *("lab", "x", "y", "measure", "cells", "turn", "tilt"),
+    *("lab", "x", "y", "measure", "cells", "minus", "phases", "turn", "tilt"),
 )
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page

@@ -9,7 +9,8 @@ export class Grid {
   }
 
   constructor({ rows, head }) {
-    this.head = head.map(() => node("th", "columnheader", { scope: "col" }, node("span", null, { className: "short" }), node("span", null, { className: "full" })));
+    const words = () => ["short", "full"].map((className) => node("span", null, { className }));
+    this.head = head.map(() => node("th", "columnheader", { scope: "col" }, ...words()));
     this.rows = rows.map(({ role }) => ({
       label: node("th", "rowheader", { scope: "row", className: `role-${role}` }),
       cells: head.map(() => node("td", "gridcell", { tabIndex: -1 }, document.createTextNode(""))),
