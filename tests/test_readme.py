@@ -150,3 +150,34 @@ def test_the_layout_names_every_part_of_the_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     parts = {path.parent.name for path in (ROOT / "qkdemo").glob("*/__init__.py")} | {"locale"}
     assert parts <= set(re.findall(r"(?m)^  (\w+)/ ", text))
+
+
+# ---- what it says of times
+
+
+MEASURED = re.compile(
+    r"% longer|% busy|% of a step|\b(?:about|in) (?:\w+ )?(?:seconds?|minutes?|hours?)\b|sessions? (?:at|per) "
+)
+DOWNLOADED = re.compile(r"downloads ([\d.]+) GB, (a|eight) minutes? at 50 Mbit/s")
+
+
+def _paragraphs() -> list[str]:
+    prose = re.sub(r"^```.*?^```|^\|.*?$", "", README, flags=re.M | re.S)
+    return [" ".join(paragraph.split()) for paragraph in prose.split("\n\n")]
+
+
+def test_a_measured_time_names_its_machine_and_its_date() -> None:
+    measured = [paragraph for paragraph in _paragraphs() if MEASURED.search(paragraph)]
+    assert measured
+    for paragraph in measured:
+        assert "two cores" in paragraph, paragraph
+        assert re.search(r"\b20\d\d\b", paragraph), paragraph
+
+
+def test_a_download_takes_as_long_as_the_readme_says() -> None:
+    told = [
+        (float(size), {"a": 1, "eight": 8}[minutes]) for size, minutes in DOWNLOADED.findall(" ".join(_paragraphs()))
+    ]
+    assert len(told) == 2
+    for gigabytes, minutes in told:
+        assert round(gigabytes * 8000 / 50 / 60) == minutes

@@ -68,6 +68,15 @@ def test_what_a_claim_names_as_its_source_is_linked_and_nothing_else_is() -> Non
     assert set(fused.sources.values()) == {reading.link for reading in READINGS if reading.version in told}
 
 
+def test_models_that_normalise_v_as_well_normalise_q_and_k() -> None:
+    """A norm on the input of the projections, as in BLT, is none of q, k or v."""
+    rows = {model.model: model for model in MODELS if model.kind == "model"}
+    for name in found("developer", "values").numbers["normalised_values"].split(", "):
+        assert rows[name].values
+        assert rows[name].qk_norm == "yes"
+        assert rows[name].place != "input"
+
+
 def test_every_verdict_is_given_somewhere() -> None:
     assert {evidence(stop).answer for stop in TRACKS["claims"] if stop.name != "always_helps"} == set(VERDICTS.words)
 

@@ -172,7 +172,7 @@ def _values(found: placement.Result) -> Evidence:
         output=not any(moved) and output > _SAME,
         nothing=not any(moved) and output <= _SAME,
     )
-    normalised = [model.model for model in MODELS if model.kind == "model" and model.values]
+    normalised = [model.model for model in MODELS if model.kind == "model" and model.qk_norm == "yes" and model.values]
     numbers = {"output": written(100 * output, 2), "even": written(100 * even.relative_output_error, 2)}
     return Evidence(answer, numbers | {"normalised_values": ", ".join(normalised)})
 

@@ -4,22 +4,22 @@
 
 import { Grid } from "./grid.js";
 
-const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
 const PICKED = new Set(["arcs", "bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
-export function structureOf(view) {
+export function structureOf(/** @type {Spec.Exhibit} */ view) {
   const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
+    Boolean(view.fold),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.matters), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
 // Builds everything inside `root` and returns the parts that are filled later.
-export function build(root, view) {
+export function build(root, /** @type {Spec.Exhibit} */ view) {
   const level = view.heading ?? 2;
   const parts = { finding: new Steady(`h${level}`, "finding"), spoken: element("p", "unseen"), alt: element("p", "unseen") };
   parts.spoken.setAttribute("role", "status");
@@ -28,6 +28,8 @@ export function build(root, view) {
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  parts.fold = view.fold ? element("button", "fold") : null;
+  if (parts.fold) parts.fold.type = "button";
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -37,13 +39,14 @@ export function build(root, view) {
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
+    ...(parts.fold ? [parts.fold] : []),
     parts.spoken,
   );
   return parts;
 }
 
 // Writes the words of this view and returns what has to follow the cursor.
-export function fill(parts, view, sweep) {
+export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
   const steady = [];
   const follow = (part, words) => {
     part.follow(words, sweep);
@@ -92,7 +95,7 @@ class Steady {
   }
 }
 
-function buildTile({ lines }) {
+function buildTile(/** @type {Spec.Tile} */ { lines }) {
   const label = element("span", "label");
   const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
   return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
@@ -129,24 +132,24 @@ function buildBar() {
   return { node: both, play, step, stop, train, text, notice, forks, lead };
 }
 
-function fillScrubber({ range, label, hint }, view, sweep) {
+function fillScrubber({ range, label, hint }, /** @type {Spec.Exhibit} */ view, sweep) {
   range.max = (view.live?.steps ?? sweep.rows) - 1;
   label.textContent = view.dial.label;
   hint.textContent = view.words.hint ?? "";
 }
 
-function buildPanel(panel, tag) {
+function buildPanel(/** @type {Spec.Panel} */ panel, tag) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
-  const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
+  const body = panel.kind === "grid" ? buildGrid(panel) : panel.kind === "cells" ? buildCells(panel) : buildPlot(panel);
   const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
   node.classList.toggle("focus", Boolean(panel.matters));
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }
 
-function buildPlot(panel) {
+function buildPlot(/** @type {Spec.Panel} */ panel) {
   const canvas = element("canvas", "");
   canvas.setAttribute("role", "img");
   const stage = element("div", "plot", canvas);
@@ -160,12 +163,12 @@ function buildPlot(panel) {
   return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
 }
 
-function buildGrid(panel) {
+function buildGrid(/** @type {Spec.Grid} */ panel) {
   const grid = new Grid(panel);
   return { nodes: [grid.node], grid };
 }
 
-function buildCells(panel) {
+function buildCells(/** @type {Spec.Cells} */ panel) {
   const roleOf = (i) => (panel.roles[i] ? `role-${panel.roles[i]}` : "");
   const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""} ${panel.breaks?.includes(i) ? "breaks" : ""}`.trim());
   const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
@@ -181,7 +184,9 @@ function buildCells(panel) {
   return { nodes: [scroller], head, rows, scroller };
 }
 
-function fillPanel(parts, panel, words, follow) {
+function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
+  parts.node.classList.toggle("rest", Boolean(panel.rest));
+  parts.node.style.setProperty("--folded", panel.folded ?? panel.wide ?? 6);
   parts.title.textContent = panel.title;
   if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
   if (parts.canvas) {
@@ -192,7 +197,7 @@ function fillPanel(parts, panel, words, follow) {
   } else if (parts.grid) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
     follow(parts.grid, panel);
-  } else {
+  } else if (panel.kind === "cells") {
     parts.scroller?.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));

@@ -224,8 +224,9 @@ export class LiveStage extends Stage {
 
   // Axes that grow take in every finite value there is: logarithmic ones by decades, others with a margin.
   widen() {
-    this.view.panels.forEach(({ kind, y, lines }, i) => {
-      if (kind !== "curves" || !y.grows) return;
+    this.view.panels.forEach((panel, i) => {
+      if (panel.kind !== "curves" || !panel.y.grows) return;
+      const { y, lines } = panel;
       let [low, high] = this.axes.get(i) ?? y.domain;
       for (const line of lines) {
         const values = this.sweep.numbers(line.column);

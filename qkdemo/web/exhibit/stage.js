@@ -38,6 +38,7 @@ export class Stage {
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
     document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
+    this.unfolded = false; // whether the visitor wants to see the rest, too
     this.lit = null; // the role whose lines a text points at
     this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
@@ -46,7 +47,7 @@ export class Stage {
   }
 
   // Takes new data, a new view or a new theme.
-  show(table, view) {
+  show(table, /** @type {Spec.Exhibit} */ view) {
     const before = this.view?.veil ? this.row() : null;
     this.view = view;
     this.root.classList.toggle("lecture", Boolean(view.lecture));
@@ -56,6 +57,7 @@ export class Stage {
     const structure = structureOf(view);
     if (structure !== this.structure) this.rebuild(structure);
     this.refill();
+    this.fillFold();
     this.chosen = null;
     this.details.forget();
     this.arrive(view.dial.at);
@@ -105,6 +107,20 @@ export class Stage {
     return table === this.table ? this.sweep : new Sweep(table, view.dial);
   }
 
+  unfold(open) {
+    this.unfolded = open;
+    this.fillFold();
+    this.refresh();
+  }
+
+  fillFold() {
+    const { fold } = this.parts;
+    this.root.classList.toggle("folded", Boolean(fold) && !this.unfolded);
+    if (!fold) return;
+    fold.textContent = this.unfolded ? this.view.fold.less : this.view.fold.more;
+    fold.setAttribute("aria-expanded", this.unfolded);
+  }
+
   refill() {
     this.steady = fill(this.parts, this.view, this.sweep);
   }
@@ -130,6 +146,7 @@ export class Stage {
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
+    if (this.parts.fold) this.parts.fold.onclick = () => this.unfold(!this.unfolded);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
@@ -154,14 +171,14 @@ export class Stage {
     const stage = this;
     return {
       under: (x, y) => cellUnder(x, y, plot.box, stage.scene(i)),
-      point: (cell) => stage.view.panels[i].details && stage.details.point(stage.view.panels[i], cell),
-      now: () => stage.selected(stage.view.panels[i]),
+      point: (cell) => stage.panel(i).details && stage.details.point(stage.panel(i), cell),
+      now: () => stage.selected(stage.panel(i)),
       get size() {
-        return [stage.view.panels[i].rows, stage.view.panels[i].columns];
+        return [stage.panel(i).rows, stage.panel(i).columns];
       },
       choice: ([query, key]) => ({ query, key, from: "heat" }),
       name(cell) {
-        const panel = stage.view.panels[i];
+        const panel = stage.panel(i);
         const [query, key] = numbersOf(cell, panel);
         return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
       },
@@ -174,21 +191,21 @@ export class Stage {
     const key = (at) => (at === null ? null : [0, at]);
     return {
       under: (x) => key(under(x, plot.box, stage.scene(i))),
-      now: () => key(stage.selected(stage.view.panels[i]) ?? 0),
+      now: () => key(stage.selected(stage.panel(i)) ?? 0),
       get size() {
-        return [1, stage.view.panels[i].labels.length];
+        return [1, stage.panel(i).labels.length];
       },
       choice: ([, at]) => ({ key: at, from: "bars" }),
-      name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}`,
+      name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}`,
     };
   }
 
   tableGrid(i) {
     const stage = this;
     return {
-      now: () => stage.selected(stage.view.panels[i]) ?? [0, 0],
+      now: () => stage.selected(stage.panel(i)) ?? [0, 0],
       get size() {
-        return [stage.view.panels[i].rows.length, stage.view.panels[i].head.length];
+        return [stage.panel(i).rows.length, stage.panel(i).head.length];
       },
       choice: ([row, column]) => ({ row, column, from: "grid" }),
       name: () => "", // the focus is on the cell, which says itself
@@ -271,7 +288,7 @@ export class Stage {
     return openRows(this.view, this.sweep);
   }
 
-  selected({ kind, selected }) {
+  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }) {
     const inGrid = this.chosen?.from === "grid";
     if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
     const chosen = inGrid ? null : this.chosen;
@@ -286,9 +303,15 @@ export class Stage {
     return this.row() === this.sweep.rowOf(this.committed) ? this.details.answer : null;
   }
 
+  /** @returns {any} of the kind that whoever asks knows it to be */
+  panel(i) {
+    return this.view.panels[i];
+  }
+
+  /** @returns {any} a `Scene` of that kind */
   scene(i) {
     const { view, sweep, theme, gutters: room, measure } = this;
-    const panel = view.panels[i];
+    const panel = this.panel(i);
     const shown = { row: this.row(), selected: this.selected(panel), open: this.open, lit: this.lit };
     return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
@@ -373,7 +396,7 @@ export class Stage {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
       if (title.textContent !== words) title.textContent = words;
     });
-    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.view.panels[i]) ?? []));
+    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));

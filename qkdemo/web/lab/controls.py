@@ -1,7 +1,8 @@
 """Dials on the page, built from their declaration.
 
 * `dials(cls, presets, prefix)`: draws them in the sidebar, keeps the URL, and returns the settings;
-* `turn(cls, prefix, values)`: sets some from elsewhere (a click in a chart), before the next run draws them.
+* `turn(cls, prefix, values)`: sets some from elsewhere (a click in a chart), before the next run draws them;
+* `in_words(dial, text)`: a value that a link writes, as its widget shows it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -138,6 +139,22 @@ def _widget(dial: Declaration, key: str, at: Any) -> Value | None:
                 **common,
             )
     return value
+
+
+def in_words(dial: Declaration, text: str) -> str:
+    """What a link writes as `text`, in words; as it is where it is no value of this dial."""
+    try:
+        value = dial.parse(text)
+    except SettingsError:
+        return text
+    match dial.kind:
+        case Switch():
+            return say("controls.on" if value else "controls.off")
+        case Dial() as kind:
+            assert isinstance(value, int | float)
+            return _written(kind, value)
+        case _:
+            return str(_word(dial)(value))
 
 
 @lru_cache(maxsize=256)

@@ -11,11 +11,12 @@ from functools import partial
 
 import streamlit as st
 
+from qkdemo.charts.spec import Pick
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, say
 from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
-from qkdemo.web.lab.exhibit import Pick, exhibit
+from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.pages import PAGES

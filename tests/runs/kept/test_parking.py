@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from qkdemo.runs import keeper, parking
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.parking import Parking, folder_beside
+from qkdemo.runs.kept import parking
+from qkdemo.runs.kept.parking import Parking, folder_beside
+from qkdemo.runs.kept.record import Chunk, chunk_from_bytes, joined_chunks
+from qkdemo.runs.kept.store import Store
 from qkdemo.runs.plan import Plan, twins
-from qkdemo.runs.record import Chunk, chunk_from_bytes, joined_chunks
-from qkdemo.runs.store import Store
 from qkdemo.runs.trainers import Trainers
+from qkdemo.runs.workers import keeper
+from qkdemo.runs.workers.job import Hand, Job, train
 from qkdemo.training.trainer import Trainer
-from tests.runs.test_store import FORK, PLAN, SMALL, same, whole
+from tests.runs.kept.test_store import FORK, PLAN, SMALL, same, whole
 
 MANY = twins(SMALL, range(3))
 

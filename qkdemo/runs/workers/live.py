@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from qkdemo.messages import language
+from qkdemo.runs.kept.record import Chunk, joined_chunks
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, joined_chunks
 from qkdemo.training.settings import ENGINE
 
 StateWord: TypeAlias = Literal["queued", "going", "paused", "stopped", "finished", "lost"]

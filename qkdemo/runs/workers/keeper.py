@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from qkdemo.runs.budget import state_bytes
-from qkdemo.runs.parking import Parking
+from qkdemo.runs.kept.parking import Parking
+from qkdemo.runs.kept.record import Chunk, after, joined_chunks, state_to_bytes
+from qkdemo.runs.kept.store import Store, StoreError
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, after, joined_chunks, state_to_bytes
-from qkdemo.runs.store import Store, StoreError
 from qkdemo.runs.trainers import Course
 
 Emit: TypeAlias = Callable[[str, dict[str, Any], tuple[bytes, ...]], None]  # kind of frame, what it says, bytes

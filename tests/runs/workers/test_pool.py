@@ -15,15 +15,15 @@ from zlib import crc32
 import pytest
 
 from qkdemo.messages import say
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.live import Live
+from qkdemo.runs.kept.record import after, chunk_to_bytes, cut
+from qkdemo.runs.kept.store import Store
 from qkdemo.runs.plan import Plan, twins
-from qkdemo.runs.pool import Pool, PoolError
-from qkdemo.runs.record import after, chunk_to_bytes, cut
-from qkdemo.runs.store import Store
-from qkdemo.runs.worker import read_frame
+from qkdemo.runs.workers.job import Hand, Job, train
+from qkdemo.runs.workers.live import Live
+from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.runs.workers.worker import read_frame
 from qkdemo.training.trainer import Trainer
-from tests.runs.test_store import FORK, PLAN, SMALL, same, whole
+from tests.runs.kept.test_store import FORK, PLAN, SMALL, same, whole
 
 PATIENCE_S = 120.0  # a busy machine starts a worker slowly
 
@@ -62,7 +62,7 @@ def rests(live: Live, state: str) -> None:
 @pytest.fixture
 def without_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Pool]]:
     """Another server's pool, which starts nothing."""
-    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.workers.process.WorkerProcess.start", lambda self: None)
     pools: list[Pool] = []
 
     def opened(url: str) -> Pool:
@@ -138,7 +138,7 @@ def test_a_killed_worker_is_replaced_and_the_run_goes_on_exactly(pool: Pool, fre
 def test_a_worker_that_is_stopped_is_replaced_and_the_run_goes_on_exactly(
     pool: Pool, fresh: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qkdemo.runs.workshop.SILENT_S", 5.0)
+    monkeypatch.setattr("qkdemo.runs.workers.workshop.SILENT_S", 5.0)
     plan = fresh()
     live = pool.start(plan, "a", pace=50)
     until(lambda: live.steps >= 8)
@@ -188,7 +188,7 @@ def test_a_run_that_somebody_let_rest_is_only_shown_to_others_until_that_one_is_
     pool.pause(live, "a")
     assert pool.start(live.plan, "b") is live
     assert live.state == "paused"
-    monkeypatch.setattr("qkdemo.runs.pool._ABSENT_S", 0.0)
+    monkeypatch.setattr("qkdemo.runs.workers.pool._ABSENT_S", 0.0)
     assert not pool.owns(live, "b")  # a watches
     pool.watch(live, -1, "a")
     until(lambda: pool.owns(live, "b"))
@@ -218,7 +218,7 @@ def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -
 
 
 def test_a_line_that_is_too_long_is_refused_in_a_sentence(pool: Pool, fresh: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("qkdemo.runs.line.LONGEST", 0)
+    monkeypatch.setattr("qkdemo.runs.workers.line.LONGEST", 0)
     with pytest.raises(PoolError, match="already wait"):
         pool.start(fresh(), "z")
 
@@ -250,13 +250,13 @@ def test_a_run_whose_server_died_says_so_and_one_that_was_stopped_does_not(
     pool.close()  # the worker's input ends, as if its server had been killed
     assert process is not None
     process.wait(PATIENCE_S)
-    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
-    monkeypatch.setattr("qkdemo.runs.store._LIVELY_S", 1e9)
+    monkeypatch.setattr("qkdemo.runs.workers.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.kept.store._LIVELY_S", 1e9)
     idle = without_workers(url)
     still = idle.live(broken.plan.name)
     assert still is not None
     assert still.notice == ""  # another server may be training it
-    monkeypatch.setattr("qkdemo.runs.store._LIVELY_S", 0.0)
+    monkeypatch.setattr("qkdemo.runs.kept.store._LIVELY_S", 0.0)
     idle._recall.lives.clear()
     found, other = idle.live(broken.plan.name), idle.live(stopped.plan.name)
     assert found is not None
@@ -312,10 +312,10 @@ def test_a_frame_that_breaks_off_is_the_end(data: bytes) -> None:
 
 
 def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
-    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'qkdemo.runs.worker'], "
+    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'qkdemo.runs.workers.worker'], "
     code += "stdin=subprocess.PIPE, stdout=sys.stdout.fileno()); print(p.pid, flush=True); sys.stdin.read()"
 
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     environment = os.environ | {"PYTHONPATH": str(root), "QKDEMO_STORE": f"sqlite:///{tmp_path}/r.sqlite"}
     server = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, env=environment
@@ -328,7 +328,7 @@ def test_a_worker_ends_with_its_server(url: str, tmp_path: Path) -> None:
 
 
 def test_a_stop_is_heeded_after_the_step_that_is_under_way(monkeypatch: pytest.MonkeyPatch, fresh: Any) -> None:
-    monkeypatch.setattr("qkdemo.runs.job.FRAME_S", 1e9)  # a frame in which everything fits
+    monkeypatch.setattr("qkdemo.runs.workers.job.FRAME_S", 1e9)  # a frame in which everything fits
     hand, taken = Hand(), list[int]()
     step = Trainer._one_step
 

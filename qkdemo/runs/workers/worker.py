@@ -1,4 +1,4 @@
-"""A process that trains: `python -m qkdemo.runs.worker`. It takes one job at a time and holds nothing between jobs.
+"""A process that trains, `python -m qkdemo.runs.workers.worker`: one job at a time, and nothing is held between jobs.
 
 * `main()`: orders arrive as lines of JSON on standard input; frames leave on standard output. The store is the one
   that the environment names; `read_frame(read)`: a frame, as its server reads it.
@@ -20,10 +20,10 @@ import torch
 
 from qkdemo.dials import SettingsError
 from qkdemo.runs.batches import keep_freed_memory
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.parking import Parking, folder_beside
+from qkdemo.runs.kept.parking import Parking, folder_beside
+from qkdemo.runs.kept.store import Store, default_url
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.store import Store, default_url
+from qkdemo.runs.workers.job import Hand, Job, train
 
 BEAT_S: Final = 2.0
 _LAST_S: Final = 10.0  # to come to rest, for a worker whose server is gone

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from qkdemo.runs import database, recall
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.keeper import Keeper
-from qkdemo.runs.live import Live
-from qkdemo.runs.recall import RETRY_S, Recall
-from qkdemo.runs.record import cut
-from qkdemo.runs.store import Store, StoreError
+from qkdemo.runs.kept import database
+from qkdemo.runs.kept.record import cut
+from qkdemo.runs.kept.store import Store, StoreError
 from qkdemo.runs.trainers import Course
-from tests.runs.test_store import FORK, PLAN, same, told, whole
-from tests.runs.test_turns import Clock, Shop
+from qkdemo.runs.workers import recall
+from qkdemo.runs.workers.job import Hand, Job, train
+from qkdemo.runs.workers.keeper import Keeper
+from qkdemo.runs.workers.live import Live
+from qkdemo.runs.workers.recall import RETRY_S, Recall
+from tests.runs.kept.test_store import FORK, PLAN, same, told, whole
+from tests.runs.workers.test_turns import Clock, Shop
 
 
 @pytest.fixture

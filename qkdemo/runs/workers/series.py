@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qkdemo.runs.live import StateWord
 from qkdemo.runs.plan import Plan
+from qkdemo.runs.workers.live import StateWord
 
 ABSENT_S: Final = 60.0  # after which nothing more of a series is started
 _OVER: Final = ("finished", "lost")  # states after which the next one comes

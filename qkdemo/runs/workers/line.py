@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qkdemo.messages import say
-from qkdemo.runs.live import Live
+from qkdemo.runs.workers.live import Live
 
 TURN_S: Final = 10.0
 HANDICAP_S: Final = 30.0

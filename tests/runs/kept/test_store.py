@@ -17,10 +17,7 @@ import sqlalchemy as sql
 
 from qkdemo.dials import SettingsError
 from qkdemo.messages import say
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.plan import Leg, Plan, forked_at, twins
-from qkdemo.runs.recall import Recall
-from qkdemo.runs.record import (
+from qkdemo.runs.kept.record import (
     Chunk,
     after,
     chunk_from_bytes,
@@ -31,11 +28,14 @@ from qkdemo.runs.record import (
     state_from_bytes,
     state_to_bytes,
 )
-from qkdemo.runs.store import Store, StoreError, default_url
+from qkdemo.runs.kept.store import Store, StoreError, default_url
+from qkdemo.runs.plan import Leg, Plan, forked_at, twins
+from qkdemo.runs.workers.job import Hand, Job, train
+from qkdemo.runs.workers.recall import Recall
 from qkdemo.training.settings import Settings
 from qkdemo.training.trainer import Trainer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SMALL = Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=40)
 PLAN = twins(SMALL)
 SLOWER: dict[str, Any] = {"schedule": "constant", "warmup": 0, "learning_rate": 0.003}
@@ -341,9 +341,9 @@ def test_a_full_store_takes_nothing_more_keeps_what_it_has_and_the_run_goes_on(s
 
 KILLED = """
 import sys
-from tests.runs.test_store import PLAN
-from qkdemo.runs.store import Store
-from qkdemo.runs.job import Hand, Job, train
+from tests.runs.kept.test_store import PLAN
+from qkdemo.runs.kept.store import Store
+from qkdemo.runs.workers.job import Hand, Job, train
 
 def emit(kind, head, data):
     if kind == "rows":

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from qkdemo.messages import later
 from qkdemo.runs.budget import free_memory, plan_bytes
-from qkdemo.runs.estimates import Estimates
-from qkdemo.runs.job import CEILING_S
-from qkdemo.runs.line import TURN_S, Line
-from qkdemo.runs.live import RESTING, Live, StateWord, Status
-from qkdemo.runs.news import take
-from qkdemo.runs.process import WorkerProcess
-from qkdemo.runs.record import chunk_from_bytes
+from qkdemo.runs.kept.record import chunk_from_bytes
+from qkdemo.runs.workers.estimates import Estimates
+from qkdemo.runs.workers.job import CEILING_S
+from qkdemo.runs.workers.line import TURN_S, Line
+from qkdemo.runs.workers.live import RESTING, Live, StateWord, Status
+from qkdemo.runs.workers.news import take
+from qkdemo.runs.workers.process import WorkerProcess
 
 UNWATCHED_S: Final = 60.0  # a run that nobody watches for so long rests while others wait
 _FORGOTTEN_S: Final = 3.0  # and one that went on by itself, as soon as anybody waits

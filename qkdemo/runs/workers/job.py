@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from qkdemo.runs.keeper import Emit, Keeper
-from qkdemo.runs.parking import Parking
+from qkdemo.runs.kept.parking import Parking
+from qkdemo.runs.kept.record import chunk_to_bytes
+from qkdemo.runs.kept.store import Store, StoreError
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import chunk_to_bytes
-from qkdemo.runs.store import Store, StoreError
 from qkdemo.runs.trainers import Course, Rows
+from qkdemo.runs.workers.keeper import Emit, Keeper
 
 FRAME_S: Final = 1 / 30  # between two chunks: what a screen can show
 CEILING_S: Final = 600.0  # of computing, for what one press asks for

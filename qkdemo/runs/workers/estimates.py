@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from qkdemo.runs.budget import step_seconds
-from qkdemo.runs.line import TURN_S, Line, shared, waits
-from qkdemo.runs.live import Live, Status
-from qkdemo.runs.process import WorkerProcess
+from qkdemo.runs.workers.line import TURN_S, Line, shared, waits
+from qkdemo.runs.workers.live import Live, Status
+from qkdemo.runs.workers.process import WorkerProcess
 
 _STRANGE_S: Final = 5.0  # silence of a worker that its page speaks of
 _AGED: Final = 0.8  # of what was known of the speed, when it is measured again

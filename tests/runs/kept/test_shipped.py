@@ -14,19 +14,19 @@ import pytest
 
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.training import lab as training
-from qkdemo.runs import recall
-from qkdemo.runs import shipped as module
+from qkdemo.runs.kept import shipped as module
+from qkdemo.runs.kept.record import Chunk
+from qkdemo.runs.kept.shipped import FILE, SHADE, Shipped, shipped, write
+from qkdemo.runs.kept.store import Record
 from qkdemo.runs.plan import Plan, forked_at, outcomes
-from qkdemo.runs.recall import Recall
-from qkdemo.runs.record import Chunk
-from qkdemo.runs.shipped import FILE, SHADE, Shipped, shipped, write
-from qkdemo.runs.store import Record
 from qkdemo.runs.train_to_end import train_whole
 from qkdemo.runs.trainers import Course
+from qkdemo.runs.workers import recall
+from qkdemo.runs.workers.recall import Recall
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.settings import ENGINE
 from qkdemo.training.telemetry import CURVES
-from tests.runs.test_store import PLAN, whole
+from tests.runs.kept.test_store import PLAN, whole
 from tests.shipped import EVERY_STEP, LAST, MAPS, plans, shaped
 
 PLANS = [pytest.param(plan, maps, id=f"{plan.width}-{plan.steps}-{plan.name[:4]}") for plan, maps in plans().items()]

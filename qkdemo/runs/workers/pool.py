@@ -1,6 +1,6 @@
 """What visitors ask of the workers, and what they may.
 
-* `Pool(store, workers)`: starts runs, hands them out; `Live` (of `qkdemo.runs.live`): a run that somebody asked
+* `Pool(store, workers)`: starts runs, hands them out; `Live` (of `qkdemo.runs.workers.live`): a run that somebody asked
   for; identical plans share one.
 
 A visitor has one run at a time: asking for another lets the one before rest, unless somebody else asked for it too. A
@@ -17,13 +17,13 @@ from typing import Final
 
 from qkdemo.messages import later, say
 from qkdemo.runs.budget import free_memory, plan_bytes, seconds_of
-from qkdemo.runs.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
+from qkdemo.runs.kept.shipped import shipped
+from qkdemo.runs.kept.store import Store, default_url
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.recall import Recall, play
-from qkdemo.runs.series import Series
-from qkdemo.runs.shipped import shipped
-from qkdemo.runs.store import Store, default_url
-from qkdemo.runs.workshop import Workshop
+from qkdemo.runs.workers.live import DEFAULT_PACE, RESTING, Live, StateWord, Status
+from qkdemo.runs.workers.recall import Recall, play
+from qkdemo.runs.workers.series import Series
+from qkdemo.runs.workers.workshop import Workshop
 
 _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _TICK_S: Final = 0.5

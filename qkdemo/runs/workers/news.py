@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from qkdemo.messages import later
-from qkdemo.runs.live import Live
+from qkdemo.runs.workers.live import Live
 
 
 def take(live: Live, told: Mapping[str, Any]) -> None:

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.messages import say
+from qkdemo.runs.kept.record import BRIGHTEST, UNDEFINED, Chunk
+from qkdemo.runs.kept.store import Record
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import BRIGHTEST, UNDEFINED, Chunk
-from qkdemo.runs.store import Record
 from qkdemo.training.settings import ENGINE
 from qkdemo.training.telemetry import CURVES
 

@@ -9,17 +9,17 @@ from unittest.mock import Mock
 import pytest
 
 from qkdemo.messages import say
-from qkdemo.runs import line, workshop
-from qkdemo.runs import pool as pool_module
-from qkdemo.runs.line import HANDICAP_S, TURN_S, shared, waits
-from qkdemo.runs.live import Live
+from qkdemo.runs.kept.record import after, chunk_to_bytes, cut
+from qkdemo.runs.kept.store import Store
 from qkdemo.runs.plan import Plan, twins
-from qkdemo.runs.pool import Pool, PoolError
-from qkdemo.runs.process import WorkerProcess
-from qkdemo.runs.record import after, chunk_to_bytes, cut
-from qkdemo.runs.series import ABSENT_S
-from qkdemo.runs.store import Store
-from tests.runs.test_store import SMALL, whole
+from qkdemo.runs.workers import line, workshop
+from qkdemo.runs.workers import pool as pool_module
+from qkdemo.runs.workers.line import HANDICAP_S, TURN_S, shared, waits
+from qkdemo.runs.workers.live import Live
+from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.runs.workers.process import WorkerProcess
+from qkdemo.runs.workers.series import ABSENT_S
+from tests.runs.kept.test_store import SMALL, whole
 
 
 class Clock:

@@ -1,6 +1,6 @@
 """Runs, recorded as they go, so that a crash, a kill or a full disk loses nothing that was shown.
 
-* `Store(url)`: where they are kept, see `qkdemo.runs.database`;
+* `Store(url)`: where they are kept, see `qkdemo.runs.kept.database`;
 * `Record`: what is stored of a plan.
 
 One transaction per chunk, in write-ahead mode: whoever dies in mid-write leaves the chunks before it whole. Writing a
@@ -18,9 +18,17 @@ from typing import Any, Final, Literal, TypeAlias
 
 import sqlalchemy as sql
 
-from qkdemo.runs.database import VARIABLE, Database, StoreError, TakenError, default_url, told
+from qkdemo.runs.kept.database import VARIABLE, Database, StoreError, TakenError, default_url, told
+from qkdemo.runs.kept.record import (
+    Chunk,
+    chunk_from_bytes,
+    chunk_to_bytes,
+    cut,
+    joined_chunks,
+    state_from_bytes,
+    widened,
+)
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, chunk_from_bytes, chunk_to_bytes, cut, joined_chunks, state_from_bytes, widened
 from qkdemo.training.settings import ENGINE
 from qkdemo.training.trainer import State
 

@@ -16,11 +16,11 @@ from itertools import count
 from typing import Final, TypeVar
 
 from qkdemo.messages import later
-from qkdemo.runs.live import RESTING, Live
+from qkdemo.runs.kept.record import cut, widened
+from qkdemo.runs.kept.shipped import shipped
+from qkdemo.runs.kept.store import Record, Store, StoreError
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import cut, widened
-from qkdemo.runs.shipped import shipped
-from qkdemo.runs.store import Record, Store, StoreError
+from qkdemo.runs.workers.live import RESTING, Live
 
 KEPT_BYTES: Final = 192 << 20
 KEPT_RUNS: Final = 250

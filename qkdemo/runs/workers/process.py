@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from qkdemo.runs.live import Live
-from qkdemo.runs.store import VARIABLE
-from qkdemo.runs.worker import read_frame
+from qkdemo.runs.kept.store import VARIABLE
+from qkdemo.runs.workers.live import Live
+from qkdemo.runs.workers.worker import read_frame
 
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 
 
 Heard: TypeAlias = Callable[["WorkerProcess", dict[str, Any] | None, Sequence[bytes]], None]
@@ -51,7 +51,7 @@ class WorkerProcess:
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         quiet = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": path, VARIABLE: self._url}
         return subprocess.Popen(
-            [sys.executable, "-m", "qkdemo.runs.worker"],
+            [sys.executable, "-m", "qkdemo.runs.workers.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | quiet,

@@ -22,7 +22,7 @@ import sqlalchemy as sql
 import torch
 from sqlalchemy.exc import SQLAlchemyError
 
-from qkdemo.runs.database import cache_folder
+from qkdemo.runs.kept.database import cache_folder
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.trainers import Trainers
 from qkdemo.training.parameters import power_vectors
