@@ -12,6 +12,7 @@ export function structureOf(/** @type {Spec.Exhibit} */ view) {
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
+    Boolean(view.fold),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.matters), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
@@ -27,6 +28,8 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  parts.fold = view.fold ? element("button", "fold") : null;
+  if (parts.fold) parts.fold.type = "button";
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -36,6 +39,7 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
+    ...(parts.fold ? [parts.fold] : []),
     parts.spoken,
   );
   return parts;
@@ -181,6 +185,8 @@ function buildCells(/** @type {Spec.Cells} */ panel) {
 }
 
 function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
+  parts.node.classList.toggle("rest", Boolean(panel.rest));
+  parts.node.style.setProperty("--folded", panel.folded ?? panel.wide ?? 6);
   parts.title.textContent = panel.title;
   if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
   if (parts.canvas) {

@@ -38,6 +38,7 @@ export class Stage {
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
     document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
+    this.unfolded = false; // whether the visitor wants to see the rest, too
     this.lit = null; // the role whose lines a text points at
     this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
@@ -56,6 +57,7 @@ export class Stage {
     const structure = structureOf(view);
     if (structure !== this.structure) this.rebuild(structure);
     this.refill();
+    this.fillFold();
     this.chosen = null;
     this.details.forget();
     this.arrive(view.dial.at);
@@ -105,6 +107,20 @@ export class Stage {
     return table === this.table ? this.sweep : new Sweep(table, view.dial);
   }
 
+  unfold(open) {
+    this.unfolded = open;
+    this.fillFold();
+    this.refresh();
+  }
+
+  fillFold() {
+    const { fold } = this.parts;
+    this.root.classList.toggle("folded", Boolean(fold) && !this.unfolded);
+    if (!fold) return;
+    fold.textContent = this.unfolded ? this.view.fold.less : this.view.fold.more;
+    fold.setAttribute("aria-expanded", this.unfolded);
+  }
+
   refill() {
     this.steady = fill(this.parts, this.view, this.sweep);
   }
@@ -130,6 +146,7 @@ export class Stage {
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
+    if (this.parts.fold) this.parts.fold.onclick = () => this.unfold(!this.unfolded);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();

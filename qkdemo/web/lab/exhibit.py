@@ -111,6 +111,9 @@ def read_pick(message: object) -> Pick | None:
 def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
     """The view with what a track adds: what is not shown yet, the prediction, which panels matter, and what is read."""
     dial = dial_name(view)
+    if lesson.current() is not None:  # a stop says itself what it is about
+        view = view.copy()
+        view.pop("fold", None)
     view = lesson.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
