@@ -127,6 +127,8 @@ class _Panel(TypedDict):
     wide: int  # columns of 12
     tall: NotRequired[bool]  # a picture of nearly twice the height
     matters: NotRequired[bool]  # a track's stop is about it; it comes first where there is room for one
+    rest: NotRequired[bool]  # it is not shown until the exhibit is unfolded
+    folded: NotRequired[int]  # how wide it is until then
 
 
 class Curves(_Panel):
@@ -211,6 +213,7 @@ class Head(TypedDict):
 
     text: str
     label: str
+    rest: NotRequired[bool]  # it is not shown until the exhibit is unfolded
 
 
 class GridRow(Head):
@@ -295,6 +298,13 @@ class Guess(TypedDict):
     label: str
 
 
+class Fold(TypedDict):
+    """What the button says that shows the rest, and folds it away again."""
+
+    more: str
+    less: str
+
+
 class Exhibit(TypedDict):
     """Everything but the table."""
 
@@ -304,8 +314,10 @@ class Exhibit(TypedDict):
     heading: NotRequired[int]  # level of the headline, 2 unless given; panel titles are one below
     tiles: list[Tile]
     panels: list[Panel]
-    words: Mapping[str, str]  # hint, png, svg, undefined; arcs, heat, bars, grid: how a keyboard picks there
+    # hint, png, svg, undefined; arcs, heat, bars, grid: how a keyboard picks there; and how `hear.js` says a picture
+    words: Mapping[str, str]
     alt: str  # what it shows at the committed value, for those who do not see it
+    fold: NotRequired[Fold]  # what is the rest is not shown until a press
     live: NotRequired[Live]
     veil: NotRequired[Veil | None]  # what a track adds
     guesses: NotRequired[list[Guess]]

@@ -82,6 +82,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "curves";
     x: PlainAxis;
     y: Axis;
@@ -104,6 +106,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "heat";
     role: "plain" | "norm" | "bound" | "left" | "right" | "other";
     column: string;
@@ -136,6 +140,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "bars";
     lines: BarsLine[];
     labels: string[];
@@ -151,6 +157,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "cells";
     head: (string | Text)[];
     roles: ("plain" | "norm" | "bound" | "left" | "right" | "other" | null)[];
@@ -162,11 +170,13 @@ declare namespace Spec {
   interface Head {
     text: string;
     label: string;
+    rest?: boolean;
   }
 
   interface GridRow {
     text: string;
     label: string;
+    rest?: boolean;
     role: "plain" | "norm" | "bound" | "left" | "right" | "other";
     column: string;
     tones: string;
@@ -178,6 +188,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "grid";
     corner: string;
     head: Head[];
@@ -191,6 +203,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "arcs";
     labels: string[];
     lines: Line[];
@@ -204,6 +218,8 @@ declare namespace Spec {
     wide: number;
     tall?: boolean;
     matters?: boolean;
+    rest?: boolean;
+    folded?: number;
     kind: "arrows";
     role: "plain" | "norm" | "bound" | "left" | "right" | "other";
     angles: string;
@@ -250,6 +266,11 @@ declare namespace Spec {
     label: string;
   }
 
+  interface Fold {
+    more: string;
+    less: string;
+  }
+
   interface Exhibit {
     dial: Dial;
     finding: string;
@@ -259,6 +280,7 @@ declare namespace Spec {
     panels: (Curves | Heat | Bars | Cells | Grid | Arcs | Arrows)[];
     words: Record<string, string>;
     alt: string;
+    fold?: Fold;
     live?: Live;
     veil?: Veil | null;
     guesses?: Guess[];

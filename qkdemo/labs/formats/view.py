@@ -1,7 +1,8 @@
 """How a formats result is drawn: the table and view that the exhibit component takes.
 
 * `formats_exhibit(result)`: the pipeline, one stage's entries, the ladder and the losses, dragged along the scale;
-* `picked(settings, pick)`: the dials that a click sets: a stage of a format and side, or an entry of it.
+* `picked(settings, pick)`: the dials that a click sets: a stage of a format and side, or an entry of it;
+* `OPENED`: the page opens with these stages in one format, that of the dial; the rest unfolds.
 
 What follows the weight scale stands in the table, which `formats_table` makes.
 """
@@ -27,6 +28,7 @@ _ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 _SIDES: Final = ("plain", "normalised")
 _HIGHEST: Final = 1000.0  # of the dial
 _LADDER: Final = 2  # the panel that says where an entry sits
+OPENED: Final = ("raw_product", "scaled", "weight", "weighted_values")  # the stages that the page opens with
 
 
 def formats_exhibit(result: Result) -> Drawn:
@@ -55,22 +57,25 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
 def _view(result: Result, swept: Sweep) -> Exhibit:
     settings = result.settings
     label = say("dial.scale.label")
-    return {
+    found: Exhibit = {
         "dial": {"column": "scale", "text": "scale.text", "label": label, "at": settings.scale, "log": True},
         "finding": "finding",
         "heading": 1,
         "tiles": list(_tiles(settings)),
         "panels": [
             _grid(result),
-            _heat(result),
-            _ladder(result),
-            *(_counts(result, role, side) for role, side in zip(_ROLES, result.sides, strict=True)),
-            *(_losses(result, swept, word) for word in STORED),
-            _worn(result, swept),
+            _heat(result) | {"folded": 4},
+            _ladder(result) | {"rest": True},
+            *(_counts(result, role, side) | {"rest": True} for role, side in zip(_ROLES, result.sides, strict=True)),
+            *(_losses(result, swept, word) | {"folded": 8, "rest": word != settings.storage} for word in STORED),
+            _worn(result, swept) | {"rest": True},
         ],
         "words": words(),
         "alt": " ".join(explain(result)),
     }
+    if settings.stage in OPENED:  # a stage that is looked at is on the page
+        found["fold"] = {"more": say("formats.fold.more"), "less": say("formats.fold.less")}
+    return found
 
 
 def _tiles(settings: Settings) -> Iterator[Tile]:
@@ -94,7 +99,10 @@ def _grid(result: Result) -> Grid:
         "subtitle": say("formats.axis.grid"),
         "wide": 12,
         "corner": say("formats.corner"),
-        "head": [{"text": say(f"stage.{stage}.head"), "label": stage_name(stage)} for stage in STAGES],
+        "head": [
+            {"text": say(f"stage.{stage}.head"), "label": stage_name(stage), "rest": stage not in OPENED}
+            for stage in STAGES
+        ],
         "rows": [
             {
                 "text": word if role == "plain" else say("formats.twin_row", side=name),
@@ -102,6 +110,7 @@ def _grid(result: Result) -> Grid:
                 "role": role,
                 "column": f"grid.{word}.{role}",
                 "tones": f"tone.{word}.{role}",
+                "rest": word != settings.storage,
             }
             for word in STORED
             for role, name in zip(_ROLES, _names(result), strict=True)

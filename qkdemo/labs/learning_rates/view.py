@@ -35,8 +35,8 @@ from qkdemo.labs.learning_rates.sensitivity import sensitivity
 from qkdemo.labs.learning_rates.words import explain, failures_of, finding
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
-from qkdemo.runs.live import Live
 from qkdemo.runs.plan import outcomes
+from qkdemo.runs.workers.live import Live
 from qkdemo.training.outcome import solved_below, summary
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TASKS

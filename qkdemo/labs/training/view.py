@@ -38,9 +38,9 @@ from qkdemo.labs.training.words import counted, findings, longest_finding
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
-from qkdemo.runs.live import Status
+from qkdemo.runs.kept.record import Chunk, joined_chunks
 from qkdemo.runs.plan import Plan, outcomes
-from qkdemo.runs.record import Chunk, joined_chunks
+from qkdemo.runs.workers.live import Status
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 

@@ -15,6 +15,7 @@ import streamlit as st
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, say
+from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
@@ -36,10 +37,11 @@ def lab_page(
     opened_first: bool = True,
 ) -> None:
     """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
-    stands before it; `explored` what was found on demand, below its exhibit. The first
-    of `tabs` is open at first, unless `opened_first` is false."""
-    settings = dials(lab.settings, lab.presets, lab.name)
+    stands before it; `explored` what was found on demand, below its exhibit. The first of `tabs` is open at first,
+    unless `opened_first` is false."""
+    settings = dials(lab.settings, lab.presets, lab.name, own_tensors.idle(lab))
     _ask(lab.name)
+    drawn, settings = settings, own_tensors.taken(lab, settings)
     head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
@@ -56,7 +58,7 @@ def lab_page(
         noise=lab.noise,
     )
     take_away(offer, own, opened_first=opened_first)
-    if lab.plane is not None and not asks():
+    if lab.plane is not None and not asks() and settings is drawn:
         page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 

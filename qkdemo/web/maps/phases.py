@@ -30,9 +30,9 @@ from qkdemo.maps.phases import RECORDED_ON, Cell, End, cells, ends_of_plan, read
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import plan_bytes, price
 from qkdemo.runs.durations import duration
-from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.given import as_text
 from qkdemo.web.lab.takeaway import csv_of
 from qkdemo.web.language import speak_on

@@ -24,9 +24,9 @@ from qkdemo.labs.training.view import pace_of, recorded_exhibit, shown_head
 from qkdemo.labs.training.words import explain
 from qkdemo.messages import phrase, say
 from qkdemo.runs.budget import is_dear, plan_bytes, price
-from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.language import speak_on
