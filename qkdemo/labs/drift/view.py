@@ -39,7 +39,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
 from qkdemo.labs.drift.words import explain, findings
-from qkdemo.messages import in_each_language, say
+from qkdemo.messages import in_each_language, language, say
 from qkdemo.notation import written
 
 _CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
@@ -49,7 +49,11 @@ _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at s
 
 def drift_exhibit(result: Result) -> Drawn:
     """Table and view of the main exhibit."""
-    return _drift_table(result.settings.but(scale=1), tuple(result.scales)), _drift_view(result)
+    settings, scales = result.settings.but(scale=1), tuple(result.scales)
+    if settings.own is None:
+        return _kept_table(settings, scales), _drift_view(result)
+    key = ("table", language.get(), settings, scales)
+    return settings.own.once(key, lambda: _drift_table(settings, scales)), _drift_view(result)
 
 
 def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
@@ -82,26 +86,28 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
     return pa.table(columns), view
 
 
-@in_each_language(64)
 def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
     """The table for these scales; `settings.scale` is not read."""
     result = run(settings, scales)
     texts = [f"×{written(scale)}" for scale in scales]
+    columns = _kept_columns if settings.own is None else _side_columns
     return pa.table(
         {
             "scale": np.array(scales),
             "scale.text": texts,
             "finding": findings(result),
             "bound": np.full(len(scales), result.twin.bound),
-            **{f"plain.{name}": column for name, column in _side_columns(result.plain).items()},
-            **{f"norm.{name}": column for name, column in _side_columns(result.twin).items()},
+            **{f"plain.{name}": column for name, column in columns(result.plain).items()},
+            **{f"norm.{name}": column for name, column in columns(result.twin).items()},
         }
     )
 
 
-@in_each_language(128)
+_kept_table: Final = in_each_language(64)(_drift_table)
+
+
 def _side_columns(side: Side) -> dict[str, Any]:
-    """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
+    """A side's columns."""
     texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
     pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
     logits = texts["max_abs_logit"]
@@ -126,6 +132,9 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "tile.slope": texts["softmax_slope"],
         **{f"pair.{name}": written_out for name, written_out in pair.items()},
     }
+
+
+_kept_columns: Final = in_each_language(128)(_side_columns)  # the same side is the same object
 
 
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:

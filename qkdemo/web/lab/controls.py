@@ -5,7 +5,7 @@
 * `in_words(dial, text)`: a value that a link writes, as its widget shows it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Generic, cast
@@ -21,12 +21,12 @@ from qkdemo.web.link import D, arrive, hidden, keep
 _FEW = 3  # words that fit beside each other
 
 
-def dials(cls: type[D], presets: Mapping[str, D], prefix: str) -> D:
-    """Draw a lab's dials in the sidebar and return what they say; the URL then says the same."""
+def dials(cls: type[D], presets: Mapping[str, D], prefix: str, idle: Collection[str] = ()) -> D:
+    """Draw a lab's dials in the sidebar, but those that are `idle`, and return what they say; the URL says the same."""
     settings, notes, take_over = arrive(cls, presets)
     if take_over:
         turn(cls, prefix, settings.as_dict())
-    concealed = hidden()
+    concealed = hidden() | set(idle)
     panel = _Panel(prefix, settings, concealed)
     with st.sidebar:
         _presets(presets, prefix)

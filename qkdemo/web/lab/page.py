@@ -14,6 +14,7 @@ import streamlit as st
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, say
+from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
@@ -33,8 +34,9 @@ def lab_page(
 ) -> None:
     """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
     stands before it."""
-    settings = dials(lab.settings, lab.presets, lab.name)
+    settings = dials(lab.settings, lab.presets, lab.name, own_tensors.idle(lab))
     _ask(lab.name)
+    drawn, settings = settings, own_tensors.taken(lab, settings)
     head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
@@ -51,7 +53,7 @@ def lab_page(
         noise=lab.noise,
     )
     take_away(offer, own)
-    if lab.plane is not None and not asks():
+    if lab.plane is not None and not asks() and settings is drawn:
         page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
