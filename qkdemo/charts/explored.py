@@ -51,7 +51,7 @@ def bands(theme: Theme, series: Series, x: str, y: str, *, extra: str) -> Spec:
         x=across,
         y=alt.Y("low:Q", scale=up, title=y, axis=decades),
         y2="high:Q",
-        color=_colour(theme, series, legend=False),
+        color=colour,
         opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
     )
     line = base.mark_line(strokeWidth=2.5).encode(

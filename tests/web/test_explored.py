@@ -69,8 +69,10 @@ def test_a_class_before_and_after_has_a_point_for_each_that_was_asked(charts: li
     ]
 
 
-def test_models_open_with_their_counts_and_a_chart_has_its_table() -> None:
+def test_models_have_their_counts_and_a_chart_has_its_table() -> None:
     app = visit("models", {})
+    assert not app.get("vega_lite_chart")
+    app.segmented_control(key="models:takeaway").set_value(say("explored.counts_tab")).run()
     assert not app.exception
     assert len(app.get("vega_lite_chart")) == 2
     assert [each.label for each in app.expander if each.label == say("explored.table")] != []
