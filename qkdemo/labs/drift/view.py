@@ -38,21 +38,18 @@ def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
 
 def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, View]:
     """Table and view of the exhibit that is dragged along the variant's own dial."""
-    n = len(sharpness.values)
-    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
-    for name in ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope"):
-        columns[f"norm.{name}"] = getattr(sharpness, name)
-        columns[f"plain.{name}"] = np.full(n, getattr(result.plain, name)[result.at])
-    label = say(f"dial.{sharpness.dial}.label")
-    columns["text"] = [written(value) for value in sharpness.values]
-    columns["finding"] = [
-        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
-        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
-    ]
+    plain = tuple(float(getattr(result.plain, name)[result.at]) for name in _CURVES[:4])
+    table, findings = _sharpness_table(sharpness, plain)
     at = float(getattr(result.settings, sharpness.dial))
     x = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
     view = {
-        "dial": {"column": "value", "text": "text", "label": label, "at": at, "log": True},
+        "dial": {
+            "column": "value",
+            "text": "text",
+            "label": say(f"dial.{sharpness.dial}.label"),
+            "at": at,
+            "log": True,
+        },
         "finding": "finding",
         "heading": 3,
         "tiles": [],
@@ -61,9 +58,26 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
             for name in _CURVES[:4]
         ],
         "words": words(),
-        "alt": columns["finding"][int(np.argmin(np.abs(sharpness.values - at)))],
+        "alt": findings[int(np.argmin(np.abs(sharpness.values - at)))],
     }
-    return pa.table(columns), view
+    return table, view
+
+
+@in_each_language(64)
+def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.Table, list[str]]:
+    """The table, beside what plain attention has in each of the four curves; and its findings."""
+    n = len(sharpness.values)
+    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
+    for name, level in zip(_CURVES[:4], plain, strict=True):
+        columns[f"norm.{name}"] = getattr(sharpness, name)
+        columns[f"plain.{name}"] = np.full(n, level)
+    label = say(f"dial.{sharpness.dial}.label")
+    columns["text"] = [written(value) for value in sharpness.values]
+    columns["finding"] = [
+        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
+        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
+    ]
+    return pa.table(columns), columns["finding"]
 
 
 @in_each_language(64)

@@ -6,13 +6,13 @@
 While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import streamlit as st
 
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import has, say
+from qkdemo.messages import has, in_each_language, say
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import Pick, exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
@@ -37,7 +37,8 @@ def lab_page(
     head(settings)
     result = _body(lab, settings) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
-    own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
+    for title, make in lab.tabs(result).items():
+        own[say(title)] = partial(_opened, lab, make if body is not None else partial(_tab, lab, settings, title))
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
@@ -80,13 +81,27 @@ def _ask(name: str) -> None:
 
 
 def _body(lab: Lab[S, R], settings: S) -> R:
-    result = lab.run(settings)
-    if lab.exhibit is not None:
-        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
-        show(lab, main)
-    for section in lab.beneath(result):
+    result, sections = _made(lab, settings)
+    for section in sections:
         show(lab, section)
     return result
+
+
+@in_each_language(32)
+def _made(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
+    """The answer and what is shown of it: the same for all who ask, and most visitors go to and fro."""
+    result = lab.run(settings)
+    sections = list(lab.beneath(result))
+    if lab.exhibit is not None:
+        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
+        sections = [main, *sections]
+    return result, sections
+
+
+@in_each_language(32)
+def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
+    """What stands under a tab, for all who open it in this state."""
+    return lab.tabs(_made(lab, settings)[0])[title]()
 
 
 def _opened(lab: Lab[S, R], make: Callable[[], Section]) -> None:
