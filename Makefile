@@ -8,7 +8,7 @@ setup: .venv/done
 
 .venv/done: requirements.lock tests/requirements.lock torch-cpu.txt
 	python3 -m venv .venv
-	.venv/bin/pip install -r tests/requirements.lock
+	.venv/bin/pip install --no-deps -r tests/requirements.lock
 	.venv/bin/pip install -r torch-cpu.txt
 	touch .venv/done
 

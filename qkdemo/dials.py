@@ -13,7 +13,7 @@
 * `Dials.from_text`: reads one value strictly, for the command line;
 * `Dials.to_texts`: writes a link;
 * `declarations(cls)`: the fields, for whoever builds widgets, flags or tests from them;
-* `schema(cls)`: the JSON schema.
+* `schema(cls)`: the JSON schema; `NO_DIAL`: for a field that is none.
 
 Nothing here knows Streamlit, torch or argparse. Nothing from a link is evaluated or unpickled.
 """
@@ -34,6 +34,7 @@ Value: TypeAlias = float | int | str | bool
 
 # ISO 3, series R20: twenty stops a decade, each about 12 % above the last; 1, 2, 4, 8 and 16 are among them.
 _R20: Final = (1.0, 1.12, 1.25, 1.4, 1.6, 1.8, 2.0, 2.24, 2.5, 2.8, 3.15, 3.55, 4.0, 4.5, 5.0, 5.6, 6.3, 7.1, 8.0, 9.0)
+NO_DIAL: Final = "no dial"  # in a field's Annotated: no widget, link or flag sets it, only code
 _LONGEST_ECHO: Final = 40  # characters of a visitor's text that a sentence repeats
 
 
@@ -322,7 +323,8 @@ def declarations(cls: type[Dials]) -> tuple[Declaration, ...]:
     """The dials of `cls`, in order of declaration."""
     if cls not in _DECLARED:
         hints = get_type_hints(cls, include_extras=True)
-        _DECLARED[cls] = tuple(_declaration(field, hints[field.name]) for field in dataclasses.fields(cls))
+        turned = [field for field in dataclasses.fields(cls) if NO_DIAL not in get_args(hints[field.name])]
+        _DECLARED[cls] = tuple(_declaration(field, hints[field.name]) for field in turned)
     return _DECLARED[cls]
 
 

@@ -28,7 +28,7 @@ SMOKE = {
         "tests/web/test_pages.py::test_a_page_opens_without_a_word_of_complaint",
     ]
 }
-BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser"]}
+BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser", "--reruns=1", "-rR"]}  # and says which it ran twice
 
 
 def main(words: list[str]) -> int:

@@ -4,7 +4,8 @@
   its version and the hashes of its files, for every system and every Python from 3.11 on.
 
 Versions that stand in a lock file stay, unless a requirement asks for another; `python -m tests.lock --upgrade` takes
-the newest. PyTorch stands in neither: `torch-cpu.txt` says why.
+the newest. PyTorch stands in neither: `torch-cpu.txt` says why. Nor does torchvision, which timm asks for: its builds
+differ by machine too, and the tests do without it. So the tests' file is installed with `--no-deps`.
 """
 
 import subprocess
@@ -15,7 +16,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 LOCKS: Final = {"requirements.txt": "requirements.lock", "tests/requirements.txt": "tests/requirements.lock"}
 _COMPILE: Final = ["uv", "pip", "compile", "--universal", "--python-version=3.11", "--generate-hashes", "--no-annotate"]
-_APART: Final = ["--no-emit-package=torch", "--custom-compile-command=python -m tests.lock", "--quiet"]
+_LEFT_OUT: Final = ("--no-emit-package=torch", "--no-emit-package=torchvision")
+_APART: Final = [*_LEFT_OUT, "--custom-compile-command=python -m tests.lock", "--quiet"]
 
 
 def main(words: list[str]) -> int:

@@ -20,9 +20,9 @@ import numpy as np
 
 from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.training import lab as training
+from qkdemo.runs.kept.record import Chunk
+from qkdemo.runs.kept.shipped import FILE, write
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk
-from qkdemo.runs.shipped import FILE, write
 from qkdemo.runs.train_to_end import train_whole
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.training.outcome import LAST_STEPS

@@ -16,7 +16,7 @@ from qkdemo.labs.training import lab as training
 from qkdemo.labs.training.view import status_words
 from qkdemo.labs.training.words import explain as explain_twins
 from qkdemo.messages import LANGUAGES, say
-from qkdemo.runs.live import Status
+from qkdemo.runs.workers.live import Status
 from qkdemo.tracks.catalogue import TRACKS, text
 from qkdemo.tracks.stop import Choose, Stop
 from tests.agreement import ADJECTIVE, PLURALS, disagreements, forms_of, texts_in

@@ -32,18 +32,18 @@ def commands_under(heading: str) -> list[str]:
     return [line for block in re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S) for line in block.splitlines()]
 
 
-INSTALL = "python3 -m venv .venv && .venv/bin/pip install -r {lock} && .venv/bin/pip install -r torch-cpu.txt && "
+INSTALL = "python3 -m venv .venv && .venv/bin/pip install {lock} && .venv/bin/pip install -r torch-cpu.txt && "
 
 
 def test_one_command_starts_the_app_and_the_small_build_of_pytorch_comes_first() -> None:
     first, second = commands_under("Start it")
-    assert first == INSTALL.format(lock="requirements.lock") + ".venv/bin/streamlit run app.py"
+    assert first == INSTALL.format(lock="-r requirements.lock") + ".venv/bin/streamlit run app.py"
     assert second == first.replace("-r torch-cpu.txt", TORCH)
 
 
 def test_one_command_runs_the_tests() -> None:
     assert commands_under("Run the tests") == [
-        INSTALL.format(lock="tests/requirements.lock") + ".venv/bin/python -m tests"
+        INSTALL.format(lock="--no-deps -r tests/requirements.lock") + ".venv/bin/python -m tests"
     ]
 
 
@@ -99,14 +99,14 @@ def test_the_tests_run_with_the_versions_that_the_app_is_started_with() -> None:
 
 
 def test_a_lock_holds_all_that_its_packages_need_and_pytorch_too() -> None:
-    """As they are installed here, without what they need for extras that nobody asked for."""
+    """As they are installed here, without what they need for extras, and what a machine chooses."""
     names = {package.split("==")[0] for package in locked("tests/requirements.lock")}
     missing = [
         (name, need.name)
         for name in [*names, "torch"]
         for need in map(Requirement, _needs(name))
         if need.marker is None or need.marker.evaluate({"extra": ""})
-        if plain(need.name) not in names
+        if plain(need.name) not in {*names, "torch", "torchvision"}
     ]
     assert missing == []
 
@@ -150,3 +150,34 @@ def test_the_layout_names_every_part_of_the_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     parts = {path.parent.name for path in (ROOT / "qkdemo").glob("*/__init__.py")} | {"locale"}
     assert parts <= set(re.findall(r"(?m)^  (\w+)/ ", text))
+
+
+# ---- what it says of times
+
+
+MEASURED = re.compile(
+    r"% longer|% busy|% of a step|\b(?:about|in) (?:\w+ )?(?:seconds?|minutes?|hours?)\b|sessions? (?:at|per) "
+)
+DOWNLOADED = re.compile(r"downloads ([\d.]+) GB, (a|eight) minutes? at 50 Mbit/s")
+
+
+def _paragraphs() -> list[str]:
+    prose = re.sub(r"^```.*?^```|^\|.*?$", "", README, flags=re.M | re.S)
+    return [" ".join(paragraph.split()) for paragraph in prose.split("\n\n")]
+
+
+def test_a_measured_time_names_its_machine_and_its_date() -> None:
+    measured = [paragraph for paragraph in _paragraphs() if MEASURED.search(paragraph)]
+    assert measured
+    for paragraph in measured:
+        assert "two cores" in paragraph, paragraph
+        assert re.search(r"\b20\d\d\b", paragraph), paragraph
+
+
+def test_a_download_takes_as_long_as_the_readme_says() -> None:
+    told = [
+        (float(size), {"a": 1, "eight": 8}[minutes]) for size, minutes in DOWNLOADED.findall(" ".join(_paragraphs()))
+    ]
+    assert len(told) == 2
+    for gigabytes, minutes in told:
+        assert round(gigabytes * 8000 / 50 / 60) == minutes

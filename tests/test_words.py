@@ -24,6 +24,12 @@ TERMS = {
     r"\bone-hot (head|gradient)s?\b": "saturated, of a gradient",
     r"\bself-attention scores?\b": "score",
     r"\bsoft[- ]cap\b": "softcap",
+    r"\bgr(ow|ows|ew|own) (about )?(\w+ )?times\b": "become … times as large: eight times can be eight occasions",
+    r"\b(norm|rotary) first scores\b|\bkey score\b|\bscores? (is|are) [^.,;]*/ ?√": "logit: a score comes before 1/√d",
+    r"\bnever formed\b": "need not be formed",
+    r"\bany PyTorch model\b": "name the calls that are seen: attention in plain code of its own is not",
+    r"\bkeys of every head, just before\b": "before the scores: rotary may follow, and a norm may span all heads",
+    r"\b(go|goes|keeps?) (on )?growing\b": "can still grow: whether it does is for a run to show",
     r"\bnormalized\b|\bnormalization\b|\bcolor\b": "British spelling",
 }
 APHORISMS = (
@@ -41,6 +47,7 @@ APHORISMS = (
 )
 HEARSAY = (
     *(r"\boften (told|given|said|swapped|claimed)\b", r"\bin what people write\b", r"\bas (all|real) models do\b"),
+    *(r"\b(usual|common) (sayings?|claims?|formulas?)\b", r"\bsome other (libraries|people|models)\b"),
     *(r"\bevery real\b", r"\beverybody knows\b", r"\bwell[- ]known\b", r"\bof course\b", r"\bis common\b"),
 )
 PLAIN_SLOPE = ("beginner", "developer", "drift", "live", "training", "points", "quiz_beginner")
@@ -50,7 +57,7 @@ LONGEST = {"beginner": 30, "quiz_beginner": 36, "developer": 34}  # words in a s
 def sentences() -> Iterator[tuple[str, str]]:
     for key, text in LANGUAGES["en"].items():
         if not key.endswith(".forms"):
-            yield key, PLACEHOLDER.sub("", text)
+            yield key, re.sub(r"  +", " ", PLACEHOLDER.sub("", text))
     yield "README.md", (ROOT / "README.md").read_text(encoding="utf-8")
 
 

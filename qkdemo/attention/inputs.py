@@ -1,17 +1,23 @@
 """The base vectors that labs scale, normalise and compare.
 
 * `draw(recipe)`: q and k of some heads, the same for the same recipe on every machine;
+* `Inputs`: q and k of somebody's own in their place, and what was made of them;
 * `causal_mask(n)`: which keys each query may see.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+T = TypeVar("T")
+_MOST_KEPT: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,24 @@ class Recipe:
     alignment: float = 0.0  # a: k_j becomes a·q_j + √(1 − a²)·k_j; 0 leaves them independent, 1 makes them equal
     mean: float = 0.0  # added to every entry
     head_spread: float = 1.0  # largest head's size over the smallest's, the others evenly between on a log scale
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """q and k that somebody brought, in float64. What is made of them is kept with them, and so is gone with them."""
+
+    q: Float[Tensor, "n_heads n_keys d_head"]
+    k: Float[Tensor, "n_heads n_keys d_head"]
+    _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this key as long as it is among the newest that were made."""
+        if key not in self._made:
+            while len(self._made) >= _MOST_KEPT:
+                self._made.pop(next(iter(self._made)), None)
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
 
 @lru_cache(maxsize=16)

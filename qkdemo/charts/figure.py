@@ -7,15 +7,15 @@ may hold is said in `qkdemo.web.lab.exhibit`; how curves are drawn in `qkdemo.ch
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
 import pyarrow as pa
 
-from qkdemo.charts.axes import View
 from qkdemo.charts.figure_curves import curves
 from qkdemo.charts.look import Look, cell, numbers, vector
+from qkdemo.charts.spec import Arcs, Arrows, Bars, Cells, Exhibit, Grid, Heat, Panel
 from qkdemo.charts.svg import CAPTION, COLOURS, INK, MUTED, PAPER, Drawing, mixed, text_width
 from qkdemo.notation import written
 
@@ -31,19 +31,17 @@ _THICKEST: Final = 6.0  # arc
 _TONES: Final = ("", "quiet", "loud", "loudest")
 
 
-def figure(table: pa.Table, view: View, panel: View, look: Look) -> str:
-    """One panel: its title, its axis in words, and the drawing or table. Empty for a kind that is not drawn."""
-    if panel["kind"] not in _KINDS:
-        return ""
+def figure(table: pa.Table, view: Exhibit, panel: Panel, look: Look) -> str:
+    """One panel: its title, its axis in words, and the drawing or table."""
     under = f"<p class='axis'>{escape(panel['subtitle'])}</p>" if panel.get("subtitle") else ""
-    drawn = _KINDS[panel["kind"]](table, view, panel, look)
+    drawn = _drawn(table, view, panel, look)
     return f"<div class='panel {panel['kind']}'><p class='title'>{escape(panel['title'])}</p>{under}{drawn}</div>"
 
 
 # ---- a matrix of weights
 
 
-def _heat(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _heat(table: pa.Table, panel: Heat, look: Look) -> str:
     codes = vector(table, panel["column"], look.row)
     rows, columns = panel["rows"], panel["columns"]
     width, height = HEAT_SIZE
@@ -67,49 +65,50 @@ def _heat(table: pa.Table, view: View, panel: View, look: Look) -> str:
             ink = mixed(PAPER, colour, _LEAST + (1 - _LEAST) * shade / _SHADES)
             drawing.path(squares, fill=ink, stroke=PAPER, stroke_width=0.4)
     base = side * rows + 1.25 * CAPTION
-    drawing.text(
-        left - 2.05 * CAPTION, side * rows / 2, panel.get("query_label", ""), fill=MUTED, text_anchor="middle", turn=1
-    )
-    drawing.text(left, base, panel.get("key_label", ""), fill=MUTED)
-    if panel.get("selected"):
-        query, key = panel["selected"]
-        query_number, key_number = panel.get("chosen") or panel["selected"]
+    drawing.text(left - 2.05 * CAPTION, side * rows / 2, panel["query_label"], fill=MUTED, text_anchor="middle", turn=1)
+    drawing.text(left, base, panel["key_label"], fill=MUTED)
+    selected = panel["selected"]
+    if selected is not None:
+        query, key = selected
+        query_number, key_number = panel.get("chosen", selected)
         drawing.box((left + key * side, query * side), (side, side), stroke=INK, stroke_width=1.4)
         drawing.text(
             left - 4, (query + 0.5) * side + 0.35 * CAPTION, str(query_number), text_anchor="end", font_weight=600
         )
-        after = left + text_width(panel.get("key_label", "")) + CAPTION
+        after = left + text_width(panel["key_label"]) + CAPTION
         drawing.text(
             max(left + (key + 0.5) * side, after), base, str(key_number), text_anchor="middle", font_weight=600
         )
     return drawing.html(panel["title"], _heat_in_words(codes, columns, panel))
 
 
-def _heat_in_words(codes: Sequence[float], columns: int, panel: View) -> str:
+def _heat_in_words(codes: Sequence[float], columns: int, panel: Heat) -> str:
     """The chosen cell, or the title again if there is nothing to be read off it."""
-    query, key = panel.get("selected") or (0, 0)
+    selected = panel["selected"]
+    if selected is None:
+        return panel["title"]
+    query, key = selected
     code = codes[query * columns + key]
-    if not panel.get("selected") or code in (_MASKED, _UNDEFINED):
-        return str(panel["title"])
-    query, key = panel.get("chosen") or panel["selected"]
-    name = f"{panel.get('query_label', '')} {query}, {panel.get('key_label', '')} {key}"
+    if code in (_MASKED, _UNDEFINED):
+        return panel["title"]
+    query, key = panel.get("chosen", selected)
+    name = f"{panel['query_label']} {query}, {panel['key_label']} {key}"
     return f"{name}: {written((code / _BRIGHTEST) ** 2, 2)}"
 
 
 # ---- one query's weights
 
 
-def _bars(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _bars(table: pa.Table, panel: Bars, look: Look) -> str:
     width, height = BARS_SIZE
-    ticks = panel.get("y", {}).get("ticks", [[0, "0"], [1, "1"]])
+    ticks = panel["y"]["ticks"] if "y" in panel else [(0.0, "0"), (1.0, "1")]
     left = max(text_width(words) for _, words in ticks) + 5
     top, bottom = 6.0, height - 1.6 * CAPTION
     drawing = Drawing(width, height)
     group = (width - left - 2) / len(panel["labels"])
-    if panel.get("selected") is not None:
-        drawing.box(
-            (left + panel["selected"] * group, top - 4), (group, bottom - top + 4), fill=mixed(PAPER, INK, 0.07)
-        )
+    selected = panel["selected"]
+    if selected is not None:
+        drawing.box((left + selected * group, top - 4), (group, bottom - top + 4), fill=mixed(PAPER, INK, 0.07))
     for value, words in ticks:
         y = bottom - value * (bottom - top)
         drawing.line([(left, y), (width - 2, y)], stroke=mixed(PAPER, INK, 0.12))
@@ -134,7 +133,7 @@ def _bars(table: pa.Table, view: View, panel: View, look: Look) -> str:
 # ---- a sentence under arcs
 
 
-def _arcs(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _arcs(table: pa.Table, panel: Arcs, look: Look) -> str:
     labels, chosen = panel["labels"], panel["selected"]
     (width, half), count = ARCS_SIZE, len(labels)
     pitch = min(width / count, 9 * CAPTION)
@@ -172,7 +171,7 @@ def _arcs(table: pa.Table, view: View, panel: View, look: Look) -> str:
 # ---- arrows
 
 
-def _arrows(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _arrows(table: pa.Table, panel: Arrows, look: Look) -> str:
     width, height = ARROWS_SIZE
     half = min(width, height) / 2 - 1
     drawing = Drawing(width, height)
@@ -210,7 +209,7 @@ def _arrows(table: pa.Table, view: View, panel: View, look: Look) -> str:
 # ---- tables
 
 
-def _cells(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _cells(table: pa.Table, panel: Cells, look: Look) -> str:
     colours = [COLOURS.get(role or "", INK) for role in panel["roles"]]
     heads = zip((cell(table, entry, look.row) for entry in panel["head"]), colours, strict=True)
     head = "".join(
@@ -227,7 +226,7 @@ def _cells(table: pa.Table, view: View, panel: View, look: Look) -> str:
     return f"<table aria-label='{escape(panel['title'])}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _grid(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def _grid(table: pa.Table, panel: Grid, look: Look) -> str:
     head = "".join(
         f"<th scope='col' title='{escape(each['label'])}'>{escape(each['text'])}</th>" for each in panel["head"]
     )
@@ -244,12 +243,19 @@ def _grid(table: pa.Table, view: View, panel: View, look: Look) -> str:
     return f"{named}<thead><tr><td>{corner}</td>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-_KINDS: Final[dict[str, Callable[[pa.Table, View, View, Look], str]]] = {
-    "curves": curves,
-    "heat": _heat,
-    "bars": _bars,
-    "arcs": _arcs,
-    "arrows": _arrows,
-    "cells": _cells,
-    "grid": _grid,
-}
+def _drawn(table: pa.Table, view: Exhibit, panel: Panel, look: Look) -> str:  # noqa: PLR0911
+    match panel["kind"]:
+        case "curves":
+            return curves(table, view, panel, look)
+        case "heat":
+            return _heat(table, panel, look)
+        case "bars":
+            return _bars(table, panel, look)
+        case "arcs":
+            return _arcs(table, panel, look)
+        case "arrows":
+            return _arrows(table, panel, look)
+        case "cells":
+            return _cells(table, panel, look)
+        case "grid":
+            return _grid(table, panel, look)

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.axes import View
 from qkdemo.charts.look import Look, numbers
+from qkdemo.charts.spec import Axis, Curves, Exhibit
 from qkdemo.charts.svg import CAPTION, COLOURS, DASHES, INK, MUTED, PAPER, RULE, Drawing, Point, mixed, text_width
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -57,7 +57,7 @@ class _Frame:
         return min(max(self.bottom - share * (self.bottom - self.top), self.top - 1), self.bottom + 1)
 
 
-def curves(table: pa.Table, view: View, panel: View, look: Look) -> str:
+def curves(table: pa.Table, view: Exhibit, panel: Curves, look: Look) -> str:
     """The panel as a drawing."""
     drawing = Drawing(*SIZE)
     dial = view["dial"]
@@ -94,7 +94,7 @@ def curves(table: pa.Table, view: View, panel: View, look: Look) -> str:
     return drawing.html(panel["title"], _in_words(table, view, panel, values, look))
 
 
-def _in_words(table: pa.Table, view: View, panel: View, values: dict[str, NDArray[np.float64]], look: Look) -> str:
+def _in_words(table: pa.Table, view: Exhibit, panel: Curves, values: dict[str, NDArray[np.float64]], look: Look) -> str:
     """What the lines say at the cursor."""
     at = str(table.column(view["dial"]["text"])[look.row].as_py())
     said = (f"{line['label']} {written(values[line['column']][look.row], 3)}" for line in panel["lines"])
@@ -115,7 +115,7 @@ def _nearest(places: NDArray[np.float64], place: float) -> int:
     return int(np.argmin(np.abs(places - place)))
 
 
-def _frame(panel: View, places: NDArray[np.float64], columns: Sequence[NDArray[np.float64]]) -> _Frame:
+def _frame(panel: Curves, places: NDArray[np.float64], columns: Sequence[NDArray[np.float64]]) -> _Frame:
     axis, (width, height) = panel["y"], SIZE
     low, high = _domain(axis, columns)
     shown = [words for value, words in axis["ticks"] if low <= value <= high]
@@ -125,7 +125,7 @@ def _frame(panel: View, places: NDArray[np.float64], columns: Sequence[NDArray[n
     return _Frame(left, width - right, 8, height - 2.9 * CAPTION, places, axis["log"], low, high)
 
 
-def _domain(axis: View, columns: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+def _domain(axis: Axis, columns: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
     """The axis's own; one that grows takes in every finite value: logarithmic by decades, others with a margin."""
     low, high = axis["domain"]
     if axis.get("grows"):
@@ -142,7 +142,7 @@ def _domain(axis: View, columns: Sequence[NDArray[np.float64]]) -> tuple[float, 
 # ---- what is drawn
 
 
-def _axes(drawing: Drawing, frame: _Frame, panel: View, place: _Place, label: str) -> None:
+def _axes(drawing: Drawing, frame: _Frame, panel: Curves, place: _Place, label: str) -> None:
     last = math.inf
     for value, words in sorted(panel["y"]["ticks"]):
         if not frame.low * (1 - 1e-9) <= value <= frame.high * (1 + 1e-9):
@@ -195,7 +195,7 @@ def _runs(values: NDArray[np.float64], frame: _Frame, look: Look) -> Iterator[li
     yield from [run] if len(run) > 1 else []
 
 
-def _cursor(drawing: Drawing, frame: _Frame, panel: View, values: dict[str, NDArray[np.float64]], look: Look) -> None:
+def _cursor(drawing: Drawing, frame: _Frame, panel: Curves, values: dict[str, NDArray[np.float64]], look: Look) -> None:
     x = frame.x(frame.places[look.row])
     drawing.line([(x, frame.top - 4), (x, frame.bottom)], stroke=RULE)
     for line in reversed(panel["lines"]):
@@ -209,7 +209,7 @@ def _cursor(drawing: Drawing, frame: _Frame, panel: View, values: dict[str, NDAr
             drawing.text(x + 5, y + CAPTION, sign, fill=COLOURS[line["role"]], font_weight=700, font_size=1.2 * CAPTION)
 
 
-def _names(drawing: Drawing, frame: _Frame, panel: View, values: dict[str, NDArray[np.float64]], look: Look) -> None:
+def _names(drawing: Drawing, frame: _Frame, panel: Curves, values: dict[str, NDArray[np.float64]], look: Look) -> None:
     """The names of the lines, beside the frame, each as near to where its line ends as the others let it."""
     named = []
     for line in panel["lines"]:

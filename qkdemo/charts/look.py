@@ -4,15 +4,14 @@
 * `numbers`, `vector`, `cell`: what stands in a table of an exhibit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.axes import View
+from qkdemo.charts.spec import Entry, Exhibit, Guess
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,10 @@ class Look:
     row: int
     first: int
     last: int
-    guesses: Sequence[Mapping[str, Any]] = ()  # column, x, y, label
+    guesses: Sequence[Guess] = ()
 
 
-def row_of(table: pa.Table, view: View, value: float) -> int:
+def row_of(table: pa.Table, view: Exhibit, value: float) -> int:
     """The row whose dial is nearest to `value`."""
     return int(np.argmin(np.abs(numbers(table, view["dial"]["column"]) - value)))
 
@@ -42,7 +41,7 @@ def vector(table: pa.Table, column: str, row: int) -> list[float]:
     return found
 
 
-def cell(table: pa.Table, entry: str | Mapping[str, str], row: int) -> str:
+def cell(table: pa.Table, entry: Entry, row: int) -> str:
     """What a cell shows: the text of a column, a constant, or a word that names no column."""
     if not isinstance(entry, str):
         return entry["text"]

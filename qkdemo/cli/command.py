@@ -10,15 +10,16 @@ import io
 import itertools
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
 
 from qkdemo.cli import diagnose, serve
-from qkdemo.cli.parser import Parser
+from qkdemo.cli.parser import Parser, joined
 from qkdemo.cli.tables import finite, table
+from qkdemo.cli.tensors import on_file
+from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
@@ -31,7 +32,6 @@ from qkdemo.training import settings as training
 COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab in LABS.values()}
 _LONGEST_RANGE: Final = 10_000
 _INTERRUPTED: Final = 130  # what shells say of a program that was ended by Ctrl-C
-_NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 _MORE_NAMES: Final = {"seed": ("--seeds",)}
 
 
@@ -64,14 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _lab(words: Sequence[str]) -> int:
     parser = _parser()
-    given = vars(parser.parse_args(_joined(words)))
+    given = vars(parser.parse_args(joined(words)))
     lab, as_json, preset = COMMANDS[given.pop("lab")], given.pop("json"), given.pop("preset")
-    file, measured = given.pop("parquet", None), given.pop("measure", False)
+    file, measured, tensors = given.pop("parquet", None), given.pop("measure", False), given.pop("tensors", None)
     try:
         if file:
             refuse_unwritable(file)
+        if tensors:
+            lab = on_file(lab, tensors, given)
         states, swept = _states(lab, preset, given)
-    except SettingsError as error:
+    except (SettingsError, InputError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
@@ -84,16 +86,9 @@ def _lab(words: Sequence[str]) -> int:
         report |= found
         if file:
             unkept = write_parquet(file, columns)
-    for state in states:
-        made = lab.measured(state) if measured and lab.measured else lab.report(state) if lab.report else {}
-        for name, rows in made.items():
-            if not isinstance(rows, list):
-                report.setdefault(name, rows)
-                continue
-            named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
-            report.setdefault(name, []).extend(named)
+    report |= _reported(lab, states, swept, measured=measured)
     if as_json:
-        settings = states[0].as_dict() | swept
+        settings = states[0].as_dict() | swept | ({"tensors": tensors} if tensors else {})
         print(json.dumps(finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
@@ -105,16 +100,18 @@ def _lab(words: Sequence[str]) -> int:
     return 1 if unkept else 0
 
 
-def _joined(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with a negative value joined to its flag: argparse would take -1e9 or -inf for a flag."""
-    joined: list[str] = []
-    for argument in arguments:
-        before = joined[-1] if joined else ""
-        if _NEGATIVE.match(argument) and before.startswith("--") and "=" not in before:
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
+def _reported(lab: Command, states: Sequence[Dials], swept: Collection[str], *, measured: bool) -> dict[str, Any]:
+    """The tables of all states, one under the other, and single numbers."""
+    report: dict[str, Any] = {}
+    for state in states:
+        made = lab.measured(state) if measured and lab.measured else lab.report(state) if lab.report else {}
+        for name, rows in made.items():
+            if not isinstance(rows, list):
+                report.setdefault(name, rows)
+                continue
+            named = [{key: getattr(state, key) for key in swept if key not in row} | row for row in rows]
+            report.setdefault(name, []).extend(named)
+    return report
 
 
 def _parser() -> Parser:
@@ -136,6 +133,8 @@ def _parser() -> Parser:
             help=_presets(lab),
             metavar="NAME",
         )
+        if lab.on is not None:
+            sub.add_argument("--tensors", help=say("command.tensors"), metavar="FILE")
         if lab.measured is not None:
             sub.add_argument("--measure", action="store_true", help=say("command.measure"))
         if lab.train is not None:

@@ -16,6 +16,7 @@ from qkdemo.dials import Declaration, Dials, SettingsError, Switch, declarations
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
 from qkdemo.maps.cells import Canvas, Cells, fill
+from qkdemo.maps.difference import difference, minus_of
 from qkdemo.maps.picture import picture
 from qkdemo.maps.request import MAPPED, Request, request_of, size_of
 from qkdemo.maps.words import alt, caption
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     given = vars(parser.parse_args(list(arguments)))
     try:
         request, size = _request(given), size_of(_whole(given["cells"]))
+        minus = minus_of(request, given["minus"])
         wanted = {name: given[name] for name in FORMATS if given[name] is not None}
         for file in wanted.values():
             if file != _STDOUT:
@@ -42,16 +44,23 @@ def main(arguments: Sequence[str]) -> int:
     except SettingsError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    canvas, progress = Canvas(request), ProgressLine("map.progress")
-    for done, total in fill(canvas, size):
-        progress(done, total)
-    cells = canvas.cells(size, request.measure)
-    assert cells is not None
+    cells = _whole_map(request, size)
+    if minus is not None:
+        cells = difference(cells, None if minus.request is None else _whole_map(minus.request, size), minus)
     for name, file in wanted.items():
         _write(file, _made(name, cells))
     if not wanted:
         print("\n\n".join(alt(cells, role) for role in cells.sides))
     return 0
+
+
+def _whole_map(request: Request, size: int) -> Cells:
+    canvas, progress = Canvas(request), ProgressLine("map.progress")
+    for done, total in fill(canvas, size):
+        progress(done, total)
+    cells = canvas.cells(size, request.measure)
+    assert cells is not None
+    return cells
 
 
 def _parser() -> Parser:
@@ -65,6 +74,7 @@ def _parser() -> Parser:
             sub.add_argument(f"--{axis}", default="", metavar="DIAL[:LOW:HIGH]", help=say("map.help.axis", usual=usual))
         sub.add_argument("--measure", default="", metavar="MEASURE", help=say("map.help.measure"))
         sub.add_argument("--cells", default=str(_DEFAULT), metavar="N", help=say("map.help.cells", usual=_DEFAULT))
+        sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=say("map.help.minus"))
         for word in FORMATS:
             sub.add_argument(f"--{word}", nargs="?", const=_STDOUT, metavar="FILE", help=say(f"map.help.{word}"))
         for dial in declarations(lab.settings):

@@ -1,14 +1,19 @@
 """How the command line answers a wrong word: one line on stderr, whatever was typed, and exit code 2.
 
 * `Parser`: argparse's own, with that, and with the table's words around its help. What it says of a flag that is wrong
-  is argparse's own English.
+  is argparse's own English;
+* `joined(arguments)`: with negative values as it can read them.
 """
 
 import argparse
+import re
 import sys
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
 
 from qkdemo.messages import say
+
+_NEGATIVE: Final = re.compile(r"-(\d|\.\d|inf\b|nan\b)", re.IGNORECASE)
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,3 +37,15 @@ class Parser(argparse.ArgumentParser):
     def print_help(self, file: Any = None) -> None:
         """Print the help; argparse's own is silent where it cannot write."""
         print(self.format_help(), end="", file=file or sys.stdout)
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """`arguments` with a negative value joined to its flag: argparse would take -1e9 or -inf for a flag."""
+    words: list[str] = []
+    for argument in arguments:
+        before = words[-1] if words else ""
+        if _NEGATIVE.match(argument) and before.startswith("--") and "=" not in before:
+            words[-1] += f"={argument}"
+        else:
+            words.append(argument)
+    return words

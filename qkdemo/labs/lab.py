@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
+from qkdemo.attention.inputs import Inputs
 from qkdemo.charts.spec import Drawn, Pick
 from qkdemo.dials import Dials, Value
 from qkdemo.runs.batches import Progress
@@ -82,10 +83,10 @@ class OnDemand(Generic[S, M]):
 class Command(Generic[S]):
     """A lab from a shell: `python -m qkdemo <word>`; every dial is a flag.
 
-    `base` is the state it starts from and `swept` are lists that dials go through unless they are given; `noise` is the
-    lab's. It reports one
-    state after another (`report`; with `--measure`, `measured`), or trains all runs together (`train`), which gives the
-    report and every step of every run as columns.
+    `base` is the state it starts from and `swept` are lists that dials go through unless they are given; `noise`, `on`
+    and `drawn` are the lab's, the last two for q and k from a file. It reports one state after another (`report`; with
+    `--measure`, `measured`), or trains all runs together (`train`), which gives the report and every step of every run
+    as columns.
     """
 
     word: str
@@ -96,6 +97,8 @@ class Command(Generic[S]):
     swept: Mapping[str, str] = field(default_factory=dict)
     report: Callable[[S], Report] | None = None
     noise: Mapping[str, float] = field(default_factory=dict)
+    on: Callable[[S, Inputs], S] | None = None
+    drawn: Sequence[str] = ()
     measured: Callable[[S], Report] | None = None
     train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
 
@@ -182,6 +185,8 @@ class Lab(Generic[S, R]):
     plane: Plane[S] | None = None
     menu: str = ""  # in which its page stands, if not in the first row
     noise: Mapping[str, float] = field(default_factory=dict)  # column of a table → below which its numbers are rounding
+    on: Callable[[S, Inputs], S] | None = None  # its settings with q and k that somebody brought, instead of drawn ones
+    drawn: Sequence[str] = ()  # dials of what is drawn, which do nothing then
 
     @property
     def command(self) -> Command[Any]:
@@ -194,6 +199,8 @@ class Lab(Generic[S, R]):
             base=self.settings(),
             report=self.report,
             noise=self.noise,
+            on=self.on,
+            drawn=self.drawn,
             measured=self.measured_report,
         )
 

@@ -10,15 +10,19 @@ again.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.dials import Dials, Value
-from qkdemo.labs.lab import Columns
+from qkdemo.labs.lab import Columns, Measure
 from qkdemo.maps.request import Request, plane_of
+
+Scale: TypeAlias = Measure | Literal["difference"]  # how colours are laid out; a difference: as far down as up from 0
+DIFFERENCE: Final = "difference"
+_ROUNDING: Final = 1e-9  # of the largest difference: what is smaller has no sign
 
 
 @dataclass(frozen=True)
@@ -34,25 +38,50 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Every side's columns over a grid: [y, x]."""
+    """Every side's columns over a grid: [y, x]. `apart`: of a map of differences, role → what less what."""
 
     request: Request
     x: tuple[Value, ...]
     y: tuple[Value, ...]
     sides: Mapping[str, Columns]
+    apart: Mapping[str, str] = field(default_factory=dict)
+
+    def asked_by(self, request: Request) -> "Cells":
+        """The same numbers for whoever asks with other dials along the axes: the cross stands where theirs do."""
+        return replace(self, request=request)
+
+    @property
+    def scale(self) -> Scale:
+        """How the numbers that are shown are read."""
+        return "difference" if self.apart else self.request.plane.measures[self.request.measure]
+
+    @property
+    def shown_column(self) -> str:
+        """The column that is drawn."""
+        return DIFFERENCE if self.apart else self.request.measure
 
     def shown(self, role: str) -> NDArray[np.float64]:
-        """[y, x] the measure that is asked for."""
-        return self.sides[role][self.request.measure]
+        """[y, x] the measure that is asked for, or its difference."""
+        return self.sides[role][self.shown_column]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What changes in kind somewhere; of differences their sign."""
+        return ("sign",) if self.apart else tuple(self.request.plane.marks)
 
     def holds(self, role: str, mark: str) -> NDArray[np.bool_]:
         """[y, x] where something of another kind is so."""
-        return self.request.plane.marks[mark](self.sides[role])
+        if not self.apart:
+            return self.request.plane.marks[mark](self.sides[role])
+        values = self.shown(role)
+        most = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+        above: NDArray[np.bool_] = values > _ROUNDING * most
+        return above
 
     @property
     def names(self) -> Mapping[str, str]:
         """Role → what the side is."""
-        return self.request.plane.sides(self.request.settings)
+        return self.apart or self.request.plane.sides(self.request.settings)
 
 
 class Canvas:

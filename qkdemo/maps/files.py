@@ -13,7 +13,7 @@ from pyarrow import csv, parquet
 
 from qkdemo.maps.cells import Cells, table
 from qkdemo.maps.picture import Spec
-from qkdemo.maps.words import measure_name
+from qkdemo.maps.words import shown_name
 
 _SHARPNESS: Final = 2  # pixels of a PNG to one of the picture
 
@@ -68,13 +68,18 @@ chart = (
         x2="x1:Q",
         y=alt.Y("y0:Q", scale=scale(Y, all_y), title={y_title!r}),
         y2="y1:Q",
-        color=alt.Color("value:Q", title={measure_title!r}, scale=alt.Scale(type={colours!r}, range="heatmap")),
+        color=alt.Color("value:Q", title={measure_title!r}, scale=alt.Scale({colours})),
     )
     .facet(column=alt.Column("side:N", title=None))
 )
 chart.save("map.html")
 print(len(cells), "cells drawn into map.html")
 '''
+
+_COLOURS: Final = {
+    "log": "type='log', range='heatmap'",
+    "difference": "range='diverging', domainMid=0",
+}
 
 
 def as_table(cells: Cells) -> pa.Table:
@@ -102,6 +107,7 @@ def as_json(cells: Cells) -> dict[str, Any]:
     return {
         "settings": request.settings.as_dict(),
         "measure": request.measure,
+        **({"difference": dict(cells.apart)} if cells.apart else {}),
         "x": {"dial": request.x.dial.name, "values": list(cells.x)},
         "y": {"dial": request.y.dial.name, "values": list(cells.y)},
         "sides": {
@@ -141,10 +147,10 @@ def program(cells: Cells) -> str:
     return _PROGRAM.format(
         x=request.x.dial.name,
         y=request.y.dial.name,
-        measure=request.measure,
+        measure=cells.shown_column,
         logarithmic=kinds,
         x_title=request.x.dial.label,
         y_title=request.y.dial.label,
-        measure_title=measure_name(request),
-        colours="log" if request.plane.measures[request.measure] == "log" else "linear",
+        measure_title=shown_name(cells),
+        colours=_COLOURS.get(cells.scale, "type='linear', range='heatmap'"),
     )

@@ -1,6 +1,7 @@
 """The phase diagram drawn and in words.
 
-* `phase_spec()`, `phase_table(made, role)`: a side as Altair draws it; `alt(made, role)`, `finding(made)`: in words.
+* `phase_spec(diagram)`, `phase_table(made, remedy)`: a side as Altair draws it; `alt(made, remedy, diagram)`,
+  `finding(made, diagram)`: in words; `side_name(remedy)`.
 
 A tile's colour is the share of seeds that solved the task, and the number on it how many they are.
 """
@@ -11,35 +12,39 @@ from typing import Any
 import altair as alt_air
 import pyarrow as pa
 
-from qkdemo.maps.phases import RATES, SEEDS, STARTS, Cell
+from qkdemo.dials import Value
+from qkdemo.maps.diagram import DEFAULT, Diagram
+from qkdemo.maps.phases import Cell
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
 
 
-def phase_table(made: Sequence[Cell], role: str) -> pa.Table:
+def phase_table(made: Sequence[Cell], remedy: str) -> pa.Table:
     """One row per cell of a side."""
-    of_side = [cell for cell in made if cell.role == role]
-    return pa.table(
-        {
-            "rate": [plain(cell.learning_rate) for cell in of_side],
-            "start": [plain(cell.qk_start) for cell in of_side],
-            "share": [cell.solved / cell.seeds for cell in of_side],
-            "solved": [str(cell.solved) for cell in of_side],
-            "said": [_ends(cell) for cell in of_side],
-        }
-    )
+    of_side = [cell for cell in made if cell.remedy == remedy]
+    columns: dict[str, list[Any]] = {
+        "across": [_text(cell.x) for cell in of_side],
+        "up": [_text(cell.y) for cell in of_side],
+        "share": [cell.solved / cell.seeds for cell in of_side],
+        "solved": [str(cell.solved) for cell in of_side],
+        "said": [_ends(cell) for cell in of_side],
+    }
+    kinds = {"share": pa.float64()}
+    return pa.table({name: pa.array(column, kinds.get(name, pa.string())) for name, column in columns.items()})
 
 
-@in_each_language(maxsize=1)
-def phase_spec() -> dict[str, Any]:
+@in_each_language(maxsize=8)
+def phase_spec(diagram: Diagram = DEFAULT) -> dict[str, Any]:
     """Tiles, and how many seeds solved the task on each."""
+    across, up = (say(f"dial.{name}.label") for name in (diagram.x, diagram.y))
+    xs, ys = [_text(x) for x in diagram.xs], [_text(y) for y in reversed(diagram.ys)]
     place = {
-        "x": alt_air.X("rate:O", sort=[plain(rate) for rate in RATES], title=say("dial.learning_rate.label")),
-        "y": alt_air.Y("start:O", sort=[plain(start) for start in reversed(STARTS)], title=say("dial.qk_start.label")),
+        "x": alt_air.X("across:O", scale=alt_air.Scale(domain=xs), title=across, axis=alt_air.Axis(labelAngle=0)),
+        "y": alt_air.Y("up:O", scale=alt_air.Scale(domain=ys), title=up),
     }
     tips = [
-        alt_air.Tooltip("rate:N", title=say("dial.learning_rate.label")),
-        alt_air.Tooltip("start:N", title=say("dial.qk_start.label")),
+        alt_air.Tooltip("across:N", title=across),
+        alt_air.Tooltip("up:N", title=up),
         alt_air.Tooltip("said:N", title=say("phases.ends")),
     ]
     scale = alt_air.Scale(domain=[0, 1], range="diverging", interpolate="lab")
@@ -61,23 +66,39 @@ def phase_spec() -> dict[str, Any]:
     return made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}}
 
 
-def finding(made: Sequence[Cell]) -> str:
-    """In how many cells every seed solves the task, on both sides."""
-    whole = {role: sum(cell.solved == cell.seeds for cell in made if cell.role == role) for role in ("plain", "norm")}
-    return say("phases.finding", **whole, cells=len(RATES) * len(STARTS), seeds=len(SEEDS))
+def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT) -> str:
+    """In how many cells every seed solves the task, on every side; of cells of which all seeds are trained."""
+    seeds, said = len(diagram.seeds), []
+    for remedy in diagram.remedies:
+        of_side = [cell for cell in made if cell.remedy == remedy and cell.seeds == seeds]
+        whole = sum(cell.solved == seeds for cell in of_side)
+        side = side_name(remedy)
+        said.append(say("phases.finding", side=side[0].upper() + side[1:], whole=whole, cells=len(of_side)))
+    return " ".join(said)
 
 
-def alt(made: Sequence[Cell], role: str) -> str:
-    """What the picture of a side shows: up to which rate every seed solves the task, at each size at the start."""
-    of_side = [cell for cell in made if cell.role == role]
-    sentences = [say("phases.alt.what", side=say(f"phases.side.{role}"))]
-    for start in STARTS:
-        good = [cell.learning_rate for cell in of_side if cell.qk_start == start and cell.solved == cell.seeds]
-        key = "phases.alt.row" if good else "phases.alt.none"
-        values = {"low": written(min(good)), "high": written(max(good))} if good else {}
-        sentences.append(say(key, start=written(start), **values))
+def alt(made: Sequence[Cell], remedy: str, diagram: Diagram = DEFAULT) -> str:
+    """What the picture of a side shows: between which values every seed solves the task, row by row."""
+    across, up = (say(f"dial.{name}.label") for name in (diagram.x, diagram.y))
+    sentences = [say("phases.alt.what", side=side_name(remedy), x=across, y=up)]
+    for y in diagram.ys:
+        row = [cell for cell in made if cell.remedy == remedy and cell.y == y and cell.seeds == len(diagram.seeds)]
+        good = [cell.x for cell in row if cell.solved == cell.seeds]
+        key = "phases.alt.row" if good else "phases.alt.none" if row else "phases.alt.open"
+        values = {"low": _text(good[0]), "high": _text(good[-1]), "count": len(good)} if good else {}
+        sentences.append(say(key, y=up, at=_text(y), x=across, **values))
     return " ".join(sentences)
 
 
+def side_name(remedy: str) -> str:
+    """Plain attention, or the remedy."""
+    return say(f"variant.{remedy}.name")
+
+
 def _ends(cell: Cell) -> str:
-    return ", ".join(f"{count} × {say(f'phases.end.{word}')}" for word, count in sorted(cell.ends.items()))
+    said = ", ".join(f"{count} × {say(f'phases.end.{word}')}" for word, count in sorted(cell.ends.items()))
+    return f"{said}; {say('phases.spiked', count=cell.spiked)}" if cell.spiked else said
+
+
+def _text(value: Value) -> str:
+    return plain(value) if isinstance(value, int) else written(float(value), 3)

@@ -1,9 +1,11 @@
-"""The phase diagram of training: learning rate × size of W_q and W_k at the start, three seeds, both twins.
+"""The phase diagram of training, cell by cell, as far as it is trained.
 
-* `RUNS`: what is trained: a small model on the copy task, at a constant rate;
-* `train(file, executor)`: trains what `file` does not hold yet, and writes every batch as it is done: killed half way
-  and started again, it goes on; `here`: the executor of this process; another one may send the runs elsewhere;
-* `read(file)`: what it holds; `RECORDED`: the record that comes with the app; `cells(ends)`: counts of every cell.
+* `train(file, executor, progress, diagram)`: trains what `file` does not hold yet, and writes every batch when it is
+  done: killed half way and started again, it goes on; `here`: the executor of this process; another one may send the
+  runs elsewhere;
+* `read(file, diagram)`: what it holds; `RECORDED`: the record of the default one, which comes with the app;
+* `ends_of_plan(plan, curves)`: the same from a run that a worker has trained;
+* `cells(ends, diagram)`: counts of every cell; `rows(cells, diagram)`: its table.
 """
 
 import json
@@ -15,20 +17,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.dials import Value
+from qkdemo.maps.diagram import DEFAULT, Diagram
 from qkdemo.runs.batches import LARGEST_BATCH, Progress, train_all
+from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training.outcome import Outcome, outcome_of
-from qkdemo.training.settings import RemedyWord, Settings, identity
+from qkdemo.training.settings import Settings, identity
 
 RECORDED: Final = Path(__file__).parent / "phases.jsonl"
-VARIANTS: Final[dict[str, RemedyWord]] = {"plain": "none", "norm": "rms"}  # role → remedy
-RATES: Final = (0.002, 0.004, 0.008, 0.016, 0.032, 0.063, 0.125, 0.25, 0.5)
-STARTS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-SEEDS: Final = (0, 1, 2)
-BASE: Final = Settings(schedule="constant", warmup=20, steps=200, n_layers=1, n_heads=1, n_keys=16)
-RUNS: Final = tuple(
-    BASE.but(variant=variant, learning_rate=rate, qk_start=start, seed=seed)
-    for variant, start, rate, seed in product(VARIANTS.values(), STARTS, RATES, SEEDS)
-)
+RECORDED_ON: Final = "2026-11-30"  # the day on which that record was trained
 Executor: TypeAlias = Callable[[Sequence[Settings]], Sequence[Outcome]]
 
 
@@ -39,19 +39,21 @@ class End:
     settings: Settings
     outcome: str  # solved, partly or failed
     end: str  # the same, or how it failed
+    spiked: bool  # its loss rose and came back, at least once
     final_loss: float
-    seconds: float  # that it took, of its batch
+    seconds: float = 0.0  # that it took, of its batch
 
 
 @dataclass(frozen=True)
 class Cell:
-    """All seeds of one side at one learning rate and one size at the start."""
+    """All seeds of one side at one value of both dials, as far as they are trained."""
 
-    role: str
-    learning_rate: float
-    qk_start: float
+    remedy: str
+    x: Value
+    y: Value
     counts: Mapping[str, int]  # outcome → seeds
     ends: Mapping[str, int]
+    spiked: int
 
     @property
     def solved(self) -> int:
@@ -69,63 +71,74 @@ def here(runs: Sequence[Settings]) -> Sequence[Outcome]:
     return [outcome_of(run, telemetry) for run, telemetry in zip(runs, train_all(runs), strict=True)]
 
 
-def train(file: Path, executor: Executor = here, progress: Progress = lambda done, total: None) -> list[End]:
+def train(
+    file: Path,
+    executor: Executor = here,
+    progress: Progress = lambda done, total: None,
+    diagram: Diagram = DEFAULT,
+) -> list[End]:
     """Trains what is missing in `file` and adds it there; returns everything."""
-    known = {identity(end.settings) for end in read(file)}
-    missing = [run for run in RUNS if identity(run) not in known]
-    progress(len(RUNS) - len(missing), len(RUNS))
+    known = {identity(end.settings) for end in read(file, diagram)}
+    runs = diagram.runs
+    missing = [run for run in runs if identity(run) not in known]
+    progress(len(runs) - len(missing), len(runs))
     _mend(file)
     with file.open("a", encoding="utf-8") as out:
         for start in range(0, len(missing), LARGEST_BATCH):
             batch = missing[start : start + LARGEST_BATCH]
             began = time.process_time()
-            outcomes = executor(batch)
+            found = executor(batch)
             seconds = (time.process_time() - began) / len(batch)
-            for run, outcome in zip(batch, outcomes, strict=True):
+            for run, outcome in zip(batch, found, strict=True):
                 out.write(_line(run, outcome, seconds) + "\n")
             out.flush()
-            progress(len(RUNS) - len(missing) + start + len(batch), len(RUNS))
-    return read(file)
+            progress(len(runs) - len(missing) + start + len(batch), len(runs))
+    return read(file, diagram)
 
 
-def read(file: Path = RECORDED) -> list[End]:
+def read(file: Path = RECORDED, diagram: Diagram = DEFAULT) -> list[End]:
     """The runs that `file` holds, of those that the diagram consists of; a line that was not finished is left out."""
     if not file.exists():
         return []
-    wanted = {identity(run): run for run in RUNS}
+    wanted = {identity(run): run for run in diagram.runs}
     found: dict[str, End] = {}
     for told in _lines(file):
         run = wanted.get(told["run"])
         if run is not None:
             loss = float(told["final_loss"])  # inf and nan are words
-            found[told["run"]] = End(run, told["outcome"], told["end"], loss, told["seconds"])
+            found[told["run"]] = End(run, told["outcome"], told["end"], told["spiked"], loss, told["seconds"])
     return list(found.values())
 
 
-def cells(ends: Sequence[End]) -> list[Cell]:
-    """Every cell that some run is known of, side by side, rate by rate."""
+def ends_of_plan(plan: Plan, curves: NDArray[np.float32]) -> list[End]:
+    """What became of every run of a plan that is trained to its end."""
+    found = zip(plan.legs[0].runs, outcomes(plan, curves), strict=True)
+    return [End(run, made.outcome, made.end, made.spikes > 0, made.final_loss) for run, made in found]
+
+
+def cells(ends: Sequence[End], diagram: Diagram = DEFAULT) -> list[Cell]:
+    """Every cell that some run is known of, side by side, row by row."""
+    known = {identity(end.settings): end for end in ends}
     made = []
-    for role, variant in VARIANTS.items():
-        for start, rate in product(STARTS, RATES):
-            there = [
-                end
-                for end in ends
-                if (end.settings.variant, end.settings.qk_start, end.settings.learning_rate) == (variant, start, rate)
-            ]
-            if there:
-                counts, how = Counter(end.outcome for end in there), Counter(end.end for end in there)
-                made.append(Cell(role, rate, start, counts, how))
+    for remedy, y, x in product(diagram.remedies, diagram.ys, diagram.xs):
+        names = (identity(diagram.run(remedy, x, y, seed)) for seed in diagram.seeds)
+        there = [known[name] for name in names if name in known]
+        if there:
+            counts, how = Counter(end.outcome for end in there), Counter(end.end for end in there)
+            made.append(Cell(remedy, x, y, counts, how, sum(end.spiked for end in there)))
     return made
 
 
-def rows(made: Sequence[Cell]) -> list[dict[str, Any]]:
+def rows(made: Sequence[Cell], diagram: Diagram = DEFAULT) -> list[dict[str, Any]]:
     """The table: one row per cell and side."""
     return [
         {
-            "side": cell.role,
-            "learning_rate": cell.learning_rate,
-            "qk_start": cell.qk_start,
+            "side": cell.remedy,
+            diagram.x: cell.x,
+            diagram.y: cell.y,
             **{word: cell.counts.get(word, 0) for word in ("solved", "partly", "failed")},
+            "non_finite": cell.ends.get("non_finite", 0),
+            "spiked": cell.spiked,
             "ends": ", ".join(f"{word} {count}" for word, count in sorted(cell.ends.items())),
         }
         for cell in made
@@ -135,7 +148,8 @@ def rows(made: Sequence[Cell]) -> list[dict[str, Any]]:
 def _line(run: Settings, outcome: Outcome, seconds: float) -> str:
     told = {"variant": run.variant, "learning_rate": run.learning_rate, "qk_start": run.qk_start, "seed": run.seed}
     found = {"outcome": outcome.outcome, "end": outcome.end, "final_loss": str(outcome.final_loss)}
-    return json.dumps({"run": identity(run)} | told | found | {"seconds": round(seconds, 4)})
+    measured = {"spiked": outcome.spikes > 0, "seconds": round(seconds, 4)}
+    return json.dumps({"run": identity(run)} | told | found | measured)
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:
@@ -144,7 +158,7 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
             told = json.loads(line)
         except ValueError:  # killed while it wrote
             continue
-        if isinstance(told, dict) and {"run", "outcome", "end", "final_loss", "seconds"} <= told.keys():
+        if isinstance(told, dict) and {"run", "outcome", "end", "spiked", "final_loss", "seconds"} <= told.keys():
             yield told
 
 

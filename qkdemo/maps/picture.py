@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from qkdemo.charts.axes import decades, linear_axis
 from qkdemo.charts.theme import LIGHT, Theme, vega_config
 from qkdemo.dials import Value
-from qkdemo.labs.lab import Measure
-from qkdemo.maps.cells import Cells
+from qkdemo.maps.cells import Cells, Scale
 from qkdemo.maps.outlines import label_at, outline
 from qkdemo.maps.request import SIZES, Axis, scale_of
-from qkdemo.maps.words import cross, finding, measure_name, reads_short
+from qkdemo.maps.words import cross, finding, reads_short, shown_name
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
@@ -44,8 +43,8 @@ _CROSS: Final = 260  # area, in pixels
 _COLUMNS: Final = ("layer", "x", "y", "x0", "x1", "y0", "y1", "shown", "text", "u", "v", "mark")
 
 
-def marks_table(cells: Cells, role: str) -> pa.Table:
-    """One row per cell, per piece of a line, per word on a line, and for the cross."""
+def marks_table(cells: Cells, role: str, at_cell: tuple[int, int] | None = None) -> pa.Table:
+    """One row per cell, per piece of a line, per word on a line, for the cross, and for the cell that keys stand on."""
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     xs, ys = _edges(cells.request.x, cells.x), _edges(cells.request.y, cells.y)
     values, domain = cells.shown(role), _domain(cells)
@@ -62,7 +61,7 @@ def marks_table(cells: Cells, role: str) -> pa.Table:
             said = {"text": written(value), "u": written(float(x)), "v": written(float(y))}
             shown = min(max(value, domain[0]), domain[1]) if kind == "cell" else None
             add(kind, **box, **said, shown=shown)
-    marks = [mark for mark in cells.request.plane.marks if outline(cells.holds(role, mark))]
+    marks = [mark for mark in cells.marks if outline(cells.holds(role, mark))]
     for at_mark, mark in enumerate(marks):
         words, edges = say(f"mark.{mark}"), outline(cells.holds(role, mark))
         for x0, y0, x1, y1 in edges:
@@ -74,6 +73,9 @@ def marks_table(cells: Cells, role: str) -> pa.Table:
     if (at := _cross_at(cells)) is not None:
         i, j = cross(cells)
         add("cross", x=at[0], y=at[1], text=written(float(values[j, i])))
+    if at_cell is not None:
+        i, j = at_cell
+        add("frame", x0=xs[i], x1=xs[i + 1], y0=ys[j], y1=ys[j + 1])
     kinds = {name: pa.string() if name in ("layer", "text", "u", "v", "mark") else pa.float64() for name in _COLUMNS}
     return pa.table({name: pa.array(column, kinds[name]) for name, column in rows.items()})
 
@@ -85,14 +87,14 @@ class Look:
     x: Axis
     y: Axis
     title: str
-    measure: Measure
+    measure: Scale
     domain: tuple[float, float]  # of the colours
 
 
 def look_of(cells: Cells) -> Look:
     """How these cells are drawn; all sides have one scale of colours."""
     request = cells.request
-    return Look(request.x, request.y, measure_name(request), request.plane.measures[request.measure], _domain(cells))
+    return Look(request.x, request.y, shown_name(cells), cells.scale, _domain(cells))
 
 
 def panel(look: Look, *, picked: bool = True) -> Any:
@@ -134,7 +136,14 @@ def panel(look: Look, *, picked: bool = True) -> Any:
         .transform_filter("datum.layer == 'cross'")
         for width, ink in ((6, "#FFFFFF"), (3, "#14171C"))
     ]
-    return alt.layer(tiles, none, *lines, *words, *crosses)
+    frames = [
+        base()
+        .mark_rect(filled=False, strokeWidth=width, stroke=ink, opacity=1)
+        .encode(**at)
+        .transform_filter("datum.layer == 'frame'")
+        for width, ink in ((6, "#FFFFFF"), (3, "#14171C"))
+    ]
+    return alt.layer(tiles, none, *lines, *words, *crosses, *frames)
 
 
 @in_each_language(maxsize=64)
@@ -201,11 +210,14 @@ def _steps(low: float, high: float) -> list[float]:
 
 def _domain(cells: Cells) -> tuple[float, float]:
     """Of the colours: one for all sides, and not another one whenever a cell comes in."""
-    measure = cells.request.plane.measures[cells.request.measure]
+    measure = cells.scale
     if measure == "share":
         return 0.0, 1.0
     every = np.concatenate([cells.shown(role).ravel() for role in cells.sides])
     finite: NDArray[np.float64] = every[np.isfinite(every)]
+    if measure == "difference":
+        most = float(np.abs(finite).max(initial=0.0)) or 1.0
+        return -most, most
     if measure == "log":
         positive = finite[finite > 0]
         if not positive.size:
@@ -222,7 +234,7 @@ def _colours(look: Look) -> alt.Scale:
     return alt.Scale(
         type="log" if look.measure == "log" else "linear",
         domain=list(look.domain),
-        range="diverging" if look.measure == "share" else "ramp",
+        range="diverging" if look.measure in ("share", "difference") else "ramp",
         interpolate="lab",
     )
 

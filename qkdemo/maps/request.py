@@ -161,8 +161,13 @@ def plane_of(name: str) -> Plane:
 
 def axis_of(lab: Lab, text: str) -> Axis:
     """An axis from `scale`, whole range, or `scale:0.1:1000`. Raises SettingsError."""
+    return axis_in(lab.settings, text)
+
+
+def axis_in(settings: type[Dials], text: str) -> Axis:
+    """The same among the dials of `settings`."""
     name, *ends = text.split(":")
-    known = {dial.name: dial for dial in declarations(lab.settings) if isinstance(dial.kind, Dial)}
+    known = {dial.name: dial for dial in declarations(settings) if isinstance(dial.kind, Dial)}
     if name not in known:
         raise SettingsError(say("map.error.dial", name=repr(name), known=", ".join(known)))
     dial = known[name]

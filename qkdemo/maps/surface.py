@@ -13,14 +13,14 @@ from qkdemo.charts.space import Trace, axis, camera, figure, surface, tip
 from qkdemo.charts.theme import Theme
 from qkdemo.maps.cells import Cells
 from qkdemo.maps.request import Axis
-from qkdemo.maps.words import cross, measure_name
+from qkdemo.maps.words import cross, shown_name
 from qkdemo.notation import written
 
 
 def surfaces(cells: Cells, theme: Theme, turn: float, tilt: float) -> dict[str, Any]:
     """The measure over both dials, a surface a side, with the place where the dials stand on each."""
     request = cells.request
-    logarithmic = request.plane.measures[request.measure] == "log"
+    logarithmic = cells.scale == "log"
     x, y = (_places(axis, values) for axis, values in ((request.x, cells.x), (request.y, cells.y)))
     i, j = cross(cells)
     traces: list[Trace] = []
@@ -33,7 +33,7 @@ def surfaces(cells: Cells, theme: Theme, turn: float, tilt: float) -> dict[str, 
     scene = {
         "xaxis": axis(theme, request.x.dial.label, **_ticks(request.x)),
         "yaxis": axis(theme, request.y.dial.label, **_ticks(request.y)),
-        "zaxis": axis(theme, measure_name(request), **_height_ticks(cells, logarithmic=logarithmic)),
+        "zaxis": axis(theme, shown_name(cells), **_height_ticks(cells, logarithmic=logarithmic)),
         "camera": camera(turn, tilt, distance=2.1),
         "aspectmode": "manual",
         "aspectratio": {"x": 1.2, "y": 1.2, "z": 0.8},
@@ -67,7 +67,7 @@ def _heights(values: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.fl
 
 def _height_ticks(cells: Cells, *, logarithmic: bool) -> dict[str, Any]:
     """Powers of ten, where the measure is read so; a share from 0 to 1."""
-    if cells.request.plane.measures[cells.request.measure] == "share":
+    if cells.scale == "share":
         return {"range": [0, 1]}
     if not logarithmic:
         return {}

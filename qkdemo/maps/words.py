@@ -1,10 +1,11 @@
 """A map in words: how its picture reads to those who do not see it, and what it shows.
 
 * `finding(cells)`: the headline: along which dial each side changes; `reads`, `reads_short`: the same of one side;
-* `alt(cells, role)`: everything that the picture of a side shows; `measure_name`, `side_name`, `dial_name`;
+* `alt(cells, role)`: everything that the picture of a side shows; `measure_name`, `shown_name`: what is drawn;
 * `caption(cells, link)`: settings, version and link, below a picture that leaves the app.
 """
 
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -12,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.dials import declarations
-from qkdemo.labs.lab import Measure
-from qkdemo.maps.cells import Cells, odd
+from qkdemo.maps.cells import DIFFERENCE, Cells, Scale, odd
 from qkdemo.maps.request import Axis, Request
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
@@ -24,14 +24,12 @@ _STILL: Final = 0.02  # of the whole range of a map: a change up to which it cou
 
 def relation(cells: Cells, role: str) -> Relation:
     """Along which dial the measure changes on this side, among the cells that are finite."""
-    values = _drawn(cells.shown(role), cells.request.plane.measures[cells.request.measure])
+    values = _drawn(cells.shown(role), cells.scale)
     finite = values[np.isfinite(values)]
     if not finite.size:
         return "none"
     whole = np.ptp(finite)
-    if whole <= _STILL * (
-        1.0 if cells.request.plane.measures[cells.request.measure] == "log" else np.abs(finite).max()
-    ):
+    if whole <= _STILL * (1.0 if cells.scale == "log" else np.abs(finite).max()):
         return "flat"
     along_x, along_y = _change(values, axis=1), _change(values, axis=0)
     still_x, still_y = along_x <= _STILL * whole, along_y <= _STILL * whole
@@ -44,7 +42,13 @@ def finding(cells: Cells) -> str:
 
 
 def reads(cells: Cells, role: str) -> str:
-    """Of one side: along which dial it changes."""
+    """Of one side: along which dial it changes; of a difference: where it is above 0, and where below."""
+    if cells.apart:
+        values = cells.shown(role)
+        above, below = (int(part.sum()) for part in (cells.holds(role, "sign"), _below(cells, role)))
+        key = "none" if not np.isfinite(values).any() else "some" if above + below else "same_everywhere"
+        said = say(f"map.minus.{key}", side=cells.names[role], above=above, below=below, all=values.size)
+        return said[0].upper() + said[1:]
     x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
     said = say(f"map.finding.{relation(cells, role)}", side=cells.names[role], x=x, y=y)
     return said[0].upper() + said[1:]
@@ -52,6 +56,9 @@ def reads(cells: Cells, role: str) -> str:
 
 def reads_short(cells: Cells, role: str) -> str:
     """The same below the side's name."""
+    if cells.apart:
+        above, below = (int(part.sum()) for part in (cells.holds(role, "sign"), _below(cells, role)))
+        return say("map.minus.short", above=above, below=below, all=cells.shown(role).size)
     x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
     return say(f"map.short.{relation(cells, role)}", x=x, y=y)
 
@@ -63,7 +70,7 @@ def alt(cells: Cells, role: str) -> str:
         say(
             "map.alt.what",
             side=cells.names[role],
-            measure=measure_name(request),
+            measure=shown_name(cells),
             x=_range(request.x),
             y=_range(request.y),
             columns=len(cells.x),
@@ -72,14 +79,14 @@ def alt(cells: Cells, role: str) -> str:
         reads(cells, role),
     ]
     finite = np.where(np.isfinite(values), values, np.nan)
-    if np.isfinite(values).any():
+    if np.nanmax(finite, initial=-np.inf) > np.nanmin(finite, initial=np.inf):
         for word, at in (("lowest", int(np.nanargmin(finite))), ("highest", int(np.nanargmax(finite)))):
             j, i = divmod(at, len(cells.x))
             sentences.append(say(f"map.alt.{word}", value=written(values[j, i]), at=place(cells, i, j)))
     sentences += strange(values)
-    for mark in request.plane.marks:
+    for mark in cells.marks:
         holds = cells.holds(role, mark)
-        if holds.any():
+        if holds.any() and not cells.apart:
             sentences.append(say("map.alt.mark", mark=say(f"mark.{mark}"), share=written(100 * holds.mean(), 3)))
     i, j = cross(cells)
     sentences.append(say("map.alt.cross", at=place(cells, i, j), value=written(values[j, i])))
@@ -99,6 +106,13 @@ def place(cells: Cells, i: int, j: int) -> str:
     return say("map.at", x=x.dial.label, u=_value(x, cells.x[i]), y=y.dial.label, v=_value(y, cells.y[j]))
 
 
+def cell_words(cells: Cells, i: int, j: int) -> str:
+    """What stands in a cell, on every side."""
+    values = ", ".join(f"{name} {written(float(cells.shown(role)[j, i]))}" for role, name in cells.names.items())
+    said = say("map.keys.cell", at=place(cells, i, j), values=values)
+    return said[0].upper() + said[1:]
+
+
 def cross(cells: Cells) -> tuple[int, int]:
     """The cell, (i, j), nearest to what the two dials stand at."""
     settings = cells.request.settings
@@ -114,6 +128,14 @@ def measure_name(request: Request) -> str:
     return say(f"measure.{request.measure}")
 
 
+def shown_name(cells: Cells) -> str:
+    """What is drawn: the measure, or its difference."""
+    if not cells.apart:
+        return measure_name(cells.request)
+    decades = cells.request.plane.measures[cells.request.measure] == "log"
+    return say("map.minus.decades" if decades else "map.minus.measure", measure=measure_name(cells.request))
+
+
 def caption(cells: Cells, link: str = "") -> str:
     """What a picture needs beside it to be made again."""
     settings = cells.request.settings
@@ -121,7 +143,8 @@ def caption(cells: Cells, link: str = "") -> str:
     dials = [dial for dial in declarations(type(settings)) if dial.acts_for(settings) and dial.name not in taken]
     stated = ", ".join(f"{dial.name}={dial.write(getattr(settings, dial.name))}" for dial in dials)
     versions = {"torch": torch.__version__, "numpy": np.__version__}
-    return say("map.caption", lab=cells.request.lab.name, settings=stated, link=link, **versions).strip()
+    less = "; ".join(cells.apart.values()) + ".\n" if cells.apart else ""
+    return say("map.caption", lab=cells.request.lab.name, settings=stated, less=less, link=link, **versions).strip()
 
 
 def _range(axis: Axis) -> str:
@@ -133,7 +156,12 @@ def _value(axis: Axis, value: object) -> str:
     return axis.kind.sign + (counted(value) if isinstance(value, int) else written(value))
 
 
-def _drawn(values: NDArray[np.float64], measure: Measure) -> NDArray[np.float64]:
+def _below(cells: Cells, role: str) -> NDArray[np.bool_]:
+    """[y, x] where a difference is below 0."""
+    return replace(cells, sides={role: {DIFFERENCE: -cells.shown(role)}}).holds(role, "sign")
+
+
+def _drawn(values: NDArray[np.float64], measure: Scale) -> NDArray[np.float64]:
     """As the colours have it: by decades, where they are laid out so."""
     if measure != "log":
         return values

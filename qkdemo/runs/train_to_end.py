@@ -6,9 +6,9 @@
 from typing import Any
 
 from qkdemo.runs.batches import Progress, keep_freed_memory, one_thread
-from qkdemo.runs.job import Hand, Job, train
+from qkdemo.runs.kept.record import Chunk, chunk_from_bytes, joined_chunks
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, chunk_from_bytes, joined_chunks
+from qkdemo.runs.workers.job import Hand, Job, train
 
 
 def train_whole(plan: Plan, progress: Progress = lambda done, total: None) -> Chunk:

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 import torch
 
 from qkdemo.runs.budget import at_once
+from qkdemo.runs.kept.record import Chunk, chunk_of
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk, chunk_of
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import Telemetry, beside, joined
 from qkdemo.training.trainer import State, Trainer

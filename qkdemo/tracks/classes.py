@@ -22,7 +22,7 @@ from typing import Final
 import sqlalchemy as sql
 
 from qkdemo.messages import say
-from qkdemo.runs.database import Database, StoreError, TakenError, told
+from qkdemo.runs.kept.database import Database, StoreError, TakenError, told
 from qkdemo.tracks.results import Row
 
 MOST_ROWS: Final = 2000  # of a class

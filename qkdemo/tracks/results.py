@@ -22,7 +22,7 @@ from typing import Final
 
 import sqlalchemy as sql
 
-from qkdemo.runs.database import Database, default_url, told
+from qkdemo.runs.kept.database import Database, default_url, told
 from qkdemo.tracks.quiz import QUIZZES, Marked, Question, Settings, quiz
 
 _MINUTE_S: Final = 60

@@ -18,7 +18,7 @@ from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentM
 from streamlit.components.v2.types import ComponentRenderer
 
 _PACKAGE: Final = "qkdemo"
-_NAMES: Final = ("exhibit", "arrows", "prose", "presenter", "notes", "arrival", "again", "kept", "draft")
+_NAMES: Final = ("exhibit", "arrows", "prose", "presenter", "notes", "arrival", "again", "kept", "draft", "cross")
 _MANIFEST: Final = ComponentManifest(
     name=_PACKAGE,
     version="1",

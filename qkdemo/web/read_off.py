@@ -9,13 +9,14 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.charts.axes import View
 from qkdemo.charts.look import numbers, row_of
+from qkdemo.charts.spec import Curves, Exhibit, Level, Mark, Note, Panel, Point, Role
 from qkdemo.dials import Value
 from qkdemo.messages import has, say
 from qkdemo.tracks.stop import Evidence, Read, Stop
@@ -26,36 +27,49 @@ _SUPERSCRIPTS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456
 _NUMBER: Final = re.compile(r"[−-]?\d[\d\u202f]*(?:\.\d+)?(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?|[−-]?∞|NaN")
 
 
-def that_matter(view: View, stop: Stop) -> list[View]:
+@dataclass(frozen=True)
+class _Mark:
+    """A number of the evidence, where it is read in a panel."""
+
+    name: str
+    read: Read
+    role: Role
+    label: str
+    x: float
+    y: float = math.nan
+
+
+def that_matter(view: Exhibit, stop: Stop) -> list[Panel]:
     """The panels in which a stop's numbers are read at its own state; the first one if it names none of them."""
-    panels: list[View] = []
+    panels: list[Panel] = []
     for read in stop.reads.values():
         if set(read.turns) <= {dial_name(view)}:
             panels += [p for p in view["panels"] if read.column in columns_of(p) and p not in panels][:1]
     return panels[:MOST] or view["panels"][:1]
 
 
-def dial_name(view: View) -> str:
+def dial_name(view: Exhibit) -> str:
     """The dial along which an exhibit is dragged."""
     name: str = view["dial"].get("name", view["dial"]["column"])
     return name
 
 
-def columns_of(panel: View) -> set[str]:
+def columns_of(panel: Panel) -> set[str]:
     """The columns of the table that a panel draws or writes."""
     match panel["kind"]:
         case "cells":
-            names: list[Any] = [entry for row in panel["rows"] for entry in row]
+            return {entry for row in panel["rows"] for entry in row if isinstance(entry, str)}
         case "grid":
-            names = [row["column"] for row in panel["rows"]]
+            return {row["column"] for row in panel["rows"]}
         case "arcs" | "bars" | "curves":
-            names = [line["column"] for line in panel["lines"]]
-        case _:
-            names = [panel[name] for name in ("column", "lengths") if name in panel]
-    return {name for name in names if isinstance(name, str)}
+            return {line["column"] for line in panel["lines"]}
+        case "heat":
+            return {panel["column"]}
+        case "arrows":
+            return {panel["lengths"]}
 
 
-def shown_value(table: pa.Table, view: View, read: Read, turned: Mapping[str, Value]) -> float:
+def shown_value(table: pa.Table, view: Exhibit, read: Read, turned: Mapping[str, Value]) -> float:
     """What stands where a number is read, `turned` saying where the exhibit's dial stands if it is not at its state.
 
     Raises ValueError for a place or a level, which the exhibit does not show by itself.
@@ -93,8 +107,8 @@ def number(text: str) -> float:
 
 
 def with_marks(
-    table: pa.Table, view: View, place: tuple[str, Stop], found: Evidence, open_to: tuple[float, float]
-) -> View:
+    table: pa.Table, view: Exhibit, place: tuple[str, Stop], found: Evidence, open_to: tuple[float, float]
+) -> Exhibit:
     """The view, with every number of the evidence that it shows written where it is read.
 
     `place` is the track and the stop. Along the dial only what lies between the two values of `open_to` is marked; if
@@ -104,13 +118,13 @@ def with_marks(
     panels = []
     for panel in view["panels"]:
         marks = _marks(table, view, panel, stop, found)
-        seen = [mark for mark in marks if open_to[0] <= mark["x"] <= open_to[1]]
-        kept = [mark for mark in seen if mark["read"].of != "largest" or all(map(math.isinf, open_to))]
+        seen = [mark for mark in marks if open_to[0] <= mark.x <= open_to[1]]
+        kept = [mark for mark in seen if mark.read.of != "largest" or all(map(math.isinf, open_to))]
         panels.append(_marked(panel, kept, f"stop.{track}.{stop.name}"))
     return view | {"panels": panels}
 
 
-def _marks(table: pa.Table, view: View, panel: View, stop: Stop, found: Evidence) -> Iterator[dict[str, Any]]:
+def _marks(table: pa.Table, view: Exhibit, panel: Panel, stop: Stop, found: Evidence) -> Iterator[_Mark]:
     """Of every number that is read in the panel: where, and how it is written."""
     own = stop.state.as_dict()  # in this state it was measured, wherever the page's dials stand
     dial, columns = dial_name(view), columns_of(panel)
@@ -119,57 +133,66 @@ def _marks(table: pa.Table, view: View, panel: View, stop: Stop, found: Evidence
             continue
         if read.column not in table.column_names:  # a run whose rows are still on their way
             continue
-        role = next((line["role"] for line in panel.get("lines", ()) if line["column"] == read.column), "other")
         at = float(read.turns.get(dial, own.get(dial, view["dial"]["at"])))
-        mark = {"name": name, "read": read, "role": role, "label": _label(read, found.numbers[name]), "x": at}
+        mark = _Mark(name, read, _role_of(panel, read.column), _label(read, found.numbers[name]), at)
         match read.of:
             case "place":
-                yield mark | {"x": number(found.numbers[name])}
+                yield replace(mark, x=number(found.numbers[name]))
             case "level":
-                yield mark | {"y": number(found.numbers[name]) / read.times}
+                yield replace(mark, y=number(found.numbers[name]) / read.times)
             case "largest":
                 column = numbers(table, read.column)
                 row = int(np.nanargmax(column))
-                yield mark | {"y": float(column[row]), "x": float(numbers(table, view["dial"]["column"])[row])}
+                yield replace(mark, y=float(column[row]), x=float(numbers(table, view["dial"]["column"])[row]))
             case "last":
                 steps = numbers(table, view["dial"]["column"])
-                yield mark | {"y": shown_value(table, view, read, {dial: at}), "x": float(steps[-1])}
+                yield replace(mark, y=shown_value(table, view, read, {dial: at}), x=float(steps[-1]))
             case "at":
-                yield mark | {"y": shown_value(table, view, read, {dial: at}) / read.times}
+                yield replace(mark, y=shown_value(table, view, read, {dial: at}) / read.times)
+
+
+def _role_of(panel: Panel, column: str) -> Role:
+    """The role of what a panel draws from a column."""
+    match panel["kind"]:
+        case "arcs" | "bars" | "curves":
+            return next((line["role"] for line in panel["lines"] if line["column"] == column), "other")
+        case _:
+            return "other"
 
 
 def _label(read: Read, written: str) -> str:
     return say("lesson.mark.percent", x=written) if read.times == 100 else written
 
 
-def _marked(panel: View, marks: Sequence[Mapping[str, Any]], key: str) -> View:
+def _marked(panel: Panel, marks: Sequence[_Mark], key: str) -> Panel:
     """The panel with its marks: points on its lines, levels, places along the dial, numbers over its bars."""
 
-    def named(mark: Mapping[str, Any]) -> str:
-        own = f"{key}.mark.{mark['name']}"
-        return say(own, x=mark["label"]) if has(own) else str(mark["label"])
+    def named(mark: _Mark) -> str:
+        own = f"{key}.mark.{mark.name}"
+        return say(own, x=mark.label) if has(own) else mark.label
 
     if panel["kind"] == "bars":
-        notes = [
-            {"role": m["role"], "column": m["read"].column, "entry": m["read"].entry, "x": m["x"], "label": m["label"]}
-            for m in marks
+        notes: list[Note] = [
+            {"role": m.role, "column": m.read.column, "entry": m.read.entry, "x": m.x, "label": m.label} for m in marks
         ]
         return panel | {"notes": notes}
     if panel["kind"] != "curves":
         return panel
-    points = [
-        {"x": mark["x"], "y": mark["y"], "role": mark["role"], "label": named(mark), "read": True}
+    points: list[Point] = [
+        {"x": mark.x, "y": mark.y, "role": mark.role, "label": named(mark), "read": True}
         for mark in marks
-        if mark["read"].of in ("at", "largest", "last") and math.isfinite(mark["y"])
+        if mark.read.of in ("at", "largest", "last") and math.isfinite(mark.y)
     ]
-    levels = [{"y": mark["y"], "label": named(mark)} for mark in marks if mark["read"].of == "level"]
-    places = [
-        {"x": mark["x"], "label": named(mark), "role": mark["role"]} for mark in marks if mark["read"].of == "place"
+    levels: list[Level] = [{"y": mark.y, "label": named(mark)} for mark in marks if mark.read.of == "level"]
+    places: list[Mark] = [
+        {"x": mark.x, "label": named(mark), "role": mark.role} for mark in marks if mark.read.of == "place"
     ]
-    known = [mark["x"] for mark in panel.get("marks", ())]
+    known = [mark["x"] for mark in panel["marks"]]
     places = [place for place in places if not any(math.isclose(place["x"], x, rel_tol=1e-3) for x in known)]
-    return panel | {
+    marked: Curves = {
+        **panel,
         "points": [*panel.get("points", ()), *points],
         "levels": [*panel.get("levels", ()), *levels],
-        "marks": [*panel.get("marks", ()), *places],
+        "marks": [*panel["marks"], *places],
     }
+    return marked

@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from qkdemo.charts.axes import View
 from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
-from qkdemo.charts.spec import Drawn
+from qkdemo.charts.spec import Drawn, Exhibit, Guess, Panel
 from qkdemo.facts.references import named_in
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -138,13 +137,13 @@ class Sheet:
         caption = f"<figcaption>{at}. {finding}</figcaption>"
         return f"<figure><div class='panels'>{''.join(panels)}</div>{caption}</figure>"
 
-    def _that_matter(self, view: View) -> list[View]:
+    def _that_matter(self, view: Exhibit) -> list[Panel]:
         """The panels that the stop is read from; beside a single one the heat maps, if there are not too many."""
         matter = that_matter(view, self.stop)
         heats = [panel for panel in view["panels"] if panel["kind"] == "heat" and panel not in matter]
         return matter if len(matter) > 1 else [*matter, *heats[: self.most_heats]]
 
-    def _look(self, table: pa.Table, view: View, *, start_only: bool) -> Look:
+    def _look(self, table: pa.Table, view: Exhibit, *, start_only: bool) -> Look:
         """The committed row; before the answer, of the dial that the run turns only the part up to it."""
         row, last = row_of(table, view, view["dial"]["at"]), table.num_rows - 1
         name = view["dial"].get("name", view["dial"]["column"])
@@ -155,7 +154,7 @@ class Sheet:
             return Look(row, row, last) if turned < view["dial"]["at"] else Look(row, 0, row)
         return Look(row, 0, last, self._marks(name))
 
-    def _marks(self, dial: str) -> Sequence[Mapping[str, object]]:
+    def _marks(self, dial: str) -> Sequence[Guess]:
         """The prediction that is drawn into the chart, as the page does."""
         ask, guess = self.stop.ask, self.said.guess
         x = self.stop.turned.get(dial, getattr(self.stop.state, dial, None))

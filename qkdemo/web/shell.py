@@ -30,9 +30,10 @@ st.html(STATIC / "shell.css")
 page = st.navigation(menus(), position="hidden" if lecture.on() else "top")
 taught, complaint = lesson.now(page.url_path)
 echo.note()
-collapsed = taught is not None or lecture.on()
-if collapsed or st.session_state.get("shell.collapsed"):  # else it is as it was
-    st.set_page_config(initial_sidebar_state="collapsed" if collapsed else "auto")
+st.set_page_config(
+    page_title=say("app.titled", page=lesson.titled(taught) or page.title),
+    initial_sidebar_state="collapsed" if taught or lecture.on() else "auto",
+)
 complaint = complaint or st.session_state.pop("shell.complaint", "")
 going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:
@@ -59,5 +60,4 @@ with gate, lecture.lit(page.url_path or HOME, dials=PAGES[page.url_path or HOME]
             else:
                 page.run()
 echo.note()
-st.session_state["shell.collapsed"] = collapsed  # by now the browser was told
 connection.hand_over()

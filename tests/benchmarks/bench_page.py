@@ -93,12 +93,12 @@ async def dragging(browser: Browser, app: str) -> None:
     """A pointer going to and fro over a curve, baseline: over an empty canvas."""
     page = await watched(browser)
     await page.goto(f"data:text/html,{quote(EMPTY)}")
-    empty = await dragged(page, page.locator("canvas"))
+    empty = await dragged(page, await across(page.locator("canvas")))
     await page.context.close()
     page = await watched(browser)
     await page.goto(f"{app}/drift")
     await page.wait_for_function(IDLE)
-    drift = await dragged(page, page.locator("figure.curves canvas").first)
+    drift = await dragged(page, await across(page.locator("figure.curves canvas").first))
     await page.context.close()
     head(f"Dragging for {DRAG_S} s, {EVENTS_PER_S} events/s, baseline: an empty canvas")
     line("events that arrived", drift["moves"] / DRAG_S, empty["moves"] / DRAG_S, "/s")
@@ -108,14 +108,19 @@ async def dragging(browser: Browser, app: str) -> None:
     line("pointer to paint, 95 of 100", late(drift["delays"]), late(empty["delays"]))
 
 
-async def dragged(page: Page, canvas: Locator) -> dict[str, Any]:
-    """What the probe saw while the pointer was held down and moved. Events are sent on time, not after an answer."""
+async def across(canvas: Locator) -> Callable[[float], tuple[float, float]]:
+    """The way from a canvas' left to its right; where its hand is at 0 to 1 of that way."""
     box = await canvas.bounding_box()
     assert box
+    return lambda place: (box["x"] + box["width"] * (0.15 + 0.7 * place), box["y"] + box["height"] / 2)
+
+
+async def dragged(page: Page, way: Callable[[float], tuple[float, float]]) -> dict[str, Any]:
+    """What the probe saw while the pointer was held down and moved. Events are sent on time, not after an answer."""
     hand = await page.context.new_cdp_session(page)
 
     async def send(kind: str, place: float, held: int) -> None:
-        x, y = box["x"] + box["width"] * (0.15 + 0.7 * place), box["y"] + box["height"] / 2
+        x, y = way(place)
         await hand.send(
             "Input.dispatchMouseEvent",
             {"type": kind, "x": x, "y": y, "button": "left", "buttons": held, "clickCount": 1},
@@ -127,8 +132,8 @@ async def dragged(page: Page, canvas: Locator) -> dict[str, Any]:
     start, sent = time.perf_counter(), []
     for event in range(DRAG_S * EVENTS_PER_S):
         await asyncio.sleep(max(0.0, start + event / EVENTS_PER_S - time.perf_counter()))
-        way = event / EVENTS_PER_S / CROSSING_S % 2
-        sent.append(asyncio.create_task(send("mouseMoved", min(way, 2 - way), 1)))
+        gone = event / EVENTS_PER_S / CROSSING_S % 2
+        sent.append(asyncio.create_task(send("mouseMoved", min(gone, 2 - gone), 1)))
     seen: dict[str, Any] = await page.evaluate("({...probe})")
     await asyncio.gather(*sent)
     await send("mouseReleased", 0, 0)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from playwright.async_api import Browser, BrowserContext, CDPSession, Page, async_playwright
 
-from tests.benchmarks.bench_page import DRAG_S, EMPTY, IDLE, PROBE, dragged
+from tests.benchmarks.bench_page import DRAG_S, EMPTY, IDLE, PROBE, across, dragged
 from tests.benchmarks.printing import head, late, line, median
 from tests.serving import FLAGS, ROOT, chromium, served
 
@@ -86,7 +86,7 @@ async def drags(browser: Browser, app: str) -> None:
                     await canvas.scroll_into_view_if_needed()
                 await session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
                 before = await busy(session)
-                seen.append(await dragged(page, canvas))
+                seen.append(await dragged(page, await across(canvas)))
                 spent.append({name: ms - before[name] for name, ms in (await busy(session)).items()})
                 await page.context.close()
             ours, empty = seen

@@ -1,11 +1,12 @@
 // Watches a page from inside, before its own scripts run. Times are performance.now().
 //
-//   frames   when each frame was over in which a canvas was drawn on
+//   frames   when each frame was over in which a canvas was drawn on, or what is watched changed
 //   delays   from a pointer's event to the end of the frame that it changed
 //   moves    pointer events that the page received, those that the browser merged included
 //   ticks    animation frames that the page got, whatever they showed
 //   touched  when the page last drew on a canvas or changed its words or elements
 //   first    when a canvas was first drawn on
+//   watch    (element) counts a frame, too, in which an attribute or a word inside of this element became another one
 //   words    when the first element of `window.awaited` (a selector) was there
 
 (() => {
@@ -35,6 +36,12 @@
       return original.apply(this, given);
     };
   }
+  const changed = ({ type, target, attributeName, oldValue }) =>
+    type === "childList" || oldValue !== (type === "attributes" ? target.getAttribute(attributeName) : target.data);
+  probe.watch = (element) =>
+    new MutationObserver((records) => records.some(changed) && draw()).observe(element, {
+      subtree: true, childList: true, characterDataOldValue: true, attributeOldValue: true,
+    });
   addEventListener("pointermove", (event) => {
     probe.asked = event.timeStamp;
     probe.moves += event.getCoalescedEvents?.().length || 1;

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from qkdemo.labs import arrows, drift
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained
 from qkdemo.tracks.stop import Choose
-from tests.browser.test_lesson import CHOICE, link, opened, query, title
+from tests.browser.test_lesson import CHOICE, link, opened, press, query, title
 from tests.browser.test_pages import settled
 
 SIZES = [(1920, 1080), (1280, 720), (1024, 768)]
@@ -35,13 +35,6 @@ LOOK = """() => {
   walk(main);
   const lines = document.querySelector('.st-key-lesson-column')?.style.getPropertyValue('--lines') ?? 'none';
   return {cut, charts, shortened: lines !== 'none'}; }"""
-
-
-def press(page: Page, key: str) -> None:
-    """As a hand does: not before the page has settled."""
-    settled(page)
-    page.wait_for_timeout(750)
-    page.keyboard.press(key)
 
 
 def looked_at(page: Page, charts: int, *, shortened: bool = False) -> None:
@@ -96,7 +89,7 @@ def test_page_up_takes_back_an_answer_and_then_a_stop_down_to_the_first_page(ser
     track, stops = CHOICE[0], TRACKS[CHOICE[0]]
     assert isinstance(stops[1].ask, Choose)
     opened(page, server, (track, stops[1]), LECTURE)
-    page.keyboard.press("2")
+    press(page, "2")
     expect(page).to_have_url(re.compile("said="))
     press(page, "PageDown")
     expect(page.locator("ol.judged")).to_contain_text("your prediction")
@@ -133,7 +126,7 @@ def test_the_code_for_the_hall_leads_to_the_stop_and_holds_no_answer(server: str
     expect(page.locator("img.qr")).to_be_visible()
     address = page.locator("[role=dialog] [data-testid=stCode]").inner_text().strip()
     assert parse_qs(urlsplit(address).query) == {"track": [track], "stop": [stop.name]}
-    page.keyboard.press("PageDown")
+    press(page, "PageDown")
     expect(page.locator("img.qr")).to_be_hidden()
 
 
@@ -147,16 +140,16 @@ def test_the_pointer_turns_no_dial_and_more_shows_the_rest_of_the_page(server: s
         page.locator("figure.focus canvas").first.bounding_box(),
     )
     assert box
-    page.keyboard.press("p")
+    press(page, "p")
     page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
     page.mouse.click(box["x"] + box["width"] / 3, box["y"] + box["height"] / 2)
     page.wait_for_timeout(300)
     assert page.locator(".reading").first.text_content() == before
-    page.keyboard.press("p")
+    press(page, "p")
     expect(page.locator(".tiles").first).to_be_hidden()
-    page.keyboard.press("m")
+    press(page, "m")
     expect(page.locator(".tiles").first).to_be_visible()
-    page.keyboard.press("m")
+    press(page, "m")
     expect(page.locator(".tiles").first).to_be_hidden()
 
 
@@ -171,16 +164,14 @@ def test_the_speakers_window_follows_the_lecture_and_hands_its_keys_on(server: s
     track, stops = CHOICE[0], TRACKS[CHOICE[0]]
     opened(page, server, (track, stops[0]), LECTURE)
     with page.context.expect_page() as opening:
-        page.keyboard.press("n")
+        press(page, "n")
     notes = opening.value
     expect(notes.get_by_role("heading", name=title((track, stops[0])))).to_be_visible()
     expect(notes.get_by_text("The question is on screen.")).to_be_visible()
     expect(notes.get_by_text("✓")).to_be_visible()  # the answer, which the hall does not see yet
     expect(notes.get_by_text(f"Next: {title((track, stops[1]))}")).to_be_visible()
     for seen in ("The answer is on screen.", "The question is on screen."):
-        settled(page)
-        page.wait_for_timeout(750)
-        notes.keyboard.press("PageDown")
+        press(page, "PageDown", notes)
         expect(notes.get_by_text(seen)).to_be_visible()
     expect(notes.get_by_role("heading", name=title((track, stops[1])))).to_be_visible()
     expect(page.locator("h2.stop")).to_have_text(title((track, stops[1])))

@@ -56,6 +56,17 @@ def opened(page: Page, server: str, place: Place, more: str = "") -> None:
     settled(page)
 
 
+def press(page: Page, key: str, window: Page | None = None) -> None:
+    """As a hand does in a lecture: when the page has followed the press before, and not twice within 0.7 s.
+
+    In `window`, if it is the speaker's.
+    """
+    settled(page)
+    expect(page.locator("html:not([data-key-waits])")).to_be_attached()
+    page.wait_for_timeout(750)
+    (window or page).keyboard.press(key)
+
+
 @pytest.mark.parametrize("track", GUIDED)
 def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
     server: str, page: Page, track: str
@@ -239,13 +250,9 @@ def test_a_letter_acts_alone_in_a_lecture_only_elsewhere_with_alt(server: str, p
     page.keyboard.press("Alt+l")
     expect(page.locator("[data-testid=stHeader]")).to_be_hidden()
     expect(page.locator(".key", has_text="leave")).to_be_visible()
-    settled(page)
-    page.wait_for_timeout(750)
-    page.keyboard.press("s")
+    press(page, "s")
     expect(page.locator(".prose")).to_be_visible()
-    settled(page)
-    page.wait_for_timeout(750)
-    page.keyboard.press("l")
+    press(page, "l")
     expect(page.locator("[data-testid=stHeader]")).to_be_visible()
     expect(page).not_to_have_url(re.compile("lecture"))
 
@@ -262,9 +269,7 @@ def test_the_keys_alone_carry_a_lecture_from_the_first_page_into_a_track_and_cho
     expect(page.locator("h2.stop")).to_have_text(title((track, first)))
     expect(page.locator(".key", has_text=f"1 to {len(first.ask.words)}")).to_be_visible()
     expect(page.locator(".presenter.listening")).to_be_attached()
-    settled(page)
-    page.wait_for_timeout(750)  # a hand does not choose sooner
-    page.keyboard.press("2")
+    press(page, "2")
     expect(page).to_have_url(re.compile(f"said={first.ask.words[1]}"))
     assert query(page)["lecture"] == "1"
 
@@ -283,7 +288,7 @@ def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_mach
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     opened(page, server, CHOICE, "&lecture=1")
-    page.keyboard.press("s")
+    press(page, "s")
     expect(page.locator(".prose")).to_be_visible()
     expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
     smallest = page.evaluate(SMALLEST)
@@ -299,8 +304,7 @@ def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_mach
     keys = page.locator(".st-key-lecture-bar").bounding_box()
     assert keys
     assert max(chart["y"] + chart["height"] for chart in charts) <= keys["y"]
-    page.wait_for_timeout(750)
-    page.keyboard.press("q")
+    press(page, "q")
     code = page.get_by_alt_text("QR code of the address below it")
     expect(code).to_be_visible()
     assert code.evaluate("node => node.naturalWidth > 100")
@@ -308,15 +312,13 @@ def test_a_lecture_shows_large_words_and_no_controls_and_nothing_leaves_the_mach
         page.set_viewport_size({"width": height * 16 // 9, "height": height})
         for part in (code, page.locator("[role=dialog] [data-testid=stAlert]")):
             expect(part).to_be_in_viewport(ratio=1)
-    page.keyboard.press("q")
+    press(page, "q")
     expect(code).to_be_hidden()
-    page.keyboard.press("p")
+    press(page, "p")
     expect(page.locator(".presenter.shown .dot")).to_be_visible()
-    page.keyboard.press("q")
+    press(page, "q")
     expect(code).to_be_visible()
-    settled(page)
-    page.wait_for_timeout(750)
-    page.keyboard.press("l")
+    press(page, "l")
     expect(page.locator("[data-testid=stHeader]")).to_be_visible()
     expect(code).to_be_hidden()
     own = urlsplit(server).netloc

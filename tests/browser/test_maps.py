@@ -1,6 +1,7 @@
 """The page of maps in a real browser: a click sets both dials, a frame the ranges; Vega loads there alone."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -45,6 +46,40 @@ def test_a_frame_becomes_the_ranges_and_the_whole_range_comes_back(server: str, 
     expect(page).to_have_url(re.compile(r"x=scale%3A[\d.]+%3A[\d.]+.*y=gain%3A[\d.]+%3A[\d.]+"))
     page.get_by_role("button", name="Whole range").click()
     expect(page).to_have_url(re.compile(r"x=scale%3A0\.1%3A1000"))
+
+
+def test_arrow_keys_move_a_cell_that_is_said_and_enter_sets_both_dials(server: str, page: Page) -> None:
+    opened(server, page)
+    line = page.locator(".cross")
+    line.focus()
+    before = line.locator(".said").inner_text()
+    page.keyboard.press("ArrowUp")
+    expect(line.locator(".said")).not_to_have_text(before)
+    said = line.locator(".said").inner_text()
+    expect(line.locator("[role=status]")).to_have_text(said)
+    assert re.match(r"Weight scale ×[\d.]+, Learned scale g [\d.]+: plain attention .*, L2 norm", said)
+    page.keyboard.press("Enter")
+    gain = re.search(r"scale g ([\d.]+)", said)
+    assert gain
+    expect(page).to_have_url(re.compile(f"gain={re.escape(gain[1])}"))
+    expect(line).to_be_focused()
+
+
+def test_a_phase_diagram_over_other_dials_says_its_cost_is_trained_here_and_is_there_for_others(
+    server: str, page: Page
+) -> None:
+    link = f"{server}/map?cells=9&phases=" + quote("learning_rate:0.01:0.1;beta2;3;1;none,rms")
+    page.goto(link)
+    expect(page.get_by_text("18 runs are not trained here yet: about")).to_be_visible()
+    page.get_by_role("button", name="Train it here").click()
+    expect(page.get_by_text(re.compile(r"RMSNorm solves the task at every seed in \d of 9 cells"))).to_be_visible(
+        timeout=120_000
+    )
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.get_by_text(re.compile(r"RMSNorm solves the task at every seed in \d of 9 cells"))).to_be_visible()
+    expect(page.get_by_role("button", name="Train it here")).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", ["/", "/drift"])

@@ -46,3 +46,18 @@ def test_the_dragged_scale_takes_the_plain_model_to_its_end_and_not_the_other(wo
     expect(words.locator(".exhibit .finding")).to_contain_text("plain attention has no next word")
     expect(words.locator(".exhibit .finding")).to_contain_text("“Ben”")
     expect(words).to_have_url(re.compile(r"[?&]scale=1000\b"))
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1280, 720), (1024, 768)])
+def test_a_hall_sees_the_arcs_of_both_models_above_the_bar(server: str, page: Page, size: tuple[int, int]) -> None:
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{server}/words?lecture=1")
+    page.locator(".exhibit .finding").wait_for()
+    settled(page)
+    arcs, bar = page.locator(".panel.arcs canvas").bounding_box(), page.locator(".st-key-lecture-bar").bounding_box()
+    assert arcs
+    assert bar
+    assert arcs["y"] > 0
+    assert arcs["y"] + arcs["height"] <= bar["y"] + 1
+    assert arcs["height"] > height / 4

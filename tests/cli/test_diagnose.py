@@ -81,3 +81,29 @@ def test_what_cannot_be_read_or_written_ends_with_2_and_one_line(
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_the_drift_lab_runs_on_the_tensors_of_a_file(pair: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(pair), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["drift", "--tensors", str(pair), "--scale", "1,2", "--variant", "rms", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["tensors"] == str(pair)
+    assert (found["settings"]["n_heads"], found["settings"]["n_keys"], found["settings"]["d_head"]) == (2, 9, 16)
+    largest = {(row["scale"], row["variant"]): row["max_abs_logit"] for row in found["rows"]}
+    assert largest[1, "none"] == pytest.approx(max(abs(row["max_logit"]) for row in told["tables"]["heads"]))
+    assert largest[2, "none"] == pytest.approx(4 * largest[1, "none"])
+    assert largest[2, "rms"] == pytest.approx(largest[1, "rms"], rel=1e-4)
+
+
+def test_the_drift_lab_says_what_it_cannot_take_from_a_file(
+    pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drift", "--tensors", str(pair), "--n-keys", "4"]) == 2
+    assert "n_keys describes q and k that are drawn" in capsys.readouterr().err
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{at},{3 - at / 30}\n" for at in range(30)), encoding="utf-8")
+    assert main(["drift", "--tensors", str(log)]) == 2
+    assert "log.csv holds no q and k" in capsys.readouterr().err
+    assert main(["drift", "--tensors", str(tmp_path / "none.npz")]) == 2
+    assert "none.npz" in capsys.readouterr().err

@@ -33,6 +33,8 @@ WELL: Final = ("healthy", "small_spikes")
 ATTENTION: Final = (
     "attention_max_logit",
     "attention_entropy",
+    "together_max_logit",
+    "together_entropy",
     "stuck_attention",
     "stuck_one_hot",
     "nearly_one_hot",

@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
 let title = "one";
-globalThis.document = /** @type {any} */ ({ querySelector: () => ({ textContent: title }) });
+const marks = new Set(); // of the page
+const documentElement = { toggleAttribute: (/** @type {string} */ name, /** @type {boolean} */ on) => (on ? marks.add(name) : marks.delete(name)) };
+globalThis.document = /** @type {any} */ ({ documentElement, querySelector: () => ({ textContent: title }) });
 const { arrived, inLine, once } = await import("../../qkdemo/web/presenter/line.js");
 
 let [done, begun] = [[], 0];
@@ -27,8 +29,11 @@ test("what comes while the page is on its way waits, in order", () => {
   assert.deepEqual(done, ["a"]);
   arrived();
   assert.deepEqual(done, ["a", "b"]);
+  assert.ok(marks.has("data-key-waits"));
   arrived();
   assert.deepEqual(done, ["a", "b", "c"]);
+  arrived();
+  assert.equal(marks.size, 0);
 });
 
 test("an answer that was meant for the last question opens nothing in the next", () => {

@@ -2,21 +2,27 @@
 
 import json
 import random
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from qkdemo.maps import phases
+from qkdemo.cli.command import main
+from qkdemo.dials import SettingsError
+from qkdemo.maps.diagram import BASE, DEFAULT, RATES, STARTS, Diagram, diagram_of, from_link
 from qkdemo.maps.phase_picture import alt, finding, phase_spec, phase_table
-from qkdemo.maps.phases import RATES, RECORDED, RUNS, SEEDS, STARTS, cells, here, read, rows, train
+from qkdemo.maps.phases import RECORDED, End, cells, ends_of_plan, here, read, rows, train
 from qkdemo.training.outcome import Outcome
 from qkdemo.training.settings import Settings, identity
+from tests.runs.plans import trained_curves
 
 
 def quick(runs: Sequence[Settings]) -> list[Outcome]:
     """Another executor: says who solves it without training."""
-    made = here([phases.BASE.but(steps=20)])[0]
+    made = here([BASE.but(steps=20)])[0]
     word = {True: "solved", False: "failed"}
     return [
         Outcome(
@@ -28,19 +34,15 @@ def quick(runs: Sequence[Settings]) -> list[Outcome]:
 
 def test_the_record_that_ships_is_whole() -> None:
     ends = read()
-    assert {identity(end.settings) for end in ends} == {identity(run) for run in RUNS}
-    assert len(RUNS) == 2 * len(RATES) * len(STARTS) * len(SEEDS) == 486
+    assert {identity(end.settings) for end in ends} == {identity(run) for run in DEFAULT.runs}
+    assert len(DEFAULT.runs) == DEFAULT.size == 2 * len(RATES) * len(STARTS) * 3 == 486
 
 
 def test_recorded_runs_end_as_they_do_when_they_are_trained_here() -> None:
     """Where the seeds of a cell agree: at a border rounding decides."""
     clear = [cell for cell in cells(read()) if max(cell.counts.values()) == cell.seeds]
     drawn = random.Random(5).sample(clear, 6)
-    variants = phases.VARIANTS
-    runs = [
-        phases.BASE.but(variant=variants[cell.role], learning_rate=cell.learning_rate, qk_start=cell.qk_start)
-        for cell in drawn
-    ]
+    runs = [BASE.but(variant=cell.remedy, learning_rate=cell.x, qk_start=cell.y) for cell in drawn]
     assert [outcome.outcome for outcome in here(runs)] == [next(iter(cell.counts)) for cell in drawn]
 
 
@@ -76,8 +78,8 @@ def test_a_cell_counts_its_seeds_and_a_loss_that_is_infinite_is_kept(tmp_path: P
     made = cells(ends)
     assert len(made) == 162
     assert {cell.seeds for cell in made} == {3}
-    assert {cell.solved for cell in made if cell.learning_rate < 0.01} == {3}
-    assert {cell.solved for cell in made if cell.learning_rate > 0.01} == {0}
+    assert {cell.solved for cell in made if cell.x < 0.01} == {3}
+    assert {cell.solved for cell in made if cell.x > 0.01} == {0}
     assert {end.final_loss for end in ends} == {float("inf")}
     assert [row["solved"] for row in rows(made)[:9]] == [3, 3, 3, 0, 0, 0, 0, 0, 0]
 
@@ -86,19 +88,94 @@ def test_large_weights_at_the_start_cost_plain_attention_rates_and_rmsnorm_none(
     """The claim that the picture makes."""
     made = cells(read())
 
-    def best(role: str, start: float) -> int:
-        return sum(cell.solved == 3 for cell in made if (cell.role, cell.qk_start) == (role, start))
+    def best(remedy: str, start: float) -> int:
+        return sum(cell.solved == 3 for cell in made if (cell.remedy, cell.y) == (remedy, start))
 
-    assert best("plain", 1.0) >= 3
-    assert best("plain", 32.0) == 0
-    assert best("norm", 32.0) >= best("norm", 1.0) - 1 >= 3
+    assert best("none", 1.0) >= 3
+    assert best("none", 32.0) == 0
+    assert best("rms", 32.0) >= best("rms", 1.0) - 1 >= 3
 
 
 def test_the_picture_and_its_words_hold_every_cell() -> None:
     made = cells(read())
-    for role in ("plain", "norm"):
-        assert phase_table(made, role).num_rows == 81
-        assert alt(made, role).count("At ×") == len(STARTS)
+    for remedy in ("none", "rms"):
+        assert phase_table(made, remedy).num_rows == 81
+        assert alt(made, remedy).count("every seed solve") == len(STARTS)  # solves, or: in no cell does … solve
     assert finding(made).startswith("Plain attention solves the task at every seed in ")
     json.dumps(phase_spec(), allow_nan=False)
     assert RECORDED.stat().st_size < 200_000
+
+
+def test_other_dials_ranges_seeds_and_remedies_are_written_in_a_link_and_read_back() -> None:
+    made = diagram_of("learning_rate:0.01:0.1", "n_layers", 3, 2, ("none", "rms", "softcap"))
+    assert made.xs[0] == 0.01
+    assert made.ys == (1, 3, 4)
+    assert from_link(made.text) == made
+    assert len(made.text) <= 100
+    assert from_link(DEFAULT.text) is DEFAULT
+
+
+def test_a_dial_that_acts_on_one_side_alone_is_trained_once_on_the_other() -> None:
+    made = diagram_of("learning_rate", "gamma", 3, 1, ("none", "rms"))
+    assert made.size == 18
+    assert len(made.runs) == 3 + 9
+    ends = ends_of_all(made)
+    assert len(cells(ends, made)) == 18
+    of_plain = [[cell.solved for cell in cells(ends, made) if cell.remedy == "none" and cell.y == y] for y in made.ys]
+    assert of_plain[0] == of_plain[1] == of_plain[2]
+
+
+def ends_of_all(diagram: Diagram) -> list[End]:
+    """Trained here by the code that a worker runs, in the plans in which it would."""
+    short = replace(diagram, base=BASE.but(steps=20))
+    ends = [end for plan in short.plans for end in ends_of_plan(plan, trained_curves(plan))]
+    return [replace(end, settings=end.settings.but(steps=BASE.steps)) for end in ends]
+
+
+def test_batches_share_a_shape_hold_every_run_once_and_begin_with_the_coarse_cells() -> None:
+    made = diagram_of("learning_rate", "n_layers", 5, 2)
+    runs = [run for plan in made.plans for run in plan.legs[0].runs]
+    assert sorted(map(identity, runs)) == sorted(map(identity, made.runs))
+    assert all(len({run.n_layers for run in plan.legs[0].runs}) == 1 for plan in made.plans)
+    whole = diagram_of("learning_rate", "beta2", 9, 1)
+    first = {(run.learning_rate, run.beta2) for run in whole.plans[0].legs[0].runs}
+    assert first <= {(x, y) for x in whole.xs[::4] for y in whole.ys[::4]}
+
+
+def test_what_a_worker_trains_ends_as_it_does_here() -> None:
+    made = replace(diagram_of("learning_rate", "beta2", 3, 1), base=BASE.but(steps=60))
+    by_plan = {
+        identity(end.settings): end.outcome for plan in made.plans for end in ends_of_plan(plan, trained_curves(plan))
+    }
+    assert by_plan == {identity(run): outcome.outcome for run, outcome in zip(made.runs, here(made.runs), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("steps", "qk_start"), "steps is no training dial that does anything here"),
+        (("softcap", "qk_start"), "softcap is no training dial that does anything here"),
+        (("beta2", "beta2"), "x and y are both beta2. A map needs two dials"),
+        (("beta2:2:3", "qk_start"), "beta2 must be between"),
+        (("beta2", "qk_start", 4), "cells"),
+        (("beta2", "qk_start", 5, 9), "A cell has between 1 seed and 5, not 9"),
+        (("beta2", "qk_start", 5, 1, ("none", "magic")), "'magic' is no remedy"),
+        (("beta2", "qk_start", 5, 1, ("none", "none")), "each once"),
+        (("beta2", "qk_start", 9, 5, ("none", "rms", "softcap")), "This diagram has 1215 runs; 1000 are the most"),
+    ],
+)
+def test_what_is_no_diagram_is_refused_in_a_sentence(asked: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        diagram_of(*asked)
+
+
+def test_the_command_trains_another_one_and_wants_a_record_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["phases", "--y", "n_layers", "--x", "learning_rate:0.01:0.1", "--cells", "3", "--seeds", "1"]
+    assert main(words) == 2
+    assert "name it by --into" in capsys.readouterr().err
+    assert main([*words, "--remedies", "rms", "--into", str(tmp_path / "mine.jsonl"), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["n_layers"] for row in made] == [1, 1, 1, 3, 3, 3, 4, 4, 4]
+    assert all(row["solved"] + row["partly"] + row["failed"] == 1 for row in made)

@@ -34,7 +34,7 @@ from qkdemo.runs.train_to_end import train_whole
 from qkdemo.runs.trainers import Trainers
 from qkdemo.training.settings import Settings
 from qkdemo.training.trainer import State, Trainer
-from tests.runs.test_store import PLAN, SLOWER, SMALL, same, whole
+from tests.runs.kept.test_store import PLAN, SLOWER, SMALL, same, whole
 from tests.strategies import settings_of
 
 LARGEST: dict[str, Any] = {"steps": 3000, "n_layers": 4, "n_heads": 4, "d_head": 64, "n_keys": 64, "batch": 32}
@@ -94,7 +94,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from qkdemo.runs.batches import keep_freed_memory
-from qkdemo.runs.job import Hand, Job, train
+from qkdemo.runs.workers.job import Hand, Job, train
 from tests.runs.test_budget import largest_parts
 from qkdemo.runs.budget import plan_bytes
 keep_freed_memory()

@@ -23,7 +23,7 @@ from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.trainer import Trainer
-from tests.runs.test_store import whole
+from tests.runs.kept.test_store import whole
 
 SMALL: dict[str, Any] = {"n_layers": 2, "n_heads": 2, "d_head": 8, "n_keys": 12, "batch": 4, "steps": 20}
 NAMES = [name for name in CURVES if not name.startswith("spectral")]

@@ -7,8 +7,8 @@ from threading import Thread
 
 import pytest
 
-from qkdemo.runs.database import StoreError
-from qkdemo.runs.store import Store
+from qkdemo.runs.kept.database import StoreError
+from qkdemo.runs.kept.store import Store
 from qkdemo.tracks import classes as module
 from qkdemo.tracks.classes import TERM_DAYS, UNUSED_DAYS, Classes, is_code
 from qkdemo.tracks.quiz import Settings, marked, quiz

@@ -55,6 +55,15 @@ def test_answer_and_numbers_are_those_that_were_read_when_the_words_were_written
     assert not differences(found, kept), (found, kept)
 
 
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_no_two_numbers_stand_side_by_side(track: str, stop: Stop) -> None:
+    """“At scale 8 98 weights” reads as one number."""
+    numbers = evidence_of(stop).numbers
+    for part in part_names(stop):
+        read = re.sub(r"\[([^\]]*)\]\([^()]*\)", r"\1", text(track, stop, part, numbers))
+        assert not re.search(r"\d −?\d", read), read
+
+
 @pytest.mark.parametrize(
     ("found", "kept"),
     [

@@ -8,7 +8,8 @@ import pytest
 from qkdemo.diagnose.samples import SAMPLES, log
 from qkdemo.runs.batches import train_all
 from qkdemo.training.settings import Settings
-from tests.web.visit import visit
+from qkdemo.web.pages import PAGES
+from tests.web.visit import link_of, visit
 
 FOUND = {
     "log": "Attention came first: the largest logit passed 100 at step 98",
@@ -51,3 +52,38 @@ def test_the_bundled_log_is_what_the_engine_gives() -> None:
     for name, column in (("loss", telemetry.loss), ("max_logit", telemetry.max_abs_logit)):
         assert [row[name] for row in rows[early]] == pytest.approx(column[early, 0].tolist(), rel=0.02)
     assert np.argmax([row["max_logit"] >= 100 for row in rows]) + 1 == pytest.approx(98, abs=5)
+
+
+def test_the_drift_lab_opens_on_ones_own_tensors_and_its_link_never_holds_them() -> None:
+    app = visit("diagnose", {"example": "tensors"})
+    own = app.session_state["own.held"]
+    query = {"own": "1", "scale": "1", "n_heads": "4", "n_keys": "32", "d_head": "64"}
+    app.switch_page(str(PAGES["drift"].script))
+    for name in list(app.query_params):
+        del app.query_params[name]
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    assert not app.warning
+    told = " ".join(element.value for element in app.markdown).replace("\\", "")
+    assert "q and k here are those of long-query.npz" in told
+    assert "The link holds the dials, but not the tensors" in told
+    assert "408.9" in told  # the largest logit of the file, at weight scale 1
+    assert not {"d_head", "n_keys", "seed"} & {slider.key.partition(".")[2] for slider in app.select_slider}
+    link = link_of(app)
+    assert link["own"] == "1"
+    assert sum(map(len, link.values())) < 100
+    app.button(key="own:forget").click().run()
+    assert "own" not in link_of(app)
+    assert "own.held" not in app.session_state
+    assert own.inputs.q.shape == (4, 32, 64)
+
+
+def test_a_link_made_on_somebodys_tensors_says_that_it_has_none() -> None:
+    app = visit("drift", {"own": "1", "scale": "2", "n_keys": "8"})
+    assert not app.exception
+    assert any("No link holds them: here they are drawn" in warning.value for warning in app.warning)
+    app.button(key="own:draw").click().run()
+    assert not app.warning
+    assert link_of(app) == {"scale": "2", "n_keys": "8"}

@@ -14,8 +14,8 @@ from qkdemo.facts.references import REFERENCES
 from qkdemo.facts.softcap import READINGS
 from qkdemo.labs import training as twins
 from qkdemo.messages import LANGUAGES
-from qkdemo.runs.job import Hand, Job, train
-from qkdemo.runs.store import Store
+from qkdemo.runs.kept.store import Store
+from qkdemo.runs.workers.job import Hand, Job, train
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets

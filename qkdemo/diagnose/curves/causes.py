@@ -4,9 +4,10 @@
 
 Three rules, in this order. A network whose attention is lost still guesses as well as at its start: a loss that rises
 well above where it began has another cause. Attention is blamed only if its logits were large, or its entropy gone,
-before the loss moved. And a loss that never fell is restless if its steps are too long: they only ever raise it, while
-batches differ both ways; if it rests, and logits were large for most of the run, attention stands in the way. Where a
-log holds neither logits nor entropy, nobody can tell, and that is the answer.
+before the loss moved; in the same row of a log either may have come first. And a loss that never fell is restless if
+its steps are too long: they only ever raise it, while batches differ both ways; if it rests, and logits were large for
+most of the run, attention stands in the way. Where a log holds neither logits nor entropy, nobody can tell, and that is
+the answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -192,16 +193,21 @@ def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
 
 
 def _of_attention(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
-    """Attention, if its logits were large or its entropy gone before the loss moved."""
+    """Attention, if its logits were large or its entropy gone before the loss moved, or in that very row."""
     bad: dict[str, Callable[[Numbers], Any]] = {
         "max_logit": lambda sizes: sizes >= LARGE,
         "entropy": lambda sizes: sizes <= COLLAPSED,
     }
-    for name in (name for name in bad if name in columns):
-        early = np.flatnonzero(bad[name](np.abs(columns[name][: event.start + 1])))
-        if early.size:
-            numbers = {"step": float(step[event.start]), "since": float(step[early[0]])} | _largest(columns, event)
-            return Cause(f"attention_{name}", 0.9 if early[0] < event.start else 0.7, numbers)
+    since = {
+        name: np.flatnonzero(bad[name](np.abs(columns[name][: event.start + 1])))
+        for name in bad.keys() & columns.keys()
+    }
+    for together, place in ((False, "attention"), (True, "together")):  # within one row nobody sees what came first
+        for name in bad:
+            early = since.get(name, np.empty(0, dtype=int))
+            if early.size and (early[0] == event.start) == together:
+                numbers = {"step": float(step[event.start]), "since": float(step[early[0]])} | _largest(columns, event)
+                return Cause(f"{place}_{name}", 0.7 if together else 0.9, numbers)
     return None
 
 

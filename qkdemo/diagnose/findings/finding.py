@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from qkdemo.diagnose.readers.logs import Log
+from qkdemo.diagnose.tensors import Pair
 from qkdemo.messages import has, say
 
 Level: TypeAlias = Literal["bad", "watch", "good"]
@@ -47,6 +48,7 @@ class Report:
     findings: tuple[Finding, ...]
     tables: Mapping[str, Sequence[Row]]
     curves: Mapping[str, Log] = field(default_factory=dict)
+    pair: Pair | None = None  # q and k, if they were brought
 
     @property
     def healthy(self) -> bool:

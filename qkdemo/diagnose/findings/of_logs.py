@@ -77,10 +77,15 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "sampled", {"run": run})
 
 
-_GROWING: Final = ("growing_logits", "large_logits", "nearly_one_hot", "attention_max_logit", "stuck_attention")
+_GROWING: Final = (
+    *("growing_logits", "large_logits", "nearly_one_hot"),
+    *("attention_max_logit", "together_max_logit", "stuck_attention"),
+)
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "attention_max_logit": ("training", {}),
     "attention_entropy": ("drift", {"scale": "16"}),
+    "together_max_logit": ("training", {}),
+    "together_entropy": ("drift", {"scale": "16"}),
     "not_attention": ("sensitivity", {}),
     "growing_logits": ("drift", {}),
     "large_logits": ("drift", {"scale": "8"}),

@@ -17,6 +17,7 @@ def of_tensors(result: tensors.Result, name: str) -> Report:
         name=name,
         findings=by_level(_of_tensors(result)),
         tables={"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth},
+        pair=result.pair,
     )
 
 

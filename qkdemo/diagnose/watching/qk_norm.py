@@ -89,11 +89,14 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
 
 
 def norm_names(module: nn.Module) -> dict[str, str]:
-    """The norms of q and k among the children of an attention module: name → q, k or qk."""
+    """The norms of q and k among the children of an attention module: name → q, k or qk.
+
+    An identity under such a name is none: timm puts it where no norm was asked for.
+    """
     found = {}
-    for name, _ in module.named_children():
+    for name, child in module.named_children():
         match = _NAME.fullmatch(name)
-        if match:
+        if match and not isinstance(child, nn.Identity):
             side = (match[1] or match[2]).replace("query_key", "qk").replace("query", "q").replace("key", "k")
             found[name] = side
     return found

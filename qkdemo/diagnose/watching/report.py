@@ -58,7 +58,7 @@ class Report:
     def __str__(self) -> str:
         """The worst heads of the last step, a line each."""
         if not self.rows:
-            return "No attention call was seen."
+            return "No attention call was seen. Where a model forms q·k by itself: report.see(layer, q, k, scale=…)."
         head = f"step {self.rows[-1]['step']}, worst heads:"
         return "\n".join([head, *(_in_words(row) for row in self.worst())])
 

@@ -3,15 +3,19 @@
 * `arrows_exhibit(result)`: every key's share on both sides, dragged along the weight scale.
 """
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
 from qkdemo.charts.columns import vectors, words
-from qkdemo.charts.spec import Drawn
+from qkdemo.charts.spec import Bars, Dial, Drawn, Role
 from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
 from qkdemo.labs.arrows.words import explain, findings
 from qkdemo.messages import say
 from qkdemo.notation import written
+
+_ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 
 
 def arrows_exhibit(result: Result) -> Drawn:
@@ -28,17 +32,17 @@ def arrows_exhibit(result: Result) -> Drawn:
             },
         }
     )
-    panel = {
+    panel: Bars = {
         "kind": "bars",
         "title": say("arrows.bars", query=say("arrows.word.query")),
         "subtitle": "",
         "wide": 6,
-        "lines": [{"role": role, "column": f"{role}.row"} for role in ("plain", "norm")],
+        "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
         "labels": [word_of(key) for key in range(N_KEYS)],
         "selected": winner,
         "key_label": say("drift.key"),
     }
-    dial = {
+    dial: Dial = {
         "column": "scale",
         "text": "scale.text",
         "label": say("arrows.ui.scale"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import gap, vectors, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Axis, Cells, Curves, Drawn, Exhibit, Pick, PlainAxis, Role, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run
@@ -20,14 +20,13 @@ from qkdemo.labs.cache.words import explain, findings
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import superscript
 
-View = dict[str, Any]
 _WAYS: Final[tuple[WayWord, ...]] = get_args(WayWord)
-_ROLES: Final = ("left", "right")
+_ROLES: Final[tuple[Role, Role]] = ("left", "right")
 _TILES: Final = {"keys": "key_error", "logits": "logit_error", "weights": "weight_error"}
 _AT_MOST: Final = 8  # ticks along the steps
 
 
-def cache_exhibit(result: Result) -> tuple[pa.Table, View]:
+def cache_exhibit(result: Result) -> Drawn:
     """Table and view."""
     return _table(result.settings.but(step=0)), _view(result)
 
@@ -76,12 +75,12 @@ def _floor(result: Result) -> float:
     return least
 
 
-def _view(result: Result) -> View:
+def _view(result: Result) -> Exhibit:
     step, head, key = result.shown
     names = [say("cache.fresh"), say("cache.cached")]
     last = result.settings.n_keys - 1
-    x = {"ticks": [[float(at), str(at)] for at in range(0, last + 1, max(1, -(-last // _AT_MOST)))]}
-    tiles = [
+    x: PlainAxis = {"ticks": [(float(at), str(at)) for at in range(0, last + 1, max(1, -(-last // _AT_MOST)))]}
+    tiles: list[Tile] = [
         {"label": say(f"cache.tile.{name}"), "lines": [{"role": "right", "column": f"tile.{name}"}]} for name in _TILES
     ]
     return {
@@ -127,7 +126,7 @@ def _view(result: Result) -> View:
     }
 
 
-def _errors(result: Result, x: View) -> View:
+def _errors(result: Result, x: PlainAxis) -> Curves:
     chosen = result.settings.way
     others = [way for way in _WAYS if way != chosen]
     return {
@@ -149,20 +148,20 @@ def _errors(result: Result, x: View) -> View:
     }
 
 
-def _error_axis(floor: float) -> View:
+def _error_axis(floor: float) -> Axis:
     """From 0, at the foot, over the decades that there are, to 1."""
     lowest = round(np.log10(floor)) + 1
     powers = range(0, lowest - 1, -max(1, round(-lowest / 4)))
-    ticks: list[list[Any]] = [[10.0**power, f"10{superscript(power)}" if power else "1"] for power in powers]
-    return {"log": True, "domain": [floor, 1], "ticks": [[floor, "0"], *ticks]}
+    ticks = [(10.0**power, f"10{superscript(power)}" if power else "1") for power in powers]
+    return {"log": True, "domain": (floor, 1), "ticks": [(floor, "0"), *ticks]}
 
 
-def _channel_axis(result: Result, head: int, key: int) -> View:
+def _channel_axis(result: Result, head: int, key: int) -> Axis:
     most = max(float(channels[head, key:, key].max()) for channels in (result.fresh_channels, result.cached_channels))
     return linear_axis(0, most)
 
 
-def _ways(result: Result) -> View:
+def _ways(result: Result) -> Cells:
     settings = result.settings
     return {
         "kind": "cells",

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import linear_axis, log_axis
 from qkdemo.charts.columns import percent, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Cells, Curves, Drawn, Entry, Exhibit, Pick, PlainAxis, Role, Text
 from qkdemo.dials import Value
 from qkdemo.labs.cost.lab import PartWord, Result, Settings, run, sweep
 from qkdemo.labs.cost.timing import Measured, WayWord
@@ -20,11 +20,10 @@ from qkdemo.labs.cost.words import explain, explain_times, finding, spread, time
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
-View = dict[str, Any]
 _PARTS: Final[tuple[PartWord, ...]] = get_args(PartWord)
-_SHARES: Final[dict[PartWord, str]] = {"attention": "plain", "rms": "norm", "softcap": "other"}
-_MOVED: Final[dict[PartWord, str]] = {"attention": "plain", "rms": "norm", "softcap": "other", "projections": "bound"}
-_WAYS: Final[dict[WayWord, str]] = {
+_SHARES: Final[dict[PartWord, Role]] = {"attention": "plain", "rms": "norm", "softcap": "other"}
+_MOVED: Final[dict[PartWord, Role]] = {"attention": "plain", "rms": "norm", "softcap": "other", "projections": "bound"}
+_WAYS: Final[dict[WayWord, Role]] = {
     "sdpa": "plain",
     "sdpa_norms": "norm",
     "explicit": "bound",
@@ -34,7 +33,7 @@ _WAYS: Final[dict[WayWord, str]] = {
 _MIB: Final = 2.0**20
 
 
-def cost_exhibit(settings: Settings) -> tuple[pa.Table, View]:
+def cost_exhibit(settings: Settings) -> Drawn:
     """Table and view."""
     results = sweep(settings)
     return _table(results), _view(settings, results)
@@ -70,9 +69,9 @@ def _part(result: Result, word: PartWord) -> Any:
     return next(part for part in result.parts if part.part == word)
 
 
-def _view(settings: Settings, results: tuple[Result, ...]) -> View:
-    x = {"ticks": [[float(2**n), written(2**n)] for n in (4, 6, 8, 10)]}
-    tiles = {
+def _view(settings: Settings, results: tuple[Result, ...]) -> Exhibit:
+    x: PlainAxis = {"ticks": [(float(2**n), written(2**n)) for n in (4, 6, 8, 10)]}
+    tiles: dict[str, tuple[Role, str]] = {
         "keys": ("plain", "keys.text"),
         "whole": ("plain", "whole.text"),
         "attention": ("plain", "share.text.attention"),
@@ -104,7 +103,7 @@ def _view(settings: Settings, results: tuple[Result, ...]) -> View:
     }
 
 
-def _curves(name: str, roles: dict[PartWord, str], values: list[float], x: View) -> View:
+def _curves(name: str, roles: dict[PartWord, Role], values: list[float], x: PlainAxis) -> Curves:
     return {
         "kind": "curves",
         "title": say(f"cost.panel.{name}"),
@@ -120,12 +119,12 @@ def _curves(name: str, roles: dict[PartWord, str], values: list[float], x: View)
     }
 
 
-def _parts() -> View:
+def _parts() -> Cells:
     return {
         "kind": "cells",
         "title": say("cost.panel.parts"),
         "wide": 12,
-        "head": ["", *({"text": say(f"cost.head.{name}")} for name in ("flops", "share", "bytes"))],
+        "head": ["", *(Text(text=say(f"cost.head.{name}")) for name in ("flops", "share", "bytes"))],
         "roles": [None] * 4,
         "rows": [
             [{"text": say(f"choice.part.{word}")}, *(f"{name}.text.{word}" for name in ("flops", "share", "moved"))]
@@ -135,7 +134,7 @@ def _parts() -> View:
     }
 
 
-def times_exhibit(measured: Measured) -> tuple[pa.Table, View]:
+def times_exhibit(measured: Measured) -> Drawn:
     """Table and view of a measurement."""
     rounds = range(1, measured.settings.repeats + 1)
     columns: dict[str, Any] = {
@@ -146,7 +145,7 @@ def times_exhibit(measured: Measured) -> tuple[pa.Table, View]:
     }
     longest = max(max(times.each_ms) for times in measured.times)
     step = max(1, len(rounds) // 8)
-    view = {
+    view: Exhibit = {
         "dial": {
             "column": "round",
             "text": "round.text",
@@ -163,7 +162,7 @@ def times_exhibit(measured: Measured) -> tuple[pa.Table, View]:
                 "title": say("cost.panel.times"),
                 "subtitle": say("cost.axis.times"),
                 "wide": 6,
-                "x": {"ticks": [[float(at), str(at)] for at in rounds[::step]]},
+                "x": {"ticks": [(float(at), str(at)) for at in rounds[::step]]},
                 "y": linear_axis(0, longest),
                 "lines": [
                     {"role": role, "column": f"ms.{way}", "label": say(f"cost.short.{way}")}
@@ -179,8 +178,8 @@ def times_exhibit(measured: Measured) -> tuple[pa.Table, View]:
     return pa.table(columns), view
 
 
-def _spreads(measured: Measured) -> View:
-    rows = []
+def _spreads(measured: Measured) -> Cells:
+    rows: list[list[Entry]] = []
     for times in measured.times:
         found = spread(times)
         cells = (
@@ -195,7 +194,7 @@ def _spreads(measured: Measured) -> View:
         "kind": "cells",
         "title": say("cost.panel.ways"),
         "wide": 6,
-        "head": ["", *({"text": say(f"cost.head.{name}")} for name in ("median", "spread", "ratio", "ratios"))],
+        "head": ["", *(Text(text=say(f"cost.head.{name}")) for name in ("median", "spread", "ratio", "ratios"))],
         "roles": [None] * 5,
         "rows": rows,
         "strong": 1,

@@ -5,9 +5,11 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.drift.lab import (
+    DRAWN,
     PRESETS,
     Result,
     Settings,
+    on,
     report,
     rows,
     run,
@@ -81,4 +83,6 @@ LAB: Final = Lab(
     },
     report=report,
     plane=PLANE,
+    on=on,
+    drawn=DRAWN,
 )

@@ -5,7 +5,7 @@ a normalised variant. Drag the scale: the plain logits grow with its square, sof
 one key, and the slope through which a head could still learn vanishes. The normalised twin stays.
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
-* `run(settings)`: both sides over a sweep of the weight scale;
+* `run(settings)`: both sides over a sweep of the weight scale; `on(settings, inputs)`: on q and k of somebody's own;
 * `sharpness(settings)`: the same measures against the variant's own dial, at the current scale;
 * `findings`, `explain`, `rows`: the result in words and as a table; `snippet`: as a PyTorch program.
 """
@@ -22,11 +22,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.inputs import Recipe
+from qkdemo.attention.inputs import Inputs, Recipe
 from qkdemo.attention.measures import attend
 from qkdemo.attention.norms import ALPHA, Number
 from qkdemo.attention.variants import SETS, VARIANTS, DialWord, Parameters, VariantWord, variants_with
-from qkdemo.dials import Choice, Dial, Dials, Switch, Value, declarations, preferred_numbers
+from qkdemo.dials import NO_DIAL, Choice, Dial, Dials, Switch, Value, declarations, preferred_numbers
 from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.floats.formats import FORMATS, FormatWord
 from qkdemo.labs.drift.scale_sweep import Side, State, blocks, scores_at, sweep, visible_keys
@@ -60,6 +60,18 @@ class Settings(Dials):
     head: Annotated[int, Dial(0, 3, below="n_heads", more=True)] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
     device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
+    own: Annotated[Inputs | None, NO_DIAL] = None  # q and k that somebody brought
+
+
+# Dials of what is drawn, at values that leave q and k as they are; sizes are those of q.
+_AS_BROUGHT: Final[Mapping[str, Value]] = {"alignment": 0.0, "mean": 0.0, "head_spread": 1.0, "seed": 0}
+DRAWN: Final = ("n_heads", "n_keys", "d_head", *_AS_BROUGHT)
+
+
+def on(settings: Settings, inputs: Inputs) -> Settings:
+    """The same settings on q and k that somebody brought. Raises SettingsError for sizes that no dial allows."""
+    sizes = dict(zip(DRAWN, inputs.q.shape, strict=False))
+    return settings.but(own=inputs, **sizes, **_AS_BROUGHT)
 
 
 PRESETS: Final[dict[str, Settings]] = {
@@ -135,9 +147,14 @@ def _stops_per_decade(settings: Settings) -> Literal[20, 10, 5, 4]:
     return 20 if size <= 4096 else 10 if size <= 16384 else 5 if size <= 131072 else 4
 
 
-@lru_cache(maxsize=128)
 def sharpness(settings: Settings) -> Sharpness | None:
     """The twin's measures over its own dial's range, at the current scale; None if it has no such dial."""
+    if settings.own is None:
+        return _kept_sharpness(settings)
+    return settings.own.once(settings, lambda: _sharpness(settings))
+
+
+def _sharpness(settings: Settings) -> Sharpness | None:
     variant = VARIANTS[settings.variant]
     if variant.dial is None:
         return None
@@ -166,6 +183,7 @@ def sharpness(settings: Settings) -> Sharpness | None:
     )
 
 
+_kept_sharpness: Final = lru_cache(maxsize=128)(_sharpness)
 _SHARPNESS_COLUMNS: Final = ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope")
 
 
@@ -181,6 +199,7 @@ def state_of(settings: Settings) -> State:
         causal=settings.causal,
         shown=_shown(settings),
         device=settings.device,
+        own=settings.own,
     )
 
 

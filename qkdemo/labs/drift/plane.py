@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from qkdemo.attention.inputs import draw
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.drift.lab import Result, Settings, run, state_of
 from qkdemo.labs.drift.scale_sweep import Side, scores_at
@@ -48,7 +47,7 @@ def _largest_entry(found: Result, side: Side) -> NDArray[np.float64]:
     """Of q and k as they enter the product."""
     settings = found.settings if side is found.twin else found.settings.but(variant="none", norm_in_format=False)
     if settings.variant in ("none", "softcap"):
-        largest = max(float(x.abs().max()) for x in draw(state_of(settings).recipe))
+        largest = max(float(x.abs().max()) for x in state_of(settings).base)
         return found.scales * largest
     made = scores_at(state_of(settings), torch.tensor(found.scales))
     size = torch.maximum(made.q.abs().amax((-3, -2, -1)), made.k.abs().amax((-3, -2, -1)))

@@ -15,6 +15,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.drift.lab import Settings
 from qkdemo.notation import plain
 
+OWN_FILE: Final = "qk.npz"  # with q and k of somebody's own, as the page hands it out
 _OVER_ALL_HEADS: Final = """mean = r(r(r(x * x).sum((-3, -1), keepdim=True)) / (x.shape[-1] * x.shape[-3]))
 x = r(x * r(r(mean + {epsilon}).rsqrt()))"""
 _FACTOR: Final = {"gain": "g", "temperature": "min(1 / tau, 100.0)"}
@@ -27,10 +28,11 @@ _NAMES: Final[dict[DialWord, str]] = {
 }
 
 
-def attention_program(settings: Mapping[str, Value], variant: VariantWord) -> str:
+def attention_program(settings: Mapping[str, Value], variant: VariantWord, *, own: bool = False) -> str:
     """A program that prints one line of JSON: the measures of `variant` in the state `settings`.
 
-    `settings` holds the dials of the drift lab by name. The program needs torch and NumPy only.
+    `settings` holds the dials of the drift lab by name; `own`: q and k are read from a file. The program needs torch
+    and NumPy only.
     """
     s = {name: plain(value) if isinstance(value, float) else value for name, value in settings.items()}
     wide = s["format"] in ("float64", "float32")
@@ -41,6 +43,13 @@ def attention_program(settings: Mapping[str, Value], variant: VariantWord) -> st
         f"q = rng.standard_normal(({s['n_heads']}, {s['n_keys']}, {s['d_head']}))  # heads, positions, head width",
         "k = rng.standard_normal(q.shape)",
         *_preparation(s),
+    ]
+    if own:
+        draw = [
+            f'arrays = np.load("{OWN_FILE}")',
+            *(f'{x} = arrays["{x}"]  # heads, positions, head width' for x in "qk"),
+        ]
+    draw += [
         *(f"{name} = {s[dial]}" for dial, name in _NAMES.items() if dial in formed.dials),
     ]
     form = [
@@ -124,4 +133,4 @@ print(json.dumps(measures))
 
 def snippet(settings: Settings, variant: VariantWord | None = None) -> str:
     """A standalone PyTorch program for one side of this state, the twin unless `variant` says otherwise."""
-    return attention_program(settings.as_dict(), variant or settings.variant)
+    return attention_program(settings.as_dict(), variant or settings.variant, own=settings.own is not None)

@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.attention.inputs import Recipe, causal_mask, draw
+from qkdemo.attention.inputs import Inputs, Recipe, causal_mask, draw
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, scores
 from qkdemo.floats.devices import DeviceWord, device_for
@@ -48,6 +48,12 @@ class State:
     causal: bool
     shown: tuple[int, int, int]  # head, query and key that are looked at closely
     device: DeviceWord
+    own: Inputs | None = None  # in place of what the recipe draws
+
+    @property
+    def base(self) -> tuple[Tensor, Tensor]:
+        """q and k at weight scale 1."""
+        return draw(self.recipe) if self.own is None else (self.own.q, self.own.k)
 
     @property
     def formed_by(self) -> Variant:
@@ -90,9 +96,14 @@ class Side:
     first_logit_loss: float
 
 
-@lru_cache(maxsize=128)
 def sweep(state: State, scales: tuple[float, ...]) -> Side:
     """The side at every one of `scales`, which ascend."""
+    if state.own is None:
+        return _kept_sweep(state, scales)
+    return state.own.once((state, scales), lambda: _sweep(state, scales))
+
+
+def _sweep(state: State, scales: tuple[float, ...]) -> Side:
     visible = visible_keys(state)
     parts = [_part(state, block, visible) for block in blocks(scales, state.recipe)]
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -112,6 +123,9 @@ def sweep(state: State, scales: tuple[float, ...]) -> Side:
     )
 
 
+_kept_sweep: Final = lru_cache(maxsize=128)(_sweep)
+
+
 def visible_keys(state: State) -> Tensor | None:
     """The mask of keys that each query sees; None if it sees them all."""
     return causal_mask(state.recipe.n_keys, state.runs_on) if state.causal else None
@@ -125,7 +139,7 @@ def scores_at(
     `only`: the queries and keys that are looked at; by default all.
     """
     store = partial(rounded, format=FORMATS[state.format])
-    drawn = draw(state.recipe)
+    drawn = state.base
     if only is not None:
         drawn = drawn[0][:, only[0]], drawn[1][:, only[1]]
     q, k = (store(scales[:, None, None, None] * x).to(state.runs_on) for x in drawn)
@@ -245,7 +259,7 @@ def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
     head, query, _ = state.shown
     at = torch.tensor(scales if state.formed_by.norm.turns else (1.0,), dtype=torch.float64)[:, None, None, None]
     first, heads = (0, slice(None)) if state.formed_by.over_all_heads else (head, slice(head, head + 1))
-    q, k = draw(state.recipe)
+    q, k = state.base
     made = scores(at * q[heads, query : query + 1], at * k[heads, :SHOWN_ARMS], state.formed_by, state.parameters)
     q, k = made.q[:, head - first, 0, :, None], made.k[:, head - first]
     cosines = (k @ q).squeeze(-1) / (_norm(k) * _norm(q.mT))

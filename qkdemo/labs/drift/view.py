@@ -16,33 +16,54 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.axes import View, decades, log_axis, share_axis
+from qkdemo.charts.axes import decades, log_axis, share_axis
 from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import (
+    Arrows,
+    Axis,
+    Bars,
+    Cells,
+    Curves,
+    Drawn,
+    Entry,
+    Exhibit,
+    Heat,
+    Line,
+    Pick,
+    PlainAxis,
+    Role,
+    Text,
+    Tile,
+)
 from qkdemo.dials import Value
 from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
 from qkdemo.labs.drift.words import explain, findings
-from qkdemo.messages import in_each_language, say
+from qkdemo.messages import in_each_language, language, say
 from qkdemo.notation import written
 
 _CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
-_ROLES: Final = ("plain", "norm")
+_ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
 
 
-def drift_exhibit(result: Result) -> tuple[pa.Table, View]:
+def drift_exhibit(result: Result) -> Drawn:
     """Table and view of the main exhibit."""
-    return _drift_table(result.settings.but(scale=1), tuple(result.scales)), _drift_view(result)
+    settings, scales = result.settings.but(scale=1), tuple(result.scales)
+    if settings.own is None:
+        return _kept_table(settings, scales), _drift_view(result)
+    key = ("table", language.get(), settings, scales)
+    return settings.own.once(key, lambda: _drift_table(settings, scales)), _drift_view(result)
 
 
-def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, View]:
+def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
     """Table and view of the exhibit that is dragged along the variant's own dial."""
     plain = tuple(float(getattr(result.plain, name)[result.at]) for name in _CURVES[:4])
-    table, findings = _sharpness_table(sharpness, plain)
+    shared = result.settings.own is None  # else nothing stays of it
+    table, findings = (_kept_sharpness_table if shared else _sharpness_table)(sharpness, plain)
     at = float(getattr(result.settings, sharpness.dial))
-    x = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
-    view = {
+    x: PlainAxis = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
+    view: Exhibit = {
         "dial": {
             "column": "value",
             "text": "text",
@@ -63,7 +84,6 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> tuple[pa.Table, V
     return table, view
 
 
-@in_each_language(64)
 def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.Table, list[str]]:
     """The table, beside what plain attention has in each of the four curves; and its findings."""
     n = len(sharpness.values)
@@ -80,26 +100,31 @@ def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.T
     return pa.table(columns), columns["finding"]
 
 
-@in_each_language(64)
+_kept_sharpness_table: Final = in_each_language(64)(_sharpness_table)
+
+
 def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
     """The table for these scales; `settings.scale` is not read."""
     result = run(settings, scales)
     texts = [f"×{written(scale)}" for scale in scales]
+    columns = _kept_columns if settings.own is None else _side_columns
     return pa.table(
         {
             "scale": np.array(scales),
             "scale.text": texts,
             "finding": findings(result),
             "bound": np.full(len(scales), result.twin.bound),
-            **{f"plain.{name}": column for name, column in _side_columns(result.plain).items()},
-            **{f"norm.{name}": column for name, column in _side_columns(result.twin).items()},
+            **{f"plain.{name}": column for name, column in columns(result.plain).items()},
+            **{f"norm.{name}": column for name, column in columns(result.twin).items()},
         }
     )
 
 
-@in_each_language(128)
+_kept_table: Final = in_each_language(64)(_drift_table)
+
+
 def _side_columns(side: Side) -> dict[str, Any]:
-    """A side's columns. Cached by the side itself, which is the same object as long as it is the same side."""
+    """A side's columns."""
     texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
     pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
     logits = texts["max_abs_logit"]
@@ -126,6 +151,9 @@ def _side_columns(side: Side) -> dict[str, Any]:
     }
 
 
+_kept_columns: Final = in_each_language(128)(_side_columns)  # the same side is the same object
+
+
 def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     """The dials, by name, that a pick in the main exhibit sets: cells and bars may stand for several keys."""
     if "dial" in pick:
@@ -139,13 +167,13 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
     return {}
 
 
-def _drift_view(result: Result) -> View:
+def _drift_view(result: Result) -> Exhibit:
     settings = result.settings
     _, query, key = result.shown
-    x = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
+    x: PlainAxis = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
     names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
     tiles = ("norms", "logit", "entropy", "slope")
-    scale_tile = {
+    scale_tile: Tile = {
         "label": say("drift.tile.scale"),
         "lines": [{"role": role, "column": "scale.text"} for role in _ROLES],
     }
@@ -162,10 +190,10 @@ def _drift_view(result: Result) -> View:
         "tiles": [
             scale_tile,
             *(
-                {
-                    "label": say(f"drift.tile.{name}"),
-                    "lines": [{"role": role, "column": f"{role}.tile.{name}"} for role in _ROLES],
-                }
+                Tile(
+                    label=say(f"drift.tile.{name}"),
+                    lines=[{"role": role, "column": f"{role}.tile.{name}"} for role in _ROLES],
+                )
                 for name in tiles
             ),
         ],
@@ -188,9 +216,9 @@ def _drift_view(result: Result) -> View:
     }
 
 
-def _curve(name: str, result: Result, x: View, *, bound: bool = False, **values: str) -> View:
+def _curve(name: str, result: Result, x: PlainAxis, *, bound: bool = False, **values: str) -> Curves:
     sides = (result.plain, result.twin)
-    lines = [
+    lines: list[Line] = [
         {"role": role, "column": f"{role}.{name}", "label": say(f"variant.{side.variant}.short")}
         for role, side in zip(_ROLES, sides, strict=True)
     ]
@@ -209,7 +237,7 @@ def _curve(name: str, result: Result, x: View, *, bound: bool = False, **values:
     }
 
 
-def _lost(result: Result, x: View) -> View:
+def _lost(result: Result, x: PlainAxis) -> Curves:
     """The share of raw products that the format loses, and of logits where that is another share."""
     panel = _curve("raw_lost", result, x, format=result.settings.format) | {"wide": 4}
     sides = (result.plain, result.twin)
@@ -225,7 +253,7 @@ def _lost(result: Result, x: View) -> View:
     return panel
 
 
-def _heat(role: str, title: str, side: Side, query: int, key: int) -> View:
+def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
     rows, columns = side.weights.shape[-2:]
     width = math.ceil(side.n_keys / SHOWN_CELLS)
     return {
@@ -237,15 +265,15 @@ def _heat(role: str, title: str, side: Side, query: int, key: int) -> View:
         "column": f"{role}.heat",
         "rows": rows,
         "columns": columns,
-        "selected": [query // width, key // width],
+        "selected": (query // width, key // width),
         "each": width,
-        "chosen": [query, key],
+        "chosen": (query, key),
         "query_label": say("drift.query"),
         "key_label": say("drift.key"),
     }
 
 
-def _bars(result: Result, query: int, key: int) -> View:
+def _bars(result: Result, query: int, key: int) -> Bars:
     n, shown = result.settings.n_keys, result.plain.row.shape[-1]
     width = math.ceil(n / SHOWN_BARS)
     return {
@@ -260,14 +288,14 @@ def _bars(result: Result, query: int, key: int) -> View:
     }
 
 
-def _cells(result: Result, names: Sequence[str], query: int, key: int) -> View:
+def _cells(result: Result, names: Sequence[str], query: int, key: int) -> Cells:
     factors = [
-        {"text": say(f"factor.{side.variant}", **_factor_values(result, side))} for side in (result.plain, result.twin)
+        Text(text=say(f"factor.{side.variant}", **_factor_values(result, side))) for side in (result.plain, result.twin)
     ]
     masked = result.settings.causal and key > query
-    logits = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in _ROLES]
+    logits: list[Entry] = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in _ROLES]
     labels = {"q_norm": "‖q‖", "k_norm": "‖k‖", "cosine": "cos θ"}
-    rows = [[label, *(f"{role}.pair.{name}" for role in _ROLES)] for name, label in labels.items()]
+    rows: list[list[Entry]] = [[label, *(f"{role}.pair.{name}" for role in _ROLES)] for name, label in labels.items()]
     return {
         "kind": "cells",
         "title": say("drift.panel.cells", query=query, key=key),
@@ -288,7 +316,7 @@ def _factor_values(result: Result, side: Side) -> dict[str, str]:
     return {"d": str(settings.d_head), "factor": written(side.factor), "c": written(settings.softcap)}
 
 
-def _arrows(role: str, title: str, side: Side, scales: NDArray[np.float64], key: int) -> View:
+def _arrows(role: Role, title: str, side: Side, scales: NDArray[np.float64], key: int) -> Arrows:
     usual = float(side.q_norm[int(np.argmin(np.abs(scales - 1)))])
     steady = bool(np.ptp(side.q_norm[scales >= 1]) < 1e-3 * usual)
     return {
@@ -307,25 +335,25 @@ def _arrows(role: str, title: str, side: Side, scales: NDArray[np.float64], key:
     }
 
 
-def _share_axis(_: Result) -> View:
+def _share_axis(_: Result) -> Axis:
     return share_axis()
 
 
-def _logit_axis(result: Result) -> View:
+def _logit_axis(result: Result) -> Axis:
     sizes = [side.max_abs_logit for side in (result.plain, result.twin)]
     values = np.concatenate([*sizes, [result.twin.bound]])
     return log_axis(values)
 
 
-def _slope_axis(result: Result) -> View:
+def _slope_axis(result: Result) -> Axis:
     """From 0 to the slope of even attention, which is the most there can be: (1/n)(1 − 1/n)."""
     n = result.settings.n_keys
     peak = max(np.nanmax(side.softmax_slope, initial=0) for side in (result.plain, result.twin))
     top = max((1 - 1 / n) / n, float(peak))
-    return {"log": False, "domain": [0, top * 1.05], "ticks": [[x, written(x, 2)] for x in (0, top / 2, top)]}
+    return {"log": False, "domain": (0, top * 1.05), "ticks": [(x, written(x, 2)) for x in (0, top / 2, top)]}
 
 
-_AXES: Final[dict[str, Callable[[Result], View]]] = {
+_AXES: Final[dict[str, Callable[[Result], Axis]]] = {
     "max_abs_logit": _logit_axis,
     "entropy_fraction": _share_axis,
     "softmax_slope": _slope_axis,

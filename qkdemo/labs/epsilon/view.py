@@ -10,9 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from qkdemo.attention.norms import RuleWord
-from qkdemo.charts.axes import View, decades, log_axis
+from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import reading, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Axis, Cells, Curves, Drawn, Exhibit, Mark, Pick, Role, Text
 from qkdemo.dials import Value
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.epsilon.lab import RULE_WORDS, Result, Settings, formats, run
@@ -20,17 +20,18 @@ from qkdemo.labs.epsilon.words import explain, findings
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
-_OTHERS: Final = ("other", "bound")  # roles of the rules that are neither chosen nor absent
+_OTHERS: Final[tuple[Role, Role]] = ("other", "bound")  # roles of the rules that are neither chosen nor absent
+_CHOSEN: Final[tuple[Role, Role]] = ("right", "left")  # the chosen rule, and none
 _TOP: Final = 1.25  # share of the expected length that the axis reaches: narrow formats overshoot
 
 
-def epsilon_exhibit(settings: Settings) -> tuple[pa.Table, View]:
+def epsilon_exhibit(settings: Settings) -> Drawn:
     """Table and view of the exhibit."""
     return _drawn(settings)
 
 
 @in_each_language(64)
-def _drawn(settings: Settings) -> tuple[pa.Table, View]:
+def _drawn(settings: Settings) -> Drawn:
     result, narrow = run(settings), formats(settings)
     table: dict[str, Any] = {
         "size": result.sizes,
@@ -52,10 +53,10 @@ def picked(pick: Pick) -> dict[str, Value]:
     return {"size": pick["dial"]} if "dial" in pick else {}
 
 
-def _view(result: Result, narrow: Mapping[Any, Result]) -> View:
+def _view(result: Result, narrow: Mapping[Any, Result]) -> Exhibit:
     settings = result.settings
     shown = _lines(settings.rule)
-    tiles = [role for role in ("right", "left") if role in shown]
+    tiles = [role for role in _CHOSEN if role in shown]
     return {
         "dial": {
             "column": "size",
@@ -78,7 +79,7 @@ def _view(result: Result, narrow: Mapping[Any, Result]) -> View:
         ],
         "panels": [
             _curve(
-                result, "share", {"log": False, "domain": [0, _TOP], "ticks": [[x, written(x)] for x in (0, 0.5, 1)]}
+                result, "share", {"log": False, "domain": (0, _TOP), "ticks": [(x, written(x)) for x in (0, 0.5, 1)]}
             ),
             _curve(result, "slope", log_axis(result.slope)),
             _rules(result),
@@ -89,22 +90,22 @@ def _view(result: Result, narrow: Mapping[Any, Result]) -> View:
     }
 
 
-def _lines(chosen: RuleWord) -> dict[str, RuleWord]:
+def _lines(chosen: RuleWord) -> dict[Role, RuleWord]:
     """Role → rule: the chosen one, none, and two others. The two floors are one line: their numbers are the same."""
-    shown: dict[str, RuleWord] = {"right": chosen}
+    shown: dict[Role, RuleWord] = {"right": chosen}
     if chosen != "absent":
         shown["left"] = "absent"
     floors = ("floor", "floored_root")
     others: list[RuleWord] = [
         word for word in RULE_WORDS[:3] if word != chosen and not (word in floors and chosen in floors)
     ]
-    roles = _OTHERS if chosen != "absent" else (*_OTHERS, "left")
+    roles: tuple[Role, ...] = _OTHERS if chosen != "absent" else (*_OTHERS, "left")
     return shown | dict(zip(roles, others, strict=True))
 
 
-def _curve(result: Result, name: str, y: View) -> View:
+def _curve(result: Result, name: str, y: Axis) -> Curves:
     settings = result.settings
-    marks = []
+    marks: list[Mark] = []
     if result.threshold > result.sizes[0]:
         mark = "mark_l2" if settings.norm == "l2" else "mark"
         label = f"{say(f'epsilon.{mark}.{settings.rule}')} = {written(result.threshold, 3)}"
@@ -125,7 +126,7 @@ def _curve(result: Result, name: str, y: View) -> View:
     }
 
 
-def _rules(result: Result) -> View:
+def _rules(result: Result) -> Cells:
     heads = ("length", "slope", "zero", "zero_slope")
     zeros = zip(result.zero_output.tolist(), result.zero_slope.tolist(), strict=True)
     return {
@@ -139,7 +140,7 @@ def _rules(result: Result) -> View:
                 say(f"choice.rule.{word}"),
                 f"{word}.share.text",
                 f"{word}.slope.text",
-                *({"text": reading(x)} for x in zero),
+                *(Text(text=reading(x)) for x in zero),
             ]
             for word, zero in zip(RULE_WORDS, zeros, strict=True)
         ],
@@ -147,7 +148,7 @@ def _rules(result: Result) -> View:
     }
 
 
-def _formats(result: Result, narrow: Mapping[Any, Result]) -> View:
+def _formats(result: Result, narrow: Mapping[Any, Result]) -> Cells:
     return {
         "kind": "cells",
         "title": say("epsilon.panel.formats"),

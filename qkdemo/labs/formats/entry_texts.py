@@ -11,7 +11,7 @@ import math
 from typing import Final
 from urllib.parse import urlencode
 
-from qkdemo.charts.axes import View
+from qkdemo.charts.spec import Details
 from qkdemo.floats.layout import Rung
 from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
@@ -41,7 +41,7 @@ def title(stage: StageWord, row: int, column: int) -> str:
     return say("formats.panel.ladder", row=row, column=column, stage=stage_name(stage))
 
 
-def details(result: Result, panel: int) -> View:
+def details(result: Result, panel: int) -> Details:
     """Where the texts of any entry of the shown stage come from, and which panel says them."""
     shown = result.shown
     question = urlencode({"stage": shown.stage, "cast": result.settings.fp8_cast} | in_link())

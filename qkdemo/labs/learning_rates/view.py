@@ -11,9 +11,23 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.charts.axes import View, decades, log_axis
+from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import (
+    Axis,
+    Cells,
+    Drawn,
+    Entry,
+    Exhibit,
+    Level,
+    Line,
+    Panel,
+    Pick,
+    PlainAxis,
+    Point,
+    Role,
+    Tile,
+)
 from qkdemo.dials import Value
 from qkdemo.labs.learning_rates.lab import Result, Settings, median_logit, rates_of, seen_of
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
@@ -21,13 +35,13 @@ from qkdemo.labs.learning_rates.sensitivity import sensitivity
 from qkdemo.labs.learning_rates.words import explain, failures_of, finding
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
-from qkdemo.runs.live import Live
 from qkdemo.runs.plan import outcomes
+from qkdemo.runs.workers.live import Live
 from qkdemo.training.outcome import solved_below, summary
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TASKS
 
-_ROLES: Final = ("plain", "norm", "other", "bound")
+_ROLES: Final[tuple[Role, ...]] = ("plain", "norm", "other", "bound")
 _SMALL: Final = 0.01  # nats: below that, numbers are written with a power of ten
 _HEADROOM: Final = 1.15  # of chance: where the loss axis ends
 _HEADS: Final = ("wall", "number", "solved", "partly", "failed", "how", "spiked")
@@ -60,7 +74,7 @@ def own_of(live: Live, settings: Settings) -> Own | None:
 
 
 @in_each_language(32)
-def rates_exhibit(result: Result, own: Own | None) -> tuple[pa.Table, View]:
+def rates_exhibit(result: Result, own: Own | None) -> Drawn:
     """Table and view of the exhibit."""
     table: dict[str, Any] = {
         "rate": list(result.rates),
@@ -79,11 +93,11 @@ def picked(settings: Settings, pick: Pick) -> Mapping[str, Value]:
     return seen_of(settings.but(learning_rate=pick["dial"]))
 
 
-def _by_role(result: Result) -> dict[str, Curve]:
+def _by_role(result: Result) -> dict[Role, Curve]:
     return dict(zip(_ROLES, result.curves, strict=False))
 
 
-def _columns(role: str, curve: Curve) -> dict[str, Any]:
+def _columns(role: Role, curve: Curve) -> dict[str, Any]:
     unknown = say("rates.unknown")
     columns: dict[str, list[Any]] = {name: [] for name in ("loss", "low", "high", "logit")}
     texts: dict[str, list[str]] = {name: [] for name in ("loss", "range", "logit", "ends")}
@@ -112,23 +126,23 @@ def _end(x: float) -> str:
     return written(x, 1 if x < _SMALL else 2)
 
 
-def _view(result: Result, own: Own | None) -> View:
+def _view(result: Result, own: Own | None) -> Exhibit:
     settings, roles = result.settings, _by_role(result)
     names = {role: say(f"variant.{curve.variant}.short") for role, curve in roles.items()}
-    x = {"ticks": decades(result.rates[0], result.rates[-1])}
+    x: PlainAxis = {"ticks": decades(result.rates[0], result.rates[-1])}
     task = TASKS[settings.task]
 
-    def tile(name: str, column: str) -> View:
+    def tile(name: str, column: str) -> Tile:
         return {
             "label": say(f"rates.tile.{name}"),
             "lines": [{"role": role, "column": f"{role}.{column}.text"} for role in roles],
         }
 
-    levels = [{"y": task.chance(), "label": say("training.chance", chance=written(task.chance(), 3))}]
+    levels: list[Level] = [{"y": task.chance(), "label": say("training.chance", chance=written(task.chance(), 3))}]
     if task.floor is not None:
         limit = solved_below(task)
         levels.append({"y": limit, "label": say("rates.solved_below", limit=written(limit, 3))})
-    panels = [
+    panels: list[Panel] = [
         {
             "kind": "curves",
             "title": say("rates.panel.loss"),
@@ -138,8 +152,14 @@ def _view(result: Result, own: Own | None) -> View:
             "x": x,
             "y": _loss_axis(task.chance()),
             "lines": [
-                {"role": role, "column": f"{role}.loss", "label": names[role], "low": f"{role}.low"}
-                | {"high": f"{role}.high", "dots": True}
+                Line(
+                    role=role,
+                    column=f"{role}.loss",
+                    label=names[role],
+                    low=f"{role}.low",
+                    high=f"{role}.high",
+                    dots=True,
+                )
                 for role in roles
             ],
             "marks": [],
@@ -205,11 +225,11 @@ def _counted(key: str, n: int) -> str:
     return f"{key}_of_one" if n == 1 else key
 
 
-def _loss_axis(chance: float) -> View:
-    return {"log": False, "domain": [0, chance * _HEADROOM], "ticks": [[x, str(x)] for x in range(int(chance) + 1)]}
+def _loss_axis(chance: float) -> Axis:
+    return {"log": False, "domain": (0, chance * _HEADROOM), "ticks": [(x, str(x)) for x in range(int(chance) + 1)]}
 
 
-def _points(own: Own | None, result: Result, name: str) -> list[View]:
+def _points(own: Own | None, result: Result, name: str) -> list[Point]:
     """The visitor's run: plain attention, and its twin where there is a curve of its remedy."""
     if own is None:
         return []
@@ -222,9 +242,9 @@ def _points(own: Own | None, result: Result, name: str) -> list[View]:
     ]
 
 
-def _counts(result: Result) -> View:
+def _counts(result: Result) -> Cells:
     """Per curve: how far it gets, the one number, and what became of its runs."""
-    rows = []
+    rows: list[list[Entry]] = []
     for curve in result.curves:
         counts = summary(curve.all_outcomes)
         wall = wall_of(curve, result.settings) if result.whole else None

@@ -1,4 +1,4 @@
-"""Can keys be normalised that are never formed?"""
+"""Can keys be normalised that need not be formed?"""
 
 from functools import partial
 from typing import Final

@@ -1,4 +1,4 @@
-"""Can keys be normalised that are never formed?
+"""Can keys be normalised that need not be formed?
 
 Multi-head latent attention caches one short latent per token, and absorbs the up-projection of keys into the
 query. QK norm on keys seems to forbid that: a norm needs the key. Two readings stand side by side. Naive:

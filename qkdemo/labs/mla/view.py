@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import codes, vectors, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Cells, Curves, Drawn, Exhibit, Heat, Pick, PlainAxis, Role, Text, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.mla.baselines import METHODS, MethodWord
 from qkdemo.labs.mla.costs import COSTS, ReadingWord
@@ -21,18 +21,18 @@ from qkdemo.labs.mla.words import explain, explain_other_ways, findings, other_w
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import counted, written
 
-View = dict[str, Any]
-_ROLES: Final[dict[ReadingWord, str]] = {
+_ROLES: Final[dict[ReadingWord, Role]] = {
     "naive": "left",
     "absorbed": "right",
     "full_keys": "other",
     "without_norm": "plain",
 }
+_HEATS: Final[dict[str, Role]] = {"explicit": "left", "absorbed": "right", "without_norm": "plain"}
 _SIDES: Final[tuple[ReadingWord, ...]] = ("naive", "absorbed")
 _MIB: Final = 2.0**20
 
 
-def mla_exhibit(result: Result) -> tuple[pa.Table, View]:
+def mla_exhibit(result: Result) -> Drawn:
     """Table and view."""
     return _table(result.settings.but(query=0, key=0), tuple(result.contexts.tolist())), _view(result)
 
@@ -72,9 +72,9 @@ def _shown_logits(result: Result) -> dict[str, Logits]:
     return {"explicit": result.explicit, "absorbed": result.absorbed, "without_norm": result.without_norm}
 
 
-def _view(result: Result) -> View:
+def _view(result: Result) -> Exhibit:
     settings = result.settings
-    x = {"ticks": decades(1, 100_000)}
+    x: PlainAxis = {"ticks": decades(1, 100_000)}
     return {
         "dial": {
             "column": "context",
@@ -89,10 +89,7 @@ def _view(result: Result) -> View:
         "panels": [
             _curves("flops", result, x),
             _curves("memory", result, x),
-            *(
-                _heat(name, role, result)
-                for name, role in (("explicit", "left"), ("absorbed", "right"), ("without_norm", "plain"))
-            ),
+            *(_heat(name, role, result) for name, role in _HEATS.items()),
             _logit(result),
             _costs(),
         ],
@@ -101,7 +98,7 @@ def _view(result: Result) -> View:
     }
 
 
-def _tiles(settings: Settings) -> list[View]:
+def _tiles(settings: Settings) -> list[Tile]:
     numbers = {word: say("mla.numbers", count=cost(settings, word, 1).cache_bytes // 2) for word in _SIDES}
     columns: dict[str, dict[ReadingWord, Any]] = {
         "context": dict.fromkeys(_SIDES, "context.text"),
@@ -117,7 +114,7 @@ def _tiles(settings: Settings) -> list[View]:
     ]
 
 
-def _curves(name: str, result: Result, x: View) -> View:
+def _curves(name: str, result: Result, x: PlainAxis) -> Curves:
     values = [
         item.flops if name == "flops" else (item.cache_bytes + item.formed_bytes) / _MIB
         for found in result.by_context.values()
@@ -138,7 +135,7 @@ def _curves(name: str, result: Result, x: View) -> View:
     }
 
 
-def _heat(name: str, role: str, result: Result) -> View:
+def _heat(name: str, role: Role, result: Result) -> Heat:
     _, query, key = result.shown
     n = result.settings.n_keys
     return {
@@ -149,13 +146,13 @@ def _heat(name: str, role: str, result: Result) -> View:
         "column": f"heat.{name}",
         "rows": n,
         "columns": n,
-        "selected": [query, key],
+        "selected": (query, key),
         "query_label": say("mla.query"),
         "key_label": say("mla.key"),
     }
 
 
-def _logit(result: Result) -> View:
+def _logit(result: Result) -> Cells:
     head, query, key = result.shown
     sides = (result.explicit, result.absorbed)
     parts = {
@@ -167,22 +164,22 @@ def _logit(result: Result) -> View:
         "kind": "cells",
         "title": say("mla.panel.logit", query=query, key=key, head=head),
         "wide": 3,
-        "head": ["", *({"text": say(f"mla.short.{word}")} for word in _SIDES)],
+        "head": ["", *(Text(text=say(f"mla.short.{word}")) for word in _SIDES)],
         "roles": [None, *(_ROLES[word] for word in _SIDES)],
         "rows": [
-            [{"text": say(f"mla.row.{name}")}, *({"text": written(float(x[head, query, key]))} for x in found)]
+            [{"text": say(f"mla.row.{name}")}, *(Text(text=written(float(x[head, query, key]))) for x in found)]
             for name, found in parts.items()
         ],
         "strong": 2,
     }
 
 
-def _costs() -> View:
+def _costs() -> Cells:
     return {
         "kind": "cells",
         "title": say("mla.panel.costs"),
         "wide": 12,
-        "head": ["", *({"text": say(f"mla.head.{name}")} for name in ("flops", "cache", "formed"))],
+        "head": ["", *(Text(text=say(f"mla.head.{name}")) for name in ("flops", "cache", "formed"))],
         "roles": [None] * 4,
         "rows": [
             [{"text": say(f"choice.reading.{word}")}, *(f"{name}.text.{word}" for name in ("flops", "cache", "formed"))]
@@ -192,7 +189,7 @@ def _costs() -> View:
     }
 
 
-_METHOD_ROLES: Final[dict[MethodWord, str]] = {
+_METHOD_ROLES: Final[dict[MethodWord, Role]] = {
     "nothing": "plain",
     "latent_norm": "left",
     "qk_clip": "other",
@@ -208,7 +205,7 @@ _COUNTS: Final = {"step": "step_flops", "cached": "cached_numbers", "training": 
 }
 
 
-def other_ways_exhibit(result: Result) -> tuple[pa.Table, View]:
+def other_ways_exhibit(result: Result) -> Drawn:
     """Table and view of what is done instead of QK norm."""
     found = result.alternatives
     columns: dict[str, Any] = {
@@ -240,7 +237,7 @@ def picked_scale(pick: Pick) -> dict[str, Value]:
     return {"projections": pick["dial"]} if "dial" in pick else {}
 
 
-def _ways(name: str, result: Result) -> View:
+def _ways(name: str, result: Result) -> Curves:
     values = np.concatenate([getattr(result.alternatives, name)[word] for word in _CURVES[name]])
     return {
         "kind": "curves",
@@ -257,7 +254,7 @@ def _ways(name: str, result: Result) -> View:
     }
 
 
-def _needs(result: Result) -> View:
+def _needs(result: Result) -> Cells:
     """What each way bounds, and whether it forms keys and stays in the function."""
     return _ways_table(
         "needs",
@@ -276,19 +273,19 @@ def _needs(result: Result) -> View:
     )
 
 
-def _costs_of_ways(result: Result) -> View:
+def _costs_of_ways(result: Result) -> Cells:
     rows = other_rows(result)
     texts = [(row["method"], [counted(cast(int, row[column])) for column in _COUNTS.values()]) for row in rows]
     return _ways_table("costs", texts, tuple(_COUNTS))
 
 
-def _ways_table(name: str, rows: list[tuple[Any, list[str]]], heads: tuple[str, ...]) -> View:
+def _ways_table(name: str, rows: list[tuple[Any, list[str]]], heads: tuple[str, ...]) -> Cells:
     return {
         "kind": "cells",
         "title": say(f"other_ways.panel.{name}"),
         "wide": 6,
-        "head": ["", *({"text": say(f"other_ways.head.{head}")} for head in heads)],
+        "head": ["", *(Text(text=say(f"other_ways.head.{head}")) for head in heads)],
         "roles": [None] * (1 + len(heads)),
-        "rows": [[{"text": say(f"method.{method}")}, *({"text": text} for text in texts)] for method, texts in rows],
+        "rows": [[{"text": say(f"method.{method}")}, *(Text(text=text) for text in texts)] for method, texts in rows],
         "strong": METHODS.index("qk_norm"),
     }

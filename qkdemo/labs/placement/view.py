@@ -5,6 +5,7 @@
 """
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,24 +14,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.attention.pipeline import CHOICES
-from qkdemo.charts.axes import View, decades, linear_axis
+from qkdemo.charts.axes import decades, linear_axis
 from qkdemo.charts.columns import codes, gap, reading, vectors, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Bars, Cells, Curves, Drawn, Exhibit, Line, Panel, Pick, PlainAxis, Role
 from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
-from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, Curves, known_as
+from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, known_as
+from qkdemo.labs.placement.mistakes import Curves as MistakeCurves
 from qkdemo.labs.placement.words import explain, findings
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _LEAST, _MOST = 0.01, 10.0  # errors that an axis of mistakes shows
 _CLOSE: Final = 1.5  # ratio below which two mistakes share a label
-_ROLES: Final = {"raw": "other", "output": "bound", "weight": "left", "logits": "right"}
-_SIDES: Final = ("left", "right")
+_ROLES: Final[dict[str, Role]] = {"raw": "other", "output": "bound", "weight": "left", "logits": "right"}
+_SIDES: Final[tuple[Role, Role]] = ("left", "right")
 _COMPARED: Final = (*_SIDES, "ratio")
 
 
-def placement_exhibit(result: Result) -> tuple[pa.Table, View]:
+def placement_exhibit(result: Result) -> Drawn:
     """Table and view of the exhibit."""
     settings = result.settings
     on_grid = settings.but(gain_spread=0)
@@ -57,7 +59,7 @@ def _table(settings: Settings) -> pa.Table:
 
 
 @lru_cache(maxsize=32)
-def _mistake_columns(curves: Curves) -> dict[str, Any]:
+def _mistake_columns(curves: MistakeCurves) -> dict[str, Any]:
     """What every known mistake does, whatever the two pipelines are."""
     columns: dict[str, Any] = {}
     errors = np.stack([np.where(row < ROUNDING, 0, row) for row in curves.logits.values()])
@@ -106,12 +108,12 @@ def _pair_columns(settings: Settings) -> dict[str, Any]:
     return columns
 
 
-def _view(result: Result) -> View:
+def _view(result: Result) -> Exhibit:
     settings = result.settings
     two = settings.compare == "two"
     label = say("dial.gain_spread.label")
     tiles = ("spread", "raw", "logits", "weight", "output") if two else ()
-    mistakes = [_mistakes(settings), _bars(settings), _names(settings)]
+    mistakes: list[Panel] = [_mistakes(settings), _bars(settings), _names(settings)]
     return {
         "dial": {
             "column": "spread",
@@ -140,15 +142,15 @@ def _at(settings: Settings) -> int:
     return int(np.argmin(np.abs(over_spreads(settings).spreads - settings.gain_spread)))
 
 
-def _x() -> View:
-    return {"ticks": [[x, written(x)] for x in (0, 0.2, 0.4, 0.6, 0.8)]}
+def _x() -> PlainAxis:
+    return {"ticks": [(x, written(x)) for x in (0, 0.2, 0.4, 0.6, 0.8)]}
 
 
-def _pair(result: Result) -> View:
+def _pair(result: Result) -> Curves:
     differences = over_spreads(result.settings).differences
     errors = [getattr(apart, name) for apart in differences for name in _ROLES]
     most = max((error for error in errors if math.isfinite(error)), default=0.0)  # beside nothing, or ∞, it is ∞ or NaN
-    lines = [
+    lines: list[Line] = [
         {"role": role, "column": f"pair.{name}", "label": say(f"placement.line.{name}")}
         for name, role in _ROLES.items()
     ]
@@ -165,28 +167,30 @@ def _pair(result: Result) -> View:
     }
 
 
-def _mistakes(settings: Settings) -> View:
+def _mistakes(settings: Settings) -> Curves:
     """Every known mistake by its number: the current one, those that vanish with unit gains, and the rest."""
     found, current = mistakes_over_spreads(settings), _current(settings)
-    roles = {
+    roles: dict[str, Role] = {
         name: "right" if name == current else "left" if column[0] < ROUNDING else "other"
         for name, column in found.logits.items()
     }
     labels = _numbers({name: column[-1].item() for name, column in found.logits.items()}, roles)
-    lines = [{"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles]
+    lines: list[Line] = [
+        {"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles
+    ]
     return {
         "kind": "curves",
         "title": say("placement.panel.mistakes"),
         "subtitle": say("placement.axis.mistakes"),
         "wide": 6 if settings.compare == "two" else 12,
         "x": _x(),
-        "y": {"log": True, "domain": [_LEAST, _MOST], "ticks": decades(_LEAST, _MOST)},
+        "y": {"log": True, "domain": (_LEAST, _MOST), "ticks": decades(_LEAST, _MOST)},
         "lines": sorted(lines, key=lambda line: line["role"] != "right"),
         "marks": [],
     }
 
 
-def _numbers(ends: dict[str, float], roles: dict[str, str]) -> dict[str, str]:
+def _numbers(ends: dict[str, float], roles: Mapping[str, Role]) -> dict[str, str]:
     """The number of each mistake, or of several of one role that end close together, by the first of them."""
     order = list(ends)
     groups: list[list[str]] = []
@@ -199,11 +203,13 @@ def _numbers(ends: dict[str, float], roles: dict[str, str]) -> dict[str, str]:
     return {group[0]: ", ".join(str(1 + at) for at in sorted(map(order.index, group))) for group in groups}
 
 
-def _heats(settings: Settings) -> list[View]:
+def _heats(settings: Settings) -> list[Panel]:
     head, query, key = settings.shown
     left, right = over_spreads(settings).weights
     most = written(float(np.abs(right - left).max()), 2)
-    heats = [(side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()]
+    heats: list[tuple[str, Role, str, str]] = [
+        (side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()
+    ]
     return [
         {
             "kind": "heat",
@@ -214,7 +220,7 @@ def _heats(settings: Settings) -> list[View]:
             "column": f"{name}.heat",
             "rows": settings.n_keys,
             "columns": settings.n_keys,
-            "selected": [query, key],
+            "selected": (query, key),
             "query_label": say("placement.query"),
             "key_label": say("placement.key"),
         }
@@ -222,7 +228,7 @@ def _heats(settings: Settings) -> list[View]:
     ]
 
 
-def _cells(settings: Settings) -> View:
+def _cells(settings: Settings) -> Cells:
     head, query, key = settings.shown
     return {
         "kind": "cells",
@@ -238,10 +244,10 @@ def _cells(settings: Settings) -> View:
     }
 
 
-def _bars(settings: Settings) -> View:
+def _bars(settings: Settings) -> Bars:
     names = list(MISTAKES)
     current = _current(settings)
-    ticks = [[_height(value), words] for value, words in decades(_LEAST, _MOST)]
+    ticks = [(_height(value), words) for value, words in decades(_LEAST, _MOST)]
     return {
         "kind": "bars",
         "title": say("placement.panel.bars"),
@@ -255,7 +261,7 @@ def _bars(settings: Settings) -> View:
     }
 
 
-def _names(settings: Settings) -> View:
+def _names(settings: Settings) -> Cells:
     return {
         "kind": "cells",
         "title": say("placement.panel.names"),
@@ -270,7 +276,7 @@ def _names(settings: Settings) -> View:
     }
 
 
-def _roles(settings: Settings) -> dict[str, str]:
+def _roles(settings: Settings) -> dict[Role, Role]:
     """The role of each side: its own, or plain where it alone has no norm."""
     bare = [side for side in _SIDES if pipeline_of(settings, side).norm == "none"]
     return {side: "plain" if bare == [side] else side for side in _SIDES}

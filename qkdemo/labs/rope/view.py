@@ -11,23 +11,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.axes import View, linear_axis
+from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Axis, Curves, Dial, Drawn, Exhibit, Line, Pick, Role
 from qkdemo.dials import Value
 from qkdemo.labs.rope.lab import AGREE, Order, Result
 from qkdemo.labs.rope.words import explain, findings
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
-_ROLES: Final = {"left": "norm_rotary", "right": "rotary_norm"}
+_ROLES: Final[dict[Role, str]] = {"left": "norm_rotary", "right": "rotary_norm"}
 _TICKS: Final = (0, 1, 10, 100, 1000)
 _SEEN: Final = 1e-6  # relative difference below which two curves lie on each other
 _HEADROOM: Final = 1.25  # over the higher bound, for the words beside it
 
 
 @in_each_language(64)
-def rope_exhibit(result: Result) -> tuple[pa.Table, View]:
+def rope_exhibit(result: Result) -> Drawn:
     """Table and view of the main exhibit."""
     sides = _sides(result)
     n = len(result.positions)
@@ -43,7 +43,7 @@ def rope_exhibit(result: Result) -> tuple[pa.Table, View]:
     return pa.table(table), _view(result)
 
 
-def distance_exhibit(result: Result) -> tuple[pa.Table, View]:
+def distance_exhibit(result: Result) -> Drawn:
     """Table and view of the exhibit that is dragged along the distance."""
     sides = _sides(result)
     texts = [written(at) for at in result.distances.tolist()]
@@ -55,24 +55,26 @@ def distance_exhibit(result: Result) -> tuple[pa.Table, View]:
     ]
     table: dict[str, Any] = {"distance": result.distances.astype(float), "text": texts, "finding": found}
     table |= {role: side.by_distance for role, side in sides.items()}
-    lines = [{"role": role, "column": role, "label": say(f"rope.line.{order}")} for role, order in _ROLES.items()]
+    lines: list[Line] = [
+        {"role": role, "column": role, "label": say(f"rope.line.{order}")} for role, order in _ROLES.items()
+    ]
     for sign, mark in ((1, ""), (-1, "−")):
-        for line in _bounds(result):
+        for line, bound in _bounds(result):
             column = f"{line['column']}{mark}"
-            table[column] = np.full(len(texts), sign * line.pop("bound"))
+            table[column] = np.full(len(texts), sign * bound)
             lines.append(line | {"column": column, "label": line["label"] if sign > 0 else ""})
-    panel = {
+    panel: Curves = {
         "kind": "curves",
         "title": say("rope.panel.distance"),
         "subtitle": say("rope.axis.distance", position=position),
         "wide": 12,
-        "x": {"ticks": [[at, written(at)] for at in range(0, 65, 8)]},
+        "x": {"ticks": [(at, written(at)) for at in range(0, 65, 8)]},
         "y": linear_axis(-_HEADROOM * result.bound_pairwise, _HEADROOM * result.bound_pairwise),
         "lines": lines,
         "marks": [],
     }
     at = result.settings.distance
-    dial = {"column": "distance", "text": "text", "label": say("dial.distance.label"), "at": at, "log": False}
+    dial: Dial = {"column": "distance", "text": "text", "label": say("dial.distance.label"), "at": at, "log": False}
     return pa.table(table), {
         "dial": dial,
         "finding": "finding",
@@ -89,7 +91,7 @@ def picked(pick: Pick, dial: str) -> dict[str, Value]:
     return {dial: round(pick["dial"])} if "dial" in pick else {}
 
 
-def _sides(result: Result) -> dict[str, Order]:
+def _sides(result: Result) -> dict[Role, Order]:
     return {role: getattr(result, order) for role, order in _ROLES.items()}
 
 
@@ -98,7 +100,7 @@ def _columns(side: Order) -> dict[str, Any]:
     return numbers | {f"{name}.text": [written(x) for x in column] for name, column in numbers.items()}
 
 
-def _view(result: Result) -> View:
+def _view(result: Result) -> Exhibit:
     settings = result.settings
     label = say("dial.position.label")
     tiles = [("position", "position.text"), ("length", "length"), ("cosine", "cosine"), ("logit", "logit")]
@@ -127,27 +129,27 @@ def _view(result: Result) -> View:
     }
 
 
-def _curve(result: Result, name: str, **values: object) -> View:
-    lines = [
+def _curve(result: Result, name: str, **values: object) -> Curves:
+    lines: list[Line] = [
         {"role": role, "column": f"{role}.{name}", "label": say(f"rope.line.{order}")} for role, order in _ROLES.items()
     ]
     curves = np.concatenate([getattr(side, name) for side in _sides(result).values()])
     if name == "largest":
-        lines += [line | {"bound": None} for line in _bounds(result)]
+        lines += [line for line, _ in _bounds(result)]
         curves = np.append(curves, _HEADROOM * result.bound_pairwise)
     return {
         "kind": "curves",
         "title": say(f"rope.panel.{name}"),
         "subtitle": say(f"rope.axis.{name}", **values),
         "wide": 6,
-        "x": {"ticks": [[at, written(at)] for at in _TICKS]},
+        "x": {"ticks": [(at, written(at)) for at in _TICKS]},
         "y": _axis(name, curves),
         "lines": lines,
         "marks": [],
     }
 
 
-def _axis(name: str, curves: NDArray[np.float64]) -> View:
+def _axis(name: str, curves: NDArray[np.float64]) -> Axis:
     """Logits from 0; lengths and angles from the least to the largest, where they differ at all."""
     low, high = float(curves.min()), float(curves.max())
     if name in ("logit", "largest") or high - low < _SEEN * max(abs(low), abs(high)):
@@ -155,19 +157,14 @@ def _axis(name: str, curves: NDArray[np.float64]) -> View:
     return linear_axis(low, high)
 
 
-def _bounds(result: Result) -> list[dict[str, Any]]:
-    """The line of either bound; one line where they are the same."""
+def _bounds(result: Result) -> list[tuple[Line, float]]:
+    """Either bound, with its line; one line where they are the same."""
     naive, pairwise = result.bound_naive, result.bound_pairwise
     if pairwise <= naive * (1 + AGREE):
         label = say("rope.line.both", bound=written(naive))
-        return [{"role": "bound", "column": "bound.naive", "label": label, "bound": naive}]
-    both = (("bound", "naive", naive), ("other", "pairwise", pairwise))
+        return [({"role": "bound", "column": "bound.naive", "label": label}, naive)]
+    both: tuple[tuple[Role, str, float], ...] = (("bound", "naive", naive), ("other", "pairwise", pairwise))
     return [
-        {
-            "role": role,
-            "column": f"bound.{name}",
-            "label": say(f"rope.line.{name}", bound=written(bound)),
-            "bound": bound,
-        }
+        ({"role": role, "column": f"bound.{name}", "label": say(f"rope.line.{name}", bound=written(bound))}, bound)
         for role, name, bound in both
     ]

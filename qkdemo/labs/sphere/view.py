@@ -1,7 +1,7 @@
 """How a sphere result is drawn: three pictures in space, as Plotly takes them.
 
 * `plain_arrows(result, theme)`: the arrows in a frame that stays; `sphere(result, theme)`: the normalised side;
-* `score_surfaces(result, theme)`: the score over both lengths: a saddle, and a plateau.
+* `score_surfaces(result, theme)`: the logit over both lengths: a saddle, and a plateau.
 """
 
 from typing import Any, Final
@@ -39,7 +39,7 @@ def sphere(result: Result, theme: Theme) -> dict[str, Any]:
 
 
 def score_surfaces(result: Result, theme: Theme) -> dict[str, Any]:
-    """The score over ‖q‖ and ‖k‖ at the angle of the pair that is shown, and that pair."""
+    """The logit over ‖q‖ and ‖k‖ at the angle of the pair that is shown, and that pair."""
     at, lengths = result.shown, result.lengths.tolist()
     q, k = float(np.linalg.norm(result.query)), float(np.linalg.norm(result.keys[at]))
     traces: list[Trace] = [

@@ -17,20 +17,34 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from qkdemo.charts.axes import share_axis
+from qkdemo.charts.spec import (
+    Axis,
+    Curves,
+    Drawn,
+    Exhibit,
+    Line,
+    Live,
+    Mark,
+    Panel,
+    PlainAxis,
+    Role,
+    Tick,
+    Tile,
+)
 from qkdemo.floats.float_text import shortest
 from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Result, Settings
 from qkdemo.labs.training.words import counted, findings, longest_finding
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
-from qkdemo.runs.live import Status
+from qkdemo.runs.kept.record import Chunk, joined_chunks
 from qkdemo.runs.plan import Plan, outcomes
-from qkdemo.runs.record import Chunk, joined_chunks
+from qkdemo.runs.workers.live import Status
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
-View = dict[str, Any]
-ROLES: Final = ("plain", "norm")
+ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 _WAS: Final = ("loss", "max_abs_logit")  # in which the runs that were not forked are drawn too
 _TEXTS: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "loss")  # tiles, after the learning rate
 _BAR: Final = ("play", "pause", "step", "stop", "train", "offline", "restarting", "full", "waiting")
@@ -69,10 +83,10 @@ def rows_of(plan: Plan, head: tuple[int, int], curves: NDArray[np.float32], late
         for at, name in enumerate(CURVES):
             if name != "learning_rate":
                 scalars[f"{role}.{name}"] = new[:, row, at]
-    for row, role in _unforked(plan):
+    for row, twin in _unforked(plan):
         since = scalars["step"] > plan.legs[-1].after  # before, that row held what an earlier fork left
         for name in _WAS:
-            scalars[f"was.{role}.{name}"] = np.where(since, new[:, row, CURVES.index(name)], np.float32(np.nan))
+            scalars[f"was.{twin}.{name}"] = np.where(since, new[:, row, CURVES.index(name)], np.float32(np.nan))
     texts = {
         f"{role}.{name}.text": [_short(x) for x in scalars[f"{role}.{name}"].tolist()]
         for role in ROLES
@@ -92,15 +106,15 @@ def scalar_names(plan: Plan) -> list[str]:
     return list(rows_of(plan, (0, 0), empty, joined_chunks(plan, []), 1).scalars)
 
 
-def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
+def live_view(settings: Settings, plan: Plan, live: Live, alt: str) -> Exhibit:
     """The view of twins; `live` says where their rows come from."""
     names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
     task, n = TASKS[settings.task], settings.n_keys
-    x = {"ticks": _step_ticks(plan.steps)}
-    marks = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
+    x: PlainAxis = {"ticks": _step_ticks(plan.steps)}
+    marks: list[Mark] = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
     layer, head = shown_head(settings)
 
-    def curve(name: str, y: View) -> View:
+    def curve(name: str, y: Axis) -> Curves:
         return {
             "kind": "curves",
             "title": say(f"training.panel.{name}"),
@@ -113,13 +127,12 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         }
 
     chance = task.chance()
-    loss = curve("loss", {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks(), "grows": True})
+    loss = curve("loss", {"log": False, "domain": (0, chance * 1.2), "ticks": _nat_ticks(), "grows": True})
     loss["levels"] = [{"y": chance, "label": say("training.chance", chance=written(chance, 3))}]
     logit = curve("max_abs_logit", _log_axis(0, 3))
     logit["levels"] = [{"y": 100.0, "label": say("training.warning")}]
-    slope = {"log": False, "domain": [0, 0.25 / math.log2(n)], "ticks": _tenths(), "grows": True}
-    share = {"log": False, "domain": [0, 1], "ticks": [[0, "0"], [0.5, written(0.5)], [1, "1"]]}
-    heats = [
+    slope: Axis = {"log": False, "domain": (0, 0.25 / math.log2(n)), "ticks": _tenths(), "grows": True}
+    heats: list[Panel] = [
         {
             "kind": "heat",
             "title": say("training.panel.heat", variant=name, layer=layer + 1, head=head + 1),
@@ -143,10 +156,10 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
         "tiles": [
             {"label": say("training.tile.rate"), "lines": [{"role": "other", "column": "rate.text"}]},
             *(
-                {
-                    "label": say(f"training.tile.{name}"),
-                    "lines": [{"role": role, "column": f"{role}.{name}.text"} for role in ROLES],
-                }
+                Tile(
+                    label=say(f"training.tile.{name}"),
+                    lines=[{"role": role, "column": f"{role}.{name}.text"} for role in ROLES],
+                )
                 for name in _TEXTS
             ),
         ],
@@ -155,7 +168,7 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
             logit,
             curve("softmax_slope", slope),
             *heats,
-            curve("entropy_fraction", share),
+            curve("entropy_fraction", share_axis()),
             curve("gradient_norm", _log_axis(-2, 2)),
             curve("spectral_q", _log_axis(0, 2)),
             curve("spectral_k", _log_axis(0, 2)),
@@ -165,8 +178,8 @@ def live_view(settings: Settings, plan: Plan, live: View, alt: str) -> View:
     }
 
 
-def _lines(plan: Plan, name: str, names: Sequence[str]) -> list[View]:
-    lines = [
+def _lines(plan: Plan, name: str, names: Sequence[str]) -> list[Line]:
+    lines: list[Line] = [
         {"role": role, "column": f"{role}.{name}", "label": label} for role, label in zip(ROLES, names, strict=True)
     ]
     if name in _WAS:
@@ -222,21 +235,21 @@ def table_rows(plan: Plan, curves: NDArray[np.float32]) -> list[dict[str, Any]]:
     ]
 
 
-def recorded_exhibit(result: Result) -> tuple[pa.Table, View]:
+def recorded_exhibit(result: Result) -> Drawn:
     """The curves of a recorded run, looked at after its last step: what a sheet of paper can show of it."""
     plan, curves = result.plan, result.curves
     rows = rows_of(plan, shown_head(result.settings), curves, joined_chunks(plan, []), 1)
     view = live_view(result.settings, plan, {}, rows.texts["finding"][-1])
-    view["dial"] |= {"at": float(len(curves))}
+    view["dial"]["at"] = float(len(curves))
     scalars = {name: np.asarray(column, np.float64) for name, column in rows.scalars.items()}
-    panels = [panel for panel in view["panels"] if panel["kind"] == "curves"]
-    return pa.table({**scalars, **rows.texts}), view | {"panels": panels}
+    view["panels"] = [panel for panel in view["panels"] if panel["kind"] == "curves"]
+    return pa.table({**scalars, **rows.texts}), view
 
 
 # ---- many seeds
 
 
-def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, View]:
+def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> Drawn:
     """Small multiples: the loss of every pair, and the count as the finding."""
     steps = np.arange(1, len(curves) + 1, dtype=np.float64)
     found = outcomes(plan, curves)
@@ -246,9 +259,9 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, Vi
     at = CURVES.index("loss")
     chance = TASKS[plan.legs[0].runs[0].task].chance()
     short = say(f"variant.{plan.legs[0].runs[1].variant}.short")
-    panels = []
+    panels: list[Panel] = []
     for pair in range(len(found) // 2):
-        lines = []
+        lines: list[Line] = []
         words: list[str] = []
         for row, role in enumerate(ROLES):
             name = f"{role}.{pair}"
@@ -262,12 +275,12 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, Vi
                 "subtitle": say("training.seeds.ends", variant=short, plain=words[0], twin=words[1]),
                 "wide": 3,
                 "x": {"ticks": _step_ticks(plan.steps)[::2]},
-                "y": {"log": False, "domain": [0, chance * 1.2], "ticks": _nat_ticks()},
+                "y": {"log": False, "domain": (0, chance * 1.2), "ticks": _nat_ticks()},
                 "lines": lines,
                 "marks": [],
             }
         )
-    view = {
+    view: Exhibit = {
         "dial": {
             "column": "step",
             "text": "step.text",
@@ -285,30 +298,30 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> tuple[pa.Table, Vi
     return pa.table(columns), view
 
 
-def _log_axis(low: int, high: int) -> View:
+def _log_axis(low: int, high: int) -> Axis:
     """It grows by decades up and down; there are ticks for all that it may show."""
-    ticks = [[10.0**power, _power(power)] for power in range(-6, _MOST_LOGIT + 1)]
-    return {"log": True, "domain": [10.0**low, 10.0**high], "ticks": ticks, "grows": True}
+    ticks = [(10.0**power, _power(power)) for power in range(-6, _MOST_LOGIT + 1)]
+    return {"log": True, "domain": (10.0**low, 10.0**high), "ticks": ticks, "grows": True}
 
 
 def _power(power: int) -> str:
     return written(10.0**power) if -3 < power < 4 else f"10{superscript(power)}"
 
 
-def _nat_ticks() -> list[list[Any]]:
-    return [[x, str(x)] for x in range(21)]
+def _nat_ticks() -> list[Tick]:
+    return [(x, str(x)) for x in range(21)]
 
 
-def _tenths() -> list[list[Any]]:
-    return [[x / 50, written(x / 50)] for x in range(14)]
+def _tenths() -> list[Tick]:
+    return [(x / 50, written(x / 50)) for x in range(14)]
 
 
-def _step_ticks(steps: int) -> list[list[Any]]:
+def _step_ticks(steps: int) -> list[Tick]:
     """Round numbers of steps, 0 apart: the first step is 1."""
     raw = steps / _TICKS
     unit = 10 ** math.floor(math.log10(raw))
     width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
-    return [[step, written(step)] for step in range(int(width), steps + 1, int(width))]
+    return [(step, written(step)) for step in range(int(width), steps + 1, int(width))]
 
 
 def _short(x: float) -> str:

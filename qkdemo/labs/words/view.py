@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.charts.axes import View, decades, share_axis
+from qkdemo.charts.axes import decades, share_axis
 from qkdemo.charts.columns import percent, readings, vectors, words
-from qkdemo.charts.spec import Pick
+from qkdemo.charts.spec import Arcs, Bars, Cells, Dial, Drawn, Exhibit, Mark, Panel, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.words.lab import Result, Settings
 from qkdemo.labs.words.network import SideWord
@@ -24,7 +24,7 @@ MOST_NEXT: Final = 5  # next words that the exhibit shows
 
 
 @in_each_language(64)
-def words_exhibit(result: Result) -> tuple[pa.Table, View]:
+def words_exhibit(result: Result) -> Drawn:
     """Table and view of the exhibit."""
     table: dict[str, Any] = {
         "scale": result.scales,
@@ -68,10 +68,10 @@ def _columns(result: Result, side: SideWord) -> dict[str, Any]:
     return columns
 
 
-def _view(result: Result) -> View:
+def _view(result: Result) -> Exhibit:
     settings = result.settings
     tiles = {"scale": "", "logit": "logit.text", "top": "top.text", "counting": "counting.text", "next": "next_0.text"}
-    dial = {
+    dial: Dial = {
         "column": "scale",
         "text": "scale.text",
         "label": say("dial.scale.label"),
@@ -97,7 +97,7 @@ def _view(result: Result) -> View:
     }
 
 
-def _arcs(result: Result) -> View:
+def _arcs(result: Result) -> Arcs:
     settings = result.settings
     shown = [side for side in result.sides if settings.shown in ("both", side)]
     return {
@@ -112,7 +112,7 @@ def _arcs(result: Result) -> View:
     }
 
 
-def _row(result: Result) -> View:
+def _row(result: Result) -> Bars:
     settings = result.settings
     return {
         "kind": "bars",
@@ -126,7 +126,7 @@ def _row(result: Result) -> View:
     }
 
 
-def _next(result: Result) -> View:
+def _next(result: Result) -> Cells:
     return {
         "kind": "cells",
         "title": say("words.panel.next"),
@@ -141,9 +141,9 @@ def _next(result: Result) -> View:
     }
 
 
-def _curves(result: Result) -> list[View]:
+def _curves(result: Result) -> list[Panel]:
     """How sharp the row is, and how much the words get that may follow, over the weight scale."""
-    marks = []
+    marks: list[Mark] = []
     for side in result.sides:
         for name, undefined in (("one_hot", False), ("lost", True)):
             at = result.first_scale(side, undefined=undefined)

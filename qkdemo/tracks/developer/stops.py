@@ -20,6 +20,7 @@ from qkdemo.labs.formats.stages import STAGES, STORED, drawn
 from qkdemo.messages import say
 from qkdemo.notation import below, written
 from qkdemo.runs.plan import outcomes
+from qkdemo.tracks.developer.on_logs import case
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop, closest, in_slots, only
 from qkdemo.training.outcome import LAST_STEPS
 from qkdemo.training.telemetry import CURVES
@@ -171,7 +172,7 @@ def _values(found: placement.Result) -> Evidence:
         output=not any(moved) and output > _SAME,
         nothing=not any(moved) and output <= _SAME,
     )
-    normalised = [model.model for model in MODELS if model.kind == "model" and model.values]
+    normalised = [model.model for model in MODELS if model.kind == "model" and model.qk_norm == "yes" and model.values]
     numbers = {"output": written(100 * output, 2), "even": written(100 * even.relative_output_error, 2)}
     return Evidence(answer, numbers | {"normalised_values": ", ".join(normalised)})
 
@@ -355,6 +356,7 @@ _SLOTS: Final = (
         "codebase",
         "rms",
         "territory",
+        "case",
     ),
 )
 STOPS: Final = in_slots(
@@ -491,6 +493,18 @@ STOPS: Final = in_slots(
         reads={
             "large": Read(column="plain.max_abs_logit", of="place"),
             "lost": Read(column="plain.loss", of="place"),
+        },
+    ),
+    Stop(
+        name="case",
+        lab=twins.LAB,
+        state=twins.Settings(),
+        ask=Choose(("attention", "rate", "overflow", "cannot")),
+        evidence=case,
+        points=(34,),
+        reads={
+            "since": Read(column="plain.max_abs_logit", of="place"),
+            "step": Read(column="plain.loss", of="place"),
         },
     ),
     Stop(

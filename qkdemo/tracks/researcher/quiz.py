@@ -140,7 +140,7 @@ def _full_width(dice: random.Random) -> Asked:
 
 
 def _latent(dice: random.Random) -> Asked:
-    """What an exact norm on keys that are never formed adds to the cache of latent attention."""
+    """What an exact norm on keys that need not be formed adds to the cache of latent attention."""
     settings = mla.Settings(
         n_heads=dice.choice((16, 32, 64, 128)),
         latent=dice.choice((256, 512, 1024)),

@@ -15,7 +15,6 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 export function build(root, view) {
   const level = view.heading ?? 2;
   const finding = html(`h${level}`, "finding");
-  const spoken = html("p", "unseen", { role: "status", "aria-live": "polite" });
   const controls = buildControls(view);
   const sides = ["plain", "norm"].map((role) => buildSide(role, view, `h${level + 1}`));
   const hint = html("p", "hint");
@@ -23,8 +22,8 @@ export function build(root, view) {
   const pair = html("div", "sides");
   pair.append(...sides.map((side) => side.node));
   root.style.minHeight = "";
-  root.replaceChildren(finding, controls.dial, pair, controls.more, hint, spoken);
-  return { finding, spoken, controls, sides, keys: view.names.keys.length };
+  root.replaceChildren(finding, controls.dial, pair, controls.more, hint);
+  return { finding, controls, sides, keys: view.names.keys.length };
 }
 
 function buildControls({ words, limits }) {
@@ -39,7 +38,7 @@ function buildControls({ words, limits }) {
   range.step = 0.01;
   const label = html("label", "label", { for: "arrows-scale" });
   label.textContent = words.scale;
-  const reading = html("output", "reading", { for: "arrows-scale" });
+  const reading = html("span", "reading", { "aria-hidden": "true" }); // the range says it as its value
   const dial = html("div", "dial");
   dial.append(play, label, range, reading);
   const more = html("div", "more");
@@ -121,15 +120,15 @@ export function draw(parts, state, found, view, going) {
   const { controls } = parts;
   const exponent = Math.log10(state.scale);
   if (Math.abs(Number(controls.range.value) - exponent) > 1e-3) controls.range.value = exponent;
-  controls.reading.textContent = `× ${short(state.scale)}`;
-  controls.range.setAttribute("aria-valuetext", `× ${short(state.scale)}`);
-  controls.play.textContent = going ? view.words.pause : view.words.play;
-  for (const side of parts.sides) drawSide(side, state, found, view);
+  tell(controls.reading, `× ${short(state.scale)}`);
+  place(controls.range, { "aria-valuetext": `× ${short(state.scale)}` });
+  tell(controls.play, going ? view.words.pause : view.words.play);
+  // All sizes are read before anything is written: a size that is read in between is laid out for.
+  const sizes = parts.sides.map(({ svg, arrows }) => [svg.clientWidth, svg.clientHeight, parseFloat(getComputedStyle(arrows[0].label).fontSize)]);
+  parts.sides.forEach((side, at) => drawSide(side, sizes[at], { state, found, view }));
 }
 
-function drawSide(side, state, found, view) {
-  const width = side.svg.clientWidth;
-  const height = side.svg.clientHeight;
+function drawSide(side, [width, height, font], { state, found, view }) {
   if (!width) return;
   const half = Math.min(width, height) / 2;
   const { shares, counting } = found[side.role];
@@ -138,7 +137,6 @@ function drawSide(side, state, found, view) {
   const undefinedShares = shares.some(Number.isNaN);
   const top = undefinedShares ? -1 : shares.indexOf(Math.max(...shares));
   const taken = [];
-  const font = parseFloat(getComputedStyle(side.arrows[0].label).fontSize);
   side.tips = side.arrows.map((arrow) => tipOf(arrow.place, side, state, [width, height]));
   const order = side.arrows.map((_, at) => at).sort((a, b) => Number(b === top) - Number(a === top));
   for (const at of order) {
@@ -147,11 +145,10 @@ function drawSide(side, state, found, view) {
     drawArrow(arrow, side, side.tips[at], { share, strong: at === top, taken, font, size: [width, height] });
     if (side.role === "plain") speak(arrow, state, found, view);
   }
-  side.bars.count.textContent = undefinedShares
-    ? view.words.no_shares
-    : fill(view.words.counting, { counting: short(Number(counting.toFixed(1))), keys: shares.length });
+  const counted = { counting: short(Number(counting.toFixed(1))), keys: shares.length };
+  tell(side.bars.count, undefinedShares ? view.words.no_shares : fill(view.words.counting, counted));
   side.bars.bars.forEach((bar, at) => {
-    bar.share.textContent = percent(shares[at]);
+    tell(bar.share, percent(shares[at]));
     bar.body.style.height = `${undefinedShares ? 0 : 100 * shares[at]}%`;
     bar.body.parentElement.parentElement.classList.toggle("strong", at === top);
   });
@@ -176,7 +173,7 @@ function drawArrow(arrow, side, tip, { share, strong, taken, font, size }) {
   const [nx, ny] = [-tip.dy * head * 0.45, tip.dx * head * 0.45];
   place(arrow.shaft, { x1: side.x, y1: side.y, x2: bx + tip.dx, y2: by + tip.dy, "stroke-width": thick });
   arrow.shaft.style.opacity = arrow.place < 0 ? 1 : 0.35 + 0.65 * Math.sqrt(share);
-  arrow.head.setAttribute("points", `${tip.x},${tip.y} ${bx + nx},${by + ny} ${bx - nx},${by - ny}`);
+  place(arrow.head, { points: `${tip.x},${tip.y} ${bx + nx},${by + ny} ${bx - nx},${by - ny}` });
   for (const circle of [arrow.grip, arrow.frame]) place(circle, { cx: tip.x, cy: tip.y });
   arrow.handle.classList.toggle("strong", strong);
   label(arrow, tip, { taken, font, size });
@@ -201,14 +198,21 @@ function label(arrow, tip, { taken, font, size: [width, height] }) {
 function speak({ handle, place: at }, state, { plain, norm }, { names, words }) {
   const [length, degrees] = at < 0 ? state.query : state.keys[at];
   const values = { length: short(length * state.scale), degrees: short(degrees), name: names.keys[at] ?? names.query };
-  handle.setAttribute("aria-label", fill(at < 0 ? words.query_name : words.key_name, values));
-  handle.setAttribute("aria-valuenow", degrees);
   const shares = at < 0 ? {} : { plain: percent(plain.shares[at]), norm: percent(norm.shares[at]) };
-  handle.setAttribute("aria-valuetext", fill(at < 0 ? words.query_value : words.key_value, { ...values, ...shares }));
+  place(handle, {
+    "aria-label": fill(at < 0 ? words.query_name : words.key_name, values),
+    "aria-valuenow": degrees,
+    "aria-valuetext": fill(at < 0 ? words.query_value : words.key_value, { ...values, ...shares }),
+  });
 }
 
+// What is as it was is not written: a written attribute is drawn anew, and a written word laid out anew.
 function place(element, attributes) {
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+export function tell(element, words) {
+  if (element.textContent !== words) element.textContent = words;
 }
 
 function tagged(tag, name) {

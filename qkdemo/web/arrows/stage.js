@@ -3,7 +3,7 @@
 // The server's state comes with `show`; what a hand did is sent when it rests, and stands until the server has it.
 
 import { attend } from "./plane.js";
-import { build, draw } from "./drawing.js";
+import { build, draw, tell } from "./drawing.js";
 import { holdControls, holdSide } from "./hands.js";
 import { Motion } from "./motion.js";
 import { fill, percent } from "./words.js";
@@ -136,13 +136,14 @@ export class Stage {
 
   say(found) {
     const words = this.headline(found);
-    this.parts.finding.textContent = words;
+    tell(this.parts.finding, words);
     clearTimeout(this.speaking);
     if (this.spoken === undefined) this.spoken = words; // what stands there at first is read with the page
     if (words === this.spoken) return;
     this.speaking = setTimeout(() => {
       if (this.motion.going || this.held) return this.say(found);
-      this.spoken = this.parts.spoken.textContent = words;
+      this.spoken = words;
+      document.dispatchEvent(new CustomEvent("qkdemo:say", { detail: { words } }));
     }, QUIET_MS);
   }
 

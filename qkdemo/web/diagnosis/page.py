@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import streamlit as st
 
+from qkdemo.diagnose.drift import in_words, opened
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.finding import Finding, Report
 from qkdemo.diagnose.paper import html
@@ -19,6 +20,8 @@ from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.given import as_text
+from qkdemo.web.lab.own import Own, bring
+from qkdemo.web.link import OWN
 from qkdemo.web.pages import PAGES
 
 EXAMPLE: Final = "example"  # in the link
@@ -47,6 +50,7 @@ def diagnose_page() -> None:
         return
     _findings(report)
     _pictures(report)
+    _in_the_lab(report)
     _tables(report)
     st.download_button(
         say("diagnose.report"),
@@ -157,6 +161,21 @@ def _pictures(report: Report) -> None:
         st.markdown(say("diagnose.growth_text"))
         for place, chart in zip(st.columns(2), growth(grown), strict=True):
             place.altair_chart(chart, width="stretch")
+
+
+def _in_the_lab(report: Report) -> None:
+    """The way to the drift lab with these q and k, which this session keeps, and no link."""
+    if report.pair is None:
+        return
+    try:
+        found = opened(report.pair)
+    except InputError as error:
+        st.caption(as_text(str(error)))
+        return
+    bring(Own(found.inputs, in_words(found, report.name)))
+    page = PAGES["drift"]
+    st.page_link(page.script, label=say("own.open"), icon=page.icon, query_params={**found.dials, OWN: "1"})
+    st.caption(say("own.open_help"))
 
 
 def _tables(report: Report) -> None:

@@ -10,7 +10,7 @@ const STEPS = 28;
 const TURNED = -Math.PI / 2;
 
 // Where everything lies: the words stand in a band, turned where they would touch.
-export function frameOf(box, { panel, theme, measure }) {
+export function frameOf(box, /** @type {Scene<Spec.Arcs>} */ { panel, theme, measure }) {
   const count = panel.labels.length;
   const pitch = Math.min(box.w / count, theme.small * 9);
   const widest = Math.max(...panel.labels.map((words) => measure(words, 600)));
@@ -22,14 +22,14 @@ export function frameOf(box, { panel, theme, measure }) {
 }
 
 // The word under a point, or null.
-export function wordUnder(x, box, scene) {
+export function wordUnder(x, box, /** @type {Scene<Spec.Arcs>} */ scene) {
   const { left, pitch } = frameOf(box, scene);
   const word = Math.floor((x - left) / pitch);
   return word >= 0 && word < scene.panel.labels.length ? word : null;
 }
 
 // The words, and the band behind the selected one.
-export function rest(pen, box, scene) {
+export function rest(pen, box, /** @type {Scene<Spec.Arcs>} */ scene) {
   const { panel, theme, selected } = scene;
   const frame = frameOf(box, scene);
   const middle = frame.top + frame.band / 2;
@@ -41,7 +41,7 @@ export function rest(pen, box, scene) {
   });
 }
 
-export function live(pen, box, scene) {
+export function live(pen, box, /** @type {Scene<Spec.Arcs>} */ scene) {
   const { panel, sweep, theme, row, selected, view } = scene;
   const frame = frameOf(box, scene);
   const count = panel.labels.length;

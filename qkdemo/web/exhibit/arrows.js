@@ -4,13 +4,13 @@
 
 const HEAD = 7;
 
-export function rest(pen, box, { panel, theme }) {
+export function rest(pen, box, /** @type {Scene<Spec.Arrows>} */ { panel, theme }) {
   const frame = frameOf(box);
   pen.rect(frame.x - frame.half, frame.y - frame.half, 2 * frame.half, 2 * frame.half, { stroke: theme.grid });
   if (panel.ring) drawRing(pen, frame, (panel.ring * frame.half) / panel.reach, theme);
 }
 
-export function live(pen, box, scene) {
+export function live(pen, box, /** @type {Scene<Spec.Arrows>} */ scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const frame = frameOf(box);
   const [lengths, angles] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row));
@@ -28,7 +28,7 @@ function frameOf(box) {
   return { x: box.x + half + 1, y: box.y + half + 1, half };
 }
 
-function drawLabel(pen, frame, { panel, sweep, theme, row }) {
+function drawLabel(pen, frame, /** @type {Scene<Spec.Arrows>} */ { panel, sweep, theme, row }) {
   if (!panel.label) return;
   const words = sweep.has(panel.label) ? sweep.text(panel.label, row) : panel.label;
   const style = { fill: theme.role[panel.role], weight: 600, halo: theme.paper };
@@ -68,7 +68,7 @@ function drawHead(pen, tip, head, stroke) {
   pen.polygon([tip.x, tip.y, bx + nx, by + ny, bx - nx, by - ny], { fill: stroke });
 }
 
-function drawUndefined(pen, frame, { theme, panel, view }) {
+function drawUndefined(pen, frame, /** @type {Scene<Spec.Arrows>} */ { theme, panel, view }) {
   const style = { fill: theme.role[panel.role], weight: 600, align: "center", middle: true, halo: theme.paper };
   pen.text(view.words.undefined, frame.x, frame.y + frame.half * 0.6, style);
 }

@@ -1,15 +1,16 @@
 // One query's attention weights: a pair of bars per key, one for each role, from 0 to 1.
 
+/** @type {[number, string][]} */
 const TICKS = [[0, "0"], [1, "1"]];
 
-export function frameOf(box, { panel, theme, measure }) {
+export function frameOf(box, /** @type {Scene<Spec.Bars>} */ { panel, theme, measure }) {
   const ticks = panel.y?.ticks ?? TICKS;
   const left = Math.max(...ticks.map(([, words]) => measure(words))) + 6;
   return { left: box.x + left, right: box.x + box.w - 2, top: box.y + 7, bottom: box.y + box.h - theme.small * 1.5 };
 }
 
 // The key under a point, or null.
-export function keyUnder(x, box, scene) {
+export function keyUnder(x, box, /** @type {Scene<Spec.Bars>} */ scene) {
   const frame = frameOf(box, scene);
   const count = scene.panel.labels.length;
   const key = Math.floor(((x - frame.left) / (frame.right - frame.left)) * count);
@@ -17,7 +18,7 @@ export function keyUnder(x, box, scene) {
 }
 
 // Axes, and the band behind the selected key.
-export function rest(pen, box, scene) {
+export function rest(pen, box, /** @type {Scene<Spec.Bars>} */ scene) {
   const { panel, theme, selected } = scene;
   const frame = frameOf(box, scene);
   const group = groupWidth(frame, panel);
@@ -26,7 +27,7 @@ export function rest(pen, box, scene) {
   drawAxes(pen, frame, group, scene);
 }
 
-export function live(pen, box, scene) {
+export function live(pen, box, /** @type {Scene<Spec.Bars>} */ scene) {
   const { panel, sweep, theme, row } = scene;
   const frame = frameOf(box, scene);
   const group = groupWidth(frame, panel);
@@ -46,7 +47,7 @@ export function live(pen, box, scene) {
 
 // The numbers that a sentence reads off these bars, each while the dial stands where it is read: over its bar, the sides
 // apart where both stand over one key; beside bars that leave no room above them.
-function drawNotes(pen, frame, group, { panel, sweep, theme, row }) {
+function drawNotes(pen, frame, group, /** @type {Scene<Spec.Bars>} */ { panel, sweep, theme, row }) {
   const notes = (panel.notes ?? []).filter(({ x }) => sweep.rowOf(x) === row);
   const keyOf = ({ column, entry }) => entry ?? largest(sweep.list(column, row));
   const [line, said] = [theme.small * 1.2, new Map()];
@@ -77,7 +78,7 @@ function groupWidth(frame, panel) {
   return (frame.right - frame.left) / panel.labels.length;
 }
 
-function drawAxes(pen, frame, group, { panel, theme, selected }) {
+function drawAxes(pen, frame, group, /** @type {Scene<Spec.Bars>} */ { panel, theme, selected }) {
   for (const [value, words] of panel.y?.ticks ?? TICKS) {
     const y = frame.bottom - value * (frame.bottom - frame.top);
     pen.line([frame.left, y, frame.right, y], { stroke: theme.grid });
@@ -96,7 +97,7 @@ function drawAxes(pen, frame, group, { panel, theme, selected }) {
   });
 }
 
-function drawUndefined(pen, frame, above, line, { theme, view }) {
+function drawUndefined(pen, frame, above, line, /** @type {Scene<Spec.Bars>} */ { theme, view }) {
   const y = frame.top + (frame.bottom - frame.top) / 3 + above * theme.small * 1.4;
   const style = { fill: theme.role[line.role], weight: 600, align: "center", middle: true, halo: theme.paper };
   pen.text(view.words.undefined, (frame.left + frame.right) / 2, y, style);

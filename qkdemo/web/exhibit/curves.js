@@ -26,18 +26,18 @@ export function gutters(panels, theme, measure, width) {
   return [Math.max(0, ...ticks) + GAP, Math.max(DOT, ...labels.filter((w) => w <= longest)) + beyondDot(theme)];
 }
 
-export function frameOf(box, scene) {
+export function frameOf(box, /** @type {Scene<Spec.Curves>} */ scene) {
   const [left, right] = scene.gutters;
   return { left: box.x + left, right: box.x + box.w - right, top: box.y + top(scene), bottom: box.y + box.h - bottom(scene) };
 }
 
 // The row under a point of the canvas.
-export function rowUnder(x, box, scene) {
+export function rowUnder(x, box, /** @type {Scene<Spec.Curves>} */ scene) {
   const frame = frameOf(box, scene);
   return scene.sweep.rowAt((x - frame.left) / (frame.right - frame.left));
 }
 
-export function rest(pen, box, scene) {
+export function rest(pen, box, /** @type {Scene<Spec.Curves>} */ scene) {
   const frame = frameOf(box, scene);
   drawAxes(pen, box, frame, scene);
   drawVeil(pen, frame, scene);
@@ -65,14 +65,14 @@ function besideLevel(at, frame, theme) {
 }
 
 // Between which uprights `live` draws; null: anywhere.
-export function touched(box, scene) {
+export function touched(box, /** @type {Scene<Spec.Curves>} */ scene) {
   if (scene.row < 0 || scene.guesses?.length) return null;
   const x = xOf(scene.sweep.places[scene.row], frameOf(box, scene));
   const reach = 2 * DOT * scene.theme.zoom + 2.5 * scene.theme.small; // a dot, and an ∞ beside it
   return [x - reach, x + reach];
 }
 
-export function live(pen, box, scene) {
+export function live(pen, box, /** @type {Scene<Spec.Curves>} */ scene) {
   if (scene.row < 0) return;
   const frame = frameOf(box, scene);
   const { sweep, theme, panel, row } = scene;
@@ -95,7 +95,7 @@ export function live(pen, box, scene) {
 }
 
 // The value at a point that the veil covers, as a prediction of it; null elsewhere.
-export function guessUnder(x, y, box, scene) {
+export function guessUnder(x, y, box, /** @type {Scene<Spec.Curves>} */ scene) {
   const frame = frameOf(box, scene);
   const span = veiled(scene, frame);
   const { veil } = scene.view;
@@ -109,7 +109,7 @@ function isOpen({ open, sweep }, row) {
   return row >= (open?.[0] ?? 0) && row <= (open?.[1] ?? sweep.rows - 1);
 }
 
-function drawAxes(pen, box, frame, { panel, sweep, theme, view, axis }) {
+function drawAxes(pen, box, frame, /** @type {Scene<Spec.Curves>} */ { panel, sweep, theme, view, axis }) {
   const size = theme.small;
   let last = Infinity;
   const rising = [...(panel.y.ticks ?? [])].sort((a, b) => a[0] - b[0]);
@@ -138,7 +138,7 @@ function drawAxes(pen, box, frame, { panel, sweep, theme, view, axis }) {
 }
 
 // The line as runs of points inside the frame, and the places where it leaves for infinity.
-function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
+function traced(line, frame, /** @type {Scene<Spec.Curves>} */ { sweep, panel, open = [0, sweep.rows - 1] }) {
   const values = sweep.numbers(line.column);
   const runs = [];
   const exits = [];
@@ -162,7 +162,7 @@ function traced(line, frame, { sweep, panel, open = [0, sweep.rows - 1] }) {
 }
 
 // The room between two columns, over rows that follow one another and where both are known; of a lone row an upright.
-function drawBand(pen, { role, low, high }, frame, { sweep, panel, theme }) {
+function drawBand(pen, /** @type {Spec.Line} */ { role, low, high }, frame, /** @type {Scene<Spec.Curves>} */ { sweep, panel, theme }) {
   const [lows, highs] = [sweep.numbers(low), sweep.numbers(high)];
   const known = Array.from(lows.keys()).filter((row) => Number.isFinite(lows[row]) && Number.isFinite(highs[row]));
   const along = (values, rows) => rows.flatMap((row) => [xOf(sweep.places[row], frame), yOf(values[row], panel.y, frame)]);
@@ -186,7 +186,7 @@ function stretches(numbers) {
 }
 
 // One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
-function drawPoint(pen, point, frame, scene) {
+function drawPoint(pen, point, frame, /** @type {Scene<Spec.Curves>} */ scene) {
   const { theme } = scene;
   const [at, up] = placeOf(point, frame, scene);
   if (point.read) {
@@ -211,7 +211,7 @@ function edge(value, sweep, row, frame) {
   return [xOf(sweep.places[row], frame), value > 0 ? frame.top : frame.bottom];
 }
 
-function drawLine(pen, line, frame, scene) {
+function drawLine(pen, line, frame, /** @type {Scene<Spec.Curves>} */ scene) {
   const { theme } = scene;
   const { stroke, width } = lit(line, scene, (WIDTH[line.role] ?? 2.25) * theme.zoom);
   pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {

@@ -3,31 +3,32 @@
 // Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
 
 import { Grid } from "./grid.js";
+import { nameOf } from "./hear.js";
 
-const DRAWN = new Set(["arcs", "arrows", "bars", "curves", "heat"]);
 const PICKED = new Set(["arcs", "bars", "heat"]);
 
 // What must be equal for the DOM to be kept.
-export function structureOf(view) {
+export function structureOf(/** @type {Spec.Exhibit} */ view) {
   const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
     Boolean(view.live),
+    Boolean(view.fold),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
     view.panels.map((p) => [p.kind, p.wide, Boolean(p.tall), Boolean(p.matters), Boolean(p.subtitle), shapeOf[p.kind]?.(p)]),
   ]);
 }
 
 // Builds everything inside `root` and returns the parts that are filled later.
-export function build(root, view) {
+export function build(root, /** @type {Spec.Exhibit} */ view) {
   const level = view.heading ?? 2;
-  const parts = { finding: new Steady(`h${level}`, "finding"), spoken: element("p", "unseen"), alt: element("p", "unseen") };
-  parts.spoken.setAttribute("role", "status");
-  parts.spoken.setAttribute("aria-live", "polite");
+  const parts = { finding: new Steady(`h${level}`, "finding"), alt: element("p", "unseen") };
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
+  parts.fold = view.fold ? element("button", "fold") : null;
+  if (parts.fold) parts.fold.type = "button";
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
@@ -37,13 +38,13 @@ export function build(root, view) {
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
-    parts.spoken,
+    ...(parts.fold ? [parts.fold] : []),
   );
   return parts;
 }
 
 // Writes the words of this view and returns what has to follow the cursor.
-export function fill(parts, view, sweep) {
+export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
   const steady = [];
   const follow = (part, words) => {
     part.follow(words, sweep);
@@ -51,10 +52,13 @@ export function fill(parts, view, sweep) {
   };
   follow(parts.finding, view.finding);
   parts.finding.keep(view.room ?? "");
-  parts.alt.textContent = view.alt ?? "";
   view.tiles.forEach((tile, i) => {
     parts.tiles[i].label.textContent = tile.label;
-    tile.lines.forEach((line, k) => follow(parts.tiles[i].lines[k], line.column));
+    tile.lines.forEach((line, k) => {
+      const name = nameOf(line.role, view);
+      parts.tiles[i].names[k].textContent = name && tile.lines.length > 1 ? `${name}: ` : "";
+      follow(parts.tiles[i].lines[k], line.column);
+    });
   });
   fillScrubber(parts.scrubber, view, sweep);
   follow(parts.scrubber.text, view.dial.text);
@@ -92,10 +96,11 @@ class Steady {
   }
 }
 
-function buildTile({ lines }) {
+function buildTile(/** @type {Spec.Tile} */ { lines }) {
   const label = element("span", "label");
+  const names = lines.map(() => element("span", "unseen")); // which side it is, for those who see neither colour nor dash
   const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
-  return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
+  return { node: element("div", "tile", label, ...parts.flatMap((part, i) => [names[i], part.node])), label, names, lines: parts };
 }
 
 function buildScrubber(plays) {
@@ -121,7 +126,6 @@ function buildBar() {
   const [play, step, stop, train] = buttons;
   const text = element("span", "status");
   const notice = element("p", "notice");
-  notice.setAttribute("role", "status");
   notice.hidden = true;
   const lead = element("span", "lead");
   const forks = element("div", "bar forks", lead);
@@ -129,24 +133,24 @@ function buildBar() {
   return { node: both, play, step, stop, train, text, notice, forks, lead };
 }
 
-function fillScrubber({ range, label, hint }, view, sweep) {
+function fillScrubber({ range, label, hint }, /** @type {Spec.Exhibit} */ view, sweep) {
   range.max = (view.live?.steps ?? sweep.rows) - 1;
   label.textContent = view.dial.label;
   hint.textContent = view.words.hint ?? "";
 }
 
-function buildPanel(panel, tag) {
+function buildPanel(/** @type {Spec.Panel} */ panel, tag) {
   const title = element(tag, "title");
   const subtitle = panel.subtitle ? element("p", "subtitle") : null;
   const caption = element("figcaption", "", title, ...(subtitle ? [subtitle] : []));
-  const body = panel.kind === "grid" ? buildGrid(panel) : DRAWN.has(panel.kind) ? buildPlot(panel) : buildCells(panel);
+  const body = panel.kind === "grid" ? buildGrid(panel) : panel.kind === "cells" ? buildCells(panel) : buildPlot(panel);
   const node = element("figure", `panel ${panel.kind}${panel.tall ? " tall" : ""}`, caption, ...body.nodes);
   node.classList.toggle("focus", Boolean(panel.matters));
   node.style.setProperty("--wide", panel.wide ?? 6);
   return { node, title, subtitle, ...body };
 }
 
-function buildPlot(panel) {
+function buildPlot(/** @type {Spec.Panel} */ panel) {
   const canvas = element("canvas", "");
   canvas.setAttribute("role", "img");
   const stage = element("div", "plot", canvas);
@@ -157,15 +161,17 @@ function buildPlot(panel) {
   const png = element("button", "");
   const svg = element("button", "");
   png.type = svg.type = "button";
-  return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
+  const ear = panel.kind === "curves" ? element("button", "") : null;
+  if (ear) ear.type = "button";
+  return { nodes: [stage, element("div", "save", ...(ear ? [ear] : []), png, svg)], canvas, stage, png, svg, ear };
 }
 
-function buildGrid(panel) {
+function buildGrid(/** @type {Spec.Grid} */ panel) {
   const grid = new Grid(panel);
   return { nodes: [grid.node], grid };
 }
 
-function buildCells(panel) {
+function buildCells(/** @type {Spec.Cells} */ panel) {
   const roleOf = (i) => (panel.roles[i] ? `role-${panel.roles[i]}` : "");
   const cell = (tag, i, strong) => new Steady(tag, `${roleOf(i)} ${strong ? "strong" : ""} ${panel.breaks?.includes(i) ? "breaks" : ""}`.trim());
   const head = panel.head.map((words, i) => cell(words ? "th" : "td", i, false));
@@ -174,26 +180,27 @@ function buildCells(panel) {
   rows.forEach(([first]) => (first.node.scope = "row"));
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
-  if (!panel.breaks) return { nodes: [table], head, rows };
-  const scroller = element("div", "scroller", table);
-  scroller.tabIndex = 0; // else only a pointer could scroll it
-  scroller.setAttribute("role", "region");
-  return { nodes: [scroller], head, rows, scroller };
+  const scroller = element("div", panel.breaks ? "scroller" : "sideways", table);
+  scroller.setAttribute("role", panel.breaks ? "region" : "group");
+  return { nodes: [scroller], head, rows, table, scroller };
 }
 
-function fillPanel(parts, panel, words, follow) {
+function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
+  parts.node.classList.toggle("rest", Boolean(panel.rest));
+  parts.node.style.setProperty("--folded", panel.folded ?? panel.wide ?? 6);
   parts.title.textContent = panel.title;
   if (parts.subtitle) parts.subtitle.textContent = panel.subtitle;
   if (parts.canvas) {
     parts.png.textContent = words.png;
     parts.svg.textContent = words.svg;
-    for (const button of [parts.png, parts.svg]) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
+    if (parts.ear) parts.ear.textContent = words.listen ?? "";
+    for (const button of [parts.png, parts.svg, parts.ear].filter(Boolean)) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
     if (parts.stage.tabIndex === 0) parts.stage.setAttribute("aria-label", `${panel.title}. ${words[panel.kind] ?? ""}`);
   } else if (parts.grid) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
     follow(parts.grid, panel);
-  } else {
-    parts.scroller?.setAttribute("aria-label", panel.title);
+  } else if (panel.kind === "cells") {
+    for (const named of [parts.table, parts.scroller]) named.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
   }

@@ -9,7 +9,8 @@ export class Grid {
   }
 
   constructor({ rows, head }) {
-    this.head = head.map(() => node("th", "columnheader", { scope: "col" }));
+    const words = () => ["short", "full"].map((className) => node("span", null, { className }));
+    this.head = head.map(() => node("th", "columnheader", { scope: "col" }, ...words()));
     this.rows = rows.map(({ role }) => ({
       label: node("th", "rowheader", { scope: "row", className: `role-${role}` }),
       cells: head.map(() => node("td", "gridcell", { tabIndex: -1 }, document.createTextNode(""))),
@@ -32,14 +33,16 @@ export class Grid {
 
   follow(panel, sweep) {
     this.corner.textContent = panel.corner ?? "";
-    panel.head.forEach(({ text, label }, i) => {
-      this.head[i].textContent = text;
+    panel.head.forEach(({ text, label, rest }, i) => {
+      [text, label].forEach((words, at) => (this.head[i].children[at].textContent = words));
       this.head[i].title = label;
       this.head[i].setAttribute("aria-label", label);
+      for (const cell of [this.head[i], ...this.rows.map(({ cells }) => cells[i])]) cell.classList.toggle("rest", Boolean(rest));
     });
     panel.rows.forEach((row, i) => {
       this.rows[i].label.textContent = row.text;
       this.rows[i].label.setAttribute("aria-label", row.label);
+      this.rows[i].label.parentElement.classList.toggle("rest", Boolean(row.rest));
       this.rows[i].texts = sweep.texts(row.column);
       this.rows[i].tones = sweep.texts(row.tones);
     });
@@ -74,6 +77,13 @@ export class Grid {
     const cell = element.closest("td[role=gridcell]");
     const row = this.rows.findIndex(({ cells }) => cells.includes(cell));
     return row < 0 ? null : [row, this.rows[row].cells.indexOf(cell)];
+  }
+
+  // The next cell that is shown in that direction; the same one if there is none.
+  next([row, column], [down, right]) {
+    let [r, c] = [row + down, column + right];
+    while (this.rows[r]?.cells[c] && !this.rows[r].cells[c].getClientRects().length) [r, c] = [r + down, c + right];
+    return this.rows[r]?.cells[c] ? [r, c] : [row, column];
   }
 
   focus([row, column]) {

@@ -83,7 +83,7 @@ export function holdTable(table, grid, stage) {
   table.node.onkeydown = (event) => {
     if (event.key === "Enter" || event.key === " ") stage.pickCell(grid, grid.now());
     else if (event.key in STEPS) {
-      const cell = moved(grid, STEPS[event.key]);
+      const cell = table.next(grid.now(), STEPS[event.key]);
       stage.choose(grid, cell);
       table.focus(cell);
     } else return;

@@ -10,7 +10,7 @@ const LEAST = 0.05; // share of colour that shows a cell is there at all
 
 const inks = new WeakMap(); // per theme, per role
 
-export function gridOf(box, { panel, theme }) {
+export function gridOf(box, /** @type {Scene<Spec.Heat>} */ { panel, theme }) {
   const left = theme.small * 2.7;
   const below = theme.small * 1.5;
   const side = Math.max(2, Math.floor(Math.min((box.w - left - 2) / panel.columns, (box.h - below - 2) / panel.rows) * 2) / 2);
@@ -18,7 +18,7 @@ export function gridOf(box, { panel, theme }) {
 }
 
 // The [query, key] under a point, or null.
-export function cellUnder(x, y, box, scene) {
+export function cellUnder(x, y, box, /** @type {Scene<Spec.Heat>} */ scene) {
   const grid = gridOf(box, scene);
   const key = Math.floor((x - grid.x) / grid.side);
   const query = Math.floor((y - grid.y) / grid.side);
@@ -27,12 +27,12 @@ export function cellUnder(x, y, box, scene) {
 }
 
 // The numbers of a cell's query and key: of the first ones, where it stands for several and none of them was chosen.
-export function numbersOf(cell, { each = 1, selected, chosen }) {
+export function numbersOf(cell, /** @type {Spec.Heat} */ { each = 1, selected, chosen }) {
   return chosen && String(cell) === String(selected) ? chosen : cell.map((at) => at * each);
 }
 
 // Axis labels, and the numbers of the selected query and key.
-export function rest(pen, box, scene) {
+export function rest(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   const { panel, theme, selected } = scene;
   const grid = gridOf(box, scene);
   const size = theme.small;
@@ -50,7 +50,7 @@ export function rest(pen, box, scene) {
   pen.text(String(keyNumber), under, base, { ...chosen, align: "center" });
 }
 
-export function live(pen, box, scene) {
+export function live(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const grid = gridOf(box, scene);
   const codes = sweep.list(panel.column, row);

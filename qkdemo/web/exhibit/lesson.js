@@ -4,7 +4,7 @@ const RUN_MS = 1600; // how long the dial takes to where the answer is
 const FADED = 0.75;
 
 // The first and the last row that may be seen: from where the question is asked, away from where the answer is.
-export function openRows({ veil }, sweep) {
+export function openRows(/** @type {Spec.Exhibit} */ { veil }, sweep) {
   const last = sweep.rows - 1;
   if (!veil) return [0, last];
   const at = sweep.rowOf(veil.from);
@@ -12,7 +12,7 @@ export function openRows({ veil }, sweep) {
 }
 
 // The predictions that belong to a panel: those of its lines.
-export function guessesOf({ lines = [] }, guesses = []) {
+export function guessesOf(/** @type {{lines?: Spec.Line[]}} */ { lines = [] }, /** @type {Spec.Guess[]} */ guesses = []) {
   return guesses.filter(({ column }) => lines.some((line) => line.column === column));
 }
 

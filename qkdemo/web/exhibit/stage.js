@@ -11,14 +11,16 @@ import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
+import { cellOf, heard } from "./hear.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sight } from "./sight.js";
+import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
-import { readTheme, textWidth, wearTheme } from "./theme.js";
+import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
 
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
@@ -38,15 +40,18 @@ export class Stage {
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
     document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
+    this.unfolded = false; // whether the visitor wants to see the rest, too
     this.lit = null; // the role whose lines a text points at
     this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
     document.addEventListener("qkdemo:look", this.looked);
+    this.listening = new AbortController();
+    whenLookChanges(() => this.refresh(), this.listening.signal); // paper, too, has its own width and colours
     document.fonts?.ready.then(() => this.refresh());
   }
 
   // Takes new data, a new view or a new theme.
-  show(table, view) {
+  show(table, /** @type {Spec.Exhibit} */ view) {
     const before = this.view?.veil ? this.row() : null;
     this.view = view;
     this.root.classList.toggle("lecture", Boolean(view.lecture));
@@ -56,11 +61,24 @@ export class Stage {
     const structure = structureOf(view);
     if (structure !== this.structure) this.rebuild(structure);
     this.refill();
+    this.fillFold();
     this.chosen = null;
     this.details.forget();
     this.arrive(view.dial.at);
     this.refresh();
+    this.found();
     if (before !== null && !view.veil) this.run(before);
+  }
+
+  // What the page's first exhibit found, for those who hear the page.
+  found() {
+    const finding = this.finding(this.sweep.rowOf(this.committed));
+    if (this.first && finding) tell({ finding, more: this.view.alt });
+  }
+
+  // Whether it is the page's first exhibit: what it finds is the page's title.
+  get first() {
+    return this.view.heading === 1;
   }
 
   // The answer came: the dial goes to it from where it stood.
@@ -105,6 +123,20 @@ export class Stage {
     return table === this.table ? this.sweep : new Sweep(table, view.dial);
   }
 
+  unfold(open) {
+    this.unfolded = open;
+    this.fillFold();
+    this.refresh();
+  }
+
+  fillFold() {
+    const { fold } = this.parts;
+    this.root.classList.toggle("folded", Boolean(fold) && !this.unfolded);
+    if (!fold) return;
+    fold.textContent = this.unfolded ? this.view.fold.less : this.view.fold.more;
+    fold.setAttribute("aria-expanded", this.unfolded);
+  }
+
   refill() {
     this.steady = fill(this.parts, this.view, this.sweep);
   }
@@ -130,14 +162,16 @@ export class Stage {
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
+    if (this.parts.fold) this.parts.fold.onclick = () => this.unfold(!this.unfolded);
     this.plots.forEach((plot, i) => plot && this.handle(plot, i));
     this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
     this.reachable()[focus]?.focus();
   }
 
   handle(plot, i) {
-    const { canvas, stage: area, png, svg } = this.parts.panels[i];
+    const { canvas, stage: area, png, svg, ear } = this.parts.panels[i];
     const scene = () => this.scene(i);
+    if (ear) ear.onclick = () => import("./ear.js").then(({ listen }) => listen(this, scene()));
     png.onclick = () => savePng(plot, scene());
     svg.onclick = () => saveSvg(plot, scene());
     const { kind } = this.view.panels[i];
@@ -154,16 +188,17 @@ export class Stage {
     const stage = this;
     return {
       under: (x, y) => cellUnder(x, y, plot.box, stage.scene(i)),
-      point: (cell) => stage.view.panels[i].details && stage.details.point(stage.view.panels[i], cell),
-      now: () => stage.selected(stage.view.panels[i]),
+      point: (cell) => stage.panel(i).details && stage.details.point(stage.panel(i), cell),
+      now: () => stage.selected(stage.panel(i)),
       get size() {
-        return [stage.view.panels[i].rows, stage.view.panels[i].columns];
+        return [stage.panel(i).rows, stage.panel(i).columns];
       },
       choice: ([query, key]) => ({ query, key, from: "heat" }),
       name(cell) {
-        const panel = stage.view.panels[i];
+        const panel = stage.panel(i);
         const [query, key] = numbersOf(cell, panel);
-        return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
+        const held = cellOf(cell, stage.scene(i));
+        return `${panel.query_label} ${query}, ${panel.key_label} ${key}${held && `: ${held}`}`;
       },
     };
   }
@@ -174,21 +209,21 @@ export class Stage {
     const key = (at) => (at === null ? null : [0, at]);
     return {
       under: (x) => key(under(x, plot.box, stage.scene(i))),
-      now: () => key(stage.selected(stage.view.panels[i]) ?? 0),
+      now: () => key(stage.selected(stage.panel(i)) ?? 0),
       get size() {
-        return [1, stage.view.panels[i].labels.length];
+        return [1, stage.panel(i).labels.length];
       },
       choice: ([, at]) => ({ key: at, from: "bars" }),
-      name: ([, at]) => `${stage.view.panels[i].key_label ?? ""} ${stage.view.panels[i].labels[at]}`,
+      name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}: ${cellOf([0, at], stage.scene(i))}`.trim(),
     };
   }
 
   tableGrid(i) {
     const stage = this;
     return {
-      now: () => stage.selected(stage.view.panels[i]) ?? [0, 0],
+      now: () => stage.selected(stage.panel(i)) ?? [0, 0],
       get size() {
-        return [stage.view.panels[i].rows.length, stage.view.panels[i].head.length];
+        return [stage.panel(i).rows.length, stage.panel(i).head.length];
       },
       choice: ([row, column]) => ({ row, column, from: "grid" }),
       name: () => "", // the focus is on the cell, which says itself
@@ -228,7 +263,7 @@ export class Stage {
       this.sent.add(value);
       this.awaited = value;
       this.pickedAt = performance.now();
-      this.speak(this.finding());
+      tell(this.first ? { finding: this.finding() } : { words: this.finding() });
       this.describe();
       this.send({ dial: value });
     }
@@ -244,7 +279,7 @@ export class Stage {
 
   choose(grid, cell) {
     this.chosen = grid.choice(cell);
-    this.speak(grid.name(cell));
+    tell({ words: grid.name(cell) });
     grid.point?.(cell);
     this.ask(true);
   }
@@ -271,7 +306,7 @@ export class Stage {
     return openRows(this.view, this.sweep);
   }
 
-  selected({ kind, selected }) {
+  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }) {
     const inGrid = this.chosen?.from === "grid";
     if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
     const chosen = inGrid ? null : this.chosen;
@@ -283,18 +318,29 @@ export class Stage {
 
   // What is known of the entry that is stood on: it is one at the committed value.
   detailed() {
-    return this.row() === this.sweep.rowOf(this.committed) ? this.details.answer : null;
+    return this.atRest(this.row()) ? this.details.answer : null;
   }
 
+  // Whether a row is that of the committed value.
+  atRest(row) {
+    return row === this.sweep.rowOf(this.committed);
+  }
+
+  /** @returns {any} of the kind that whoever asks knows it to be */
+  panel(i) {
+    return this.view.panels[i];
+  }
+
+  /** @returns {any} a `Scene` of that kind */
   scene(i) {
     const { view, sweep, theme, gutters: room, measure } = this;
-    const panel = view.panels[i];
+    const panel = this.panel(i);
     const shown = { row: this.row(), selected: this.selected(panel), open: this.open, lit: this.lit };
     return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
 
-  finding() {
-    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, this.row()) : "";
+  finding(row = this.row()) {
+    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, row) : "";
   }
 
   guesses() {
@@ -302,14 +348,13 @@ export class Stage {
     return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
   }
 
-  speak(words) {
-    if (this.parts.spoken.textContent !== words) this.parts.spoken.textContent = words;
-  }
-
-  // Names the pictures: their title and what the committed value says.
+  // Names the pictures: their title, and their values where the dial stands. What stands on a picture's title is not.
   describe() {
-    const words = this.finding();
-    this.parts.panels.forEach(({ canvas }, i) => canvas?.setAttribute("aria-label", `${this.view.panels[i].title}. ${words}`));
+    this.parts.panels.forEach(({ canvas }, i) => {
+      const { title, subtitle = "" } = this.view.panels[i];
+      const words = [title, subtitle.trim().replace(/\.$/, ""), heard(this.scene(i))].filter(Boolean).join(". ");
+      if (canvas?.getAttribute("aria-label") !== words) canvas?.setAttribute("aria-label", words);
+    });
   }
 
   // ---- drawing
@@ -334,6 +379,9 @@ export class Stage {
 
   layOut() {
     const { panels } = this.view;
+    for (const { scroller } of this.parts.panels) {
+      if (scroller) scroller.tabIndex = scroller.scrollWidth > scroller.clientWidth ? 0 : -1; // else only a pointer could scroll it
+    }
     const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
     const widths = drawn.map(([, width]) => width);
     this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
@@ -373,7 +421,9 @@ export class Stage {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
       if (title.textContent !== words) title.textContent = words;
     });
-    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.view.panels[i]) ?? []));
+    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
+    const hidden = this.atRest(row) ? (this.view.alt ?? "") : ""; // it speaks of the value that the data has
+    if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
@@ -393,6 +443,7 @@ export class Stage {
     this.sizes.disconnect();
     this.sight.close();
     this.details.forget();
+    this.listening.abort();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);
     this.playing = null;

@@ -1,10 +1,11 @@
 """Dials on the page, built from their declaration.
 
 * `dials(cls, presets, prefix)`: draws them in the sidebar, keeps the URL, and returns the settings;
-* `turn(cls, prefix, values)`: sets some from elsewhere (a click in a chart), before the next run draws them.
+* `turn(cls, prefix, values)`: sets some from elsewhere (a click in a chart), before the next run draws them;
+* `in_words(dial, text)`: a value that a link writes, as its widget shows it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Generic, cast
@@ -20,12 +21,12 @@ from qkdemo.web.link import D, arrive, hidden, keep
 _FEW = 3  # words that fit beside each other
 
 
-def dials(cls: type[D], presets: Mapping[str, D], prefix: str) -> D:
-    """Draw a lab's dials in the sidebar and return what they say; the URL then says the same."""
+def dials(cls: type[D], presets: Mapping[str, D], prefix: str, idle: Collection[str] = ()) -> D:
+    """Draw a lab's dials in the sidebar, but those that are `idle`, and return what they say; the URL says the same."""
     settings, notes, take_over = arrive(cls, presets)
     if take_over:
         turn(cls, prefix, settings.as_dict())
-    concealed = hidden()
+    concealed = hidden() | set(idle)
     panel = _Panel(prefix, settings, concealed)
     with st.sidebar:
         _presets(presets, prefix)
@@ -138,6 +139,22 @@ def _widget(dial: Declaration, key: str, at: Any) -> Value | None:
                 **common,
             )
     return value
+
+
+def in_words(dial: Declaration, text: str) -> str:
+    """What a link writes as `text`, in words; as it is where it is no value of this dial."""
+    try:
+        value = dial.parse(text)
+    except SettingsError:
+        return text
+    match dial.kind:
+        case Switch():
+            return say("controls.on" if value else "controls.off")
+        case Dial() as kind:
+            assert isinstance(value, int | float)
+            return _written(kind, value)
+        case _:
+            return str(_word(dial)(value))
 
 
 @lru_cache(maxsize=256)

@@ -8,13 +8,16 @@ While a track's question is open, no sentence and no table is on the page, whate
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 import streamlit as st
 
+from qkdemo.charts.spec import Pick
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, in_each_language, say
+from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
-from qkdemo.web.lab.exhibit import Pick, exhibit
+from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.pages import PAGES
@@ -32,13 +35,15 @@ def lab_page(
 ) -> None:
     """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
     stands before it."""
-    settings = dials(lab.settings, lab.presets, lab.name)
+    settings = dials(lab.settings, lab.presets, lab.name, own_tensors.idle(lab))
     _ask(lab.name)
+    drawn, settings = settings, own_tensors.taken(lab, settings)
     head(settings)
-    result = _body(lab, settings) if body is None else body(settings)
+    shared = body is None and settings is drawn  # what is made of somebody's own tensors is kept with them alone
+    result = _body(lab, settings, shared=shared) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
     for title, make in lab.tabs(result).items():
-        own[say(title)] = partial(_opened, lab, make if body is not None else partial(_tab, lab, settings, title))
+        own[say(title)] = partial(_opened, lab, partial(_tab, lab, settings, title) if shared else make)
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
@@ -51,7 +56,7 @@ def lab_page(
         noise=lab.noise,
     )
     take_away(offer, own)
-    if lab.plane is not None and not asks():
+    if lab.plane is not None and not asks() and settings is drawn:
         page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
@@ -80,22 +85,24 @@ def _ask(name: str) -> None:
             st.markdown(words)
 
 
-def _body(lab: Lab[S, R], settings: S) -> R:
-    result, sections = _made(lab, settings)
+def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
+    result, sections = (_made if shared else _make)(lab, settings)
     for section in sections:
         show(lab, section)
     return result
 
 
-@in_each_language(32)
-def _made(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
-    """The answer and what is shown of it: the same for all who ask, and most visitors go to and fro."""
+def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
+    """The answer and what is shown of it."""
     result = lab.run(settings)
     sections = list(lab.beneath(result))
     if lab.exhibit is not None:
         main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
         sections = [main, *sections]
     return result, sections
+
+
+_made: Final = in_each_language(32)(_make)  # the same for all who ask, and most visitors go to and fro
 
 
 @in_each_language(32)

@@ -22,7 +22,6 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 from weakref import ReferenceType, ref
@@ -35,7 +34,7 @@ Known = OrderedDict[str, None]  # names of parts, the one used last at the end
 
 MOST_KNOWN: Final = 64  # parts that a browser is taken to have; it keeps twice as many
 _BETWEEN: Final = "\x1e"
-_QUICKLY: Final = 1  # zlib's level for a view, which is often a new one; parts are packed once
+_QUICKLY: Final = 1  # zlib's level for a view, which is packed in every run; parts are packed once
 _ROOM: Final = 16 << 20  # bytes of packed parts that are kept
 
 
@@ -61,15 +60,10 @@ def parcel(view: str, table: pa.Table, exact: str, known: Known, *, plain: bool 
         known.popitem(last=False)
     sent = {part.name: zlib.decompress(part.packed) if plain else part.packed for part in new}
     text = view.encode()
-    body = text if plain else _view(text)
+    body = text if plain else zlib.compress(text, _QUICKLY)
     named = [[part.name, len(sent.get(part.name, b""))] for part in parts]
     head = {"rows": table.num_rows, "plain": plain, "view": len(body), "parts": named}
     return b"".join([_headed(head), body, *sent.values()])
-
-
-@lru_cache(maxsize=128)
-def _view(text: bytes) -> bytes:
-    return zlib.compress(text, _QUICKLY)
 
 
 def parts_of(table: pa.Table, exact: str) -> tuple[Part, ...]:

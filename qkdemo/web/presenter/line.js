@@ -7,6 +7,7 @@ import { titled } from "./arrivals.js";
 
 const PATIENCE_MS = 10000; // what does not come holds nobody up for ever
 const TWICE_MS = 700; // a finger that slips presses twice within it
+const WAITS = "data-key-waits"; // on the page while it has not followed a press
 
 let [waiting, busy, timer, pressed] = [[], false, 0, -Infinity];
 
@@ -29,7 +30,7 @@ export function once(act) {
 // What was waited for is there.
 export function arrived() {
   clearTimeout(timer);
-  busy = false;
+  free();
   while (waiting.length && !busy) {
     const { act, asked } = waiting.shift();
     if ((asked === null || asked === titled()) && act()) hold();
@@ -38,8 +39,15 @@ export function arrived() {
 
 function hold() {
   busy = true;
+  document.documentElement.toggleAttribute(WAITS, true);
   clearTimeout(timer);
   timer = setTimeout(() => {
-    [waiting, busy] = [[], false];
+    waiting = [];
+    free();
   }, PATIENCE_MS);
+}
+
+function free() {
+  busy = false;
+  document.documentElement.toggleAttribute(WAITS, false);
 }

@@ -13,7 +13,7 @@ import streamlit as st
 
 from qkdemo.dials import declarations
 from qkdemo.messages import say
-from qkdemo.runs.database import StoreError, default_url
+from qkdemo.runs.kept.database import StoreError, default_url
 from qkdemo.tracks.classes import MOST_ROWS, TERM_DAYS, UNUSED_DAYS, Classes, is_code
 from qkdemo.tracks.quiz import Marked, Settings
 from qkdemo.tracks.results import row_of

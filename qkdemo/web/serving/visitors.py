@@ -20,7 +20,7 @@ from typing import Final
 import sqlalchemy as sql
 from itsdangerous import BadSignature, Signer
 
-from qkdemo.runs.database import Database, StoreError, TakenError, default_url, told
+from qkdemo.runs.kept.database import Database, StoreError, TakenError, default_url, told
 
 COOKIE: Final = "qkdemo_visitor"
 _NAME: Final = re.compile(r"[0-9a-f]{32}")

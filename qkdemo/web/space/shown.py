@@ -30,7 +30,7 @@ def in_space(figure: Mapping[str, Any], key: str, words: str) -> None:
 
 
 def sphere_body(settings: Settings) -> Result:
-    """The finding, the arrows beside the sphere, the words, and the score over both lengths."""
+    """The finding, the arrows beside the sphere, the words, and the logit over both lengths."""
     result, look = run(settings), theme()
     said = explain(result)
     st.title(say("sphere.question") if asks() else said[0])

@@ -12,10 +12,10 @@ from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials
 from qkdemo.labs.lab import TrainedLab
 from qkdemo.runs.batches import Progress
+from qkdemo.runs.kept.record import Chunk
+from qkdemo.runs.kept.shipped import shipped
+from qkdemo.runs.kept.store import Store, StoreError, default_url
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.record import Chunk
-from qkdemo.runs.shipped import shipped
-from qkdemo.runs.store import Store, StoreError, default_url
 from qkdemo.runs.train_to_end import train_whole
 from qkdemo.tracks.catalogue import evidence
 from qkdemo.tracks.stop import Evidence, Stop

@@ -12,16 +12,15 @@ kept for the session.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.charts.axes import View
+from qkdemo.charts.spec import Exhibit, Guess, Panel, Veil
 from qkdemo.dials import Dials
 from qkdemo.messages import LANGUAGE, say
 from qkdemo.notation import written
-from qkdemo.tracks.catalogue import TRACKS
+from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
@@ -111,6 +110,11 @@ def current() -> Lesson | None:
     """The lesson of this run."""
     lesson: Lesson | None = st.session_state.get(_NOW)
     return lesson
+
+
+def titled(lesson: Lesson | None) -> str:
+    """The title of the stop; empty without one."""
+    return "" if lesson is None else told(lesson.track, lesson.stop, "title")
 
 
 def progress_in(track: str) -> Progress:
@@ -269,7 +273,7 @@ def tell(words: str) -> None:
         st.markdown(linked(words))
 
 
-def veil(dial: str) -> dict[str, Any] | None:
+def veil(dial: str) -> Veil | None:
     """What is not shown while the question is open: all beyond, towards where the run turns `dial`; None: nothing.
 
     Where the answer is a number that is drawn, also its column, and from where to where it can be predicted.
@@ -278,12 +282,11 @@ def veil(dial: str) -> dict[str, Any] | None:
     if lesson is None or lesson.said.shown or dial not in lesson.stop.turned:
         return None
     ask, x = lesson.stop.ask, lesson.stop.turned[dial]
-    return {"x": x, "from": getattr(lesson.stop.start, dial)} | (
-        {"column": ask.column, "low": ask.low, "high": ask.high} if isinstance(ask, Estimate) else {}
-    )
+    hidden: Veil = {"x": x, "from": getattr(lesson.stop.start, dial)}
+    return hidden | {"column": ask.column, "low": ask.low, "high": ask.high} if isinstance(ask, Estimate) else hidden
 
 
-def marks(dial: str) -> list[dict[str, Any]]:
+def marks(dial: str) -> list[Guess]:
     """The prediction that the exhibit draws: column, place along the dial if the run turns it, height and words."""
     lesson = current()
     if lesson is None or not isinstance(lesson.stop.ask, Estimate):
@@ -295,7 +298,7 @@ def marks(dial: str) -> list[dict[str, Any]]:
     return [{"column": ask.column, "x": x, "y": guess, "label": say("lesson.guess_mark", guess=written(guess, 3))}]
 
 
-def read_off(table: pa.Table, view: View) -> View:
+def read_off(table: pa.Table, view: Exhibit) -> Exhibit:
     """An exhibit's view with the panels named that this stop is about, and the numbers written where they are read.
 
     While the question is open, those numbers alone that stand in what is not veiled.
@@ -305,7 +308,8 @@ def read_off(table: pa.Table, view: View) -> View:
         return view
     stop, dials = lesson.stop, standing()
     matter = that_matter(view, stop)
-    view = view | {"panels": [panel | {"matters": panel in matter} for panel in view["panels"]]}
+    panels: list[Panel] = [panel | {"matters": panel in matter} for panel in view["panels"]]
+    view = view | {"panels": panels}
     hidden, at = veil(dial_name(view)), float(view["dial"]["at"])
     if asks() and (hidden is None or at != hidden["from"]):
         return view

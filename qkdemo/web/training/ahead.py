@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from qkdemo.labs.lab import TrainedLab
 from qkdemo.runs.budget import is_dear
-from qkdemo.runs.pool import PoolError
+from qkdemo.runs.workers.pool import PoolError
 from qkdemo.tracks.stop import Stop
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.track.evidence import evidence_now

@@ -22,9 +22,9 @@ from qkdemo.labs.learning_rates.view import Own, own_of
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, is_dear, plan_bytes, price
 from qkdemo.runs.durations import duration
-from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.link import marked
 from qkdemo.web.serving.addresses import here

@@ -16,10 +16,10 @@ from qkdemo.labs.training.view import seeds_exhibit, status_words, table_rows
 from qkdemo.labs.training.words import definitions
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, by_seeds, joined_curves, plan_bytes, price
-from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.pool import Pool, PoolError
 from qkdemo.runs.program import program_of
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
 from qkdemo.web.language import speak_on

@@ -16,16 +16,17 @@ from urllib.parse import parse_qsl, urlencode
 import pyarrow as pa
 import streamlit as st
 
+from qkdemo.charts.spec import Live as Stream
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.training.lab import Fork, ForkWord, Result, Settings, forked_from, plan_of, with_forks
 from qkdemo.labs.training.lessons import lessons
-from qkdemo.labs.training.view import View, pace_of, recorded_exhibit, shown_head
+from qkdemo.labs.training.view import pace_of, recorded_exhibit, shown_head
 from qkdemo.labs.training.words import explain
 from qkdemo.messages import phrase, say
 from qkdemo.runs.budget import is_dear, plan_bytes, price
-from qkdemo.runs.live import RESTING, Live
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.pool import Pool, PoolError
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.language import speak_on
@@ -89,7 +90,7 @@ class Shown:
         result = Result(self.settings, self.plan, self.live.chunk.curves)
         return self.live.once("rows", lambda: recorded_exhibit(result)[0]) if self.resting and self.live.steps else None
 
-    def source(self) -> View:
+    def source(self) -> Stream:
         """Where the exhibit gets its rows."""
         url = address_of(self.live, shown_head(self.settings))
         pace = min(pace_of(self.settings), 200.0)

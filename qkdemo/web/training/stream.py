@@ -30,11 +30,11 @@ from starlette.types import Receive, Scope, Send
 
 from qkdemo.labs.training.view import Rows, rows_of, status_words
 from qkdemo.messages import LANGUAGE, in_link, language, now, say
-from qkdemo.runs.job import FRAME_S
-from qkdemo.runs.live import RESTING, Live
-from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import after, cut, joined_chunks
-from qkdemo.runs.store import Store, default_url
+from qkdemo.runs.kept.record import after, cut, joined_chunks
+from qkdemo.runs.kept.store import Store, default_url
+from qkdemo.runs.workers.job import FRAME_S
+from qkdemo.runs.workers.live import RESTING, Live
+from qkdemo.runs.workers.pool import Pool
 from qkdemo.web.language import speak
 from qkdemo.web.serving.addresses import address_in
 from qkdemo.web.serving.places import Place, Places

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from qkdemo.diagnose.curves.causes import run
 from qkdemo.diagnose.curves.growth import growth, slope
 from qkdemo.diagnose.curves.loss import loss_events
+from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.readers.logs import Log
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
@@ -97,6 +98,23 @@ def test_logits_are_blamed_only_if_they_were_large_before_the_loss_moved() -> No
     assert calm.causes[0].key == "not_attention"
     after = run(log(loss=LOST_LATE, max_logit=np.where(STEPS < 160, 10, 5000)))
     assert after.causes[0].key == "not_attention"
+
+
+def test_what_shows_in_the_same_row_of_a_log_did_not_come_first() -> None:
+    jumped = np.where(STEPS < 150, 10, 5000)
+    found = run(log(loss=LOST_LATE, max_logit=jumped)).causes[0]
+    assert (found.key, found.numbers["since"], found.numbers["step"]) == ("together_max_logit", 150, 150)
+    gone = np.where(STEPS < 150, 0.7, 0.01)
+    assert run(log(loss=LOST_LATE, entropy=gone)).causes[0].key == "together_entropy"
+    earlier = np.where(STEPS < 149, 0.7, 0.01)
+    assert run(log(loss=LOST_LATE, max_logit=jumped, entropy=earlier)).causes[0].key == "attention_entropy"
+    (said,) = (
+        finding
+        for finding in of_logs([run(log(loss=LOST_LATE, max_logit=jumped))], "a").findings
+        if finding.level == "bad"
+    )
+    assert "does not tell which came first" in said.sentence
+    assert "Attention came first" not in said.sentence
 
 
 def test_an_entropy_that_is_gone_is_enough() -> None:

@@ -96,14 +96,16 @@ def test_what_the_config_asks_for_and_the_model_lacks_is_said() -> None:
 )
 def test_norms_are_known_by_the_names_of_the_wild(name: str, side: str) -> None:
     module = nn.Module()
-    module.add_module(name, nn.Identity())
+    module.add_module(name, nn.LayerNorm(4))
     assert norm_names(module) == {name: side}
+    setattr(module, name, nn.Identity())
+    assert norm_names(module) == {}
 
 
 @pytest.mark.parametrize("name", ["q_proj", "q_a_layernorm", "kv_a_layernorm", "norm", "input_layernorm", "v_norm"])
 def test_other_modules_are_no_norm_of_q_or_k(name: str) -> None:
     module = nn.Module()
-    module.add_module(name, nn.Identity())
+    module.add_module(name, nn.LayerNorm(4))
     assert norm_names(module) == {}
 
 

@@ -206,7 +206,7 @@ def test_tensors_of_ones_own_are_measured_by_name() -> None:
 
 
 def test_the_report_says_its_worst_heads_or_that_it_saw_nothing() -> None:
-    assert str(Report()) == "No attention call was seen."
+    assert str(Report()).startswith("No attention call was seen.")
     model = VisionAttention()
     with watch(model) as report:
         model(torch.randn(1, 5, 16))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qkdemo.charts.axes import View
+from qkdemo.charts.spec import Exhibit
 from qkdemo.labs.formats import PRESETS, Settings, run
 from qkdemo.labs.formats.stages import IN_NORM, STAGES, STORED, StageWord, StoredWord
 from qkdemo.labs.formats.view import formats_exhibit, picked
@@ -105,7 +105,7 @@ def test_no_title_says_never_where_the_curve_rises(stage: StageWord) -> None:
             assert all(firsts and scale >= min(firsts) for scale in losing), title
 
 
-def marks(view: View, word: str) -> list[dict[str, float]]:
+def marks(view: Exhibit, word: str) -> list[dict[str, float]]:
     (found,) = [
         p["marks"] for p in view["panels"] if p["kind"] == "curves" and p["lines"][0]["column"] == f"lost.{word}.plain"
     ]
@@ -143,7 +143,7 @@ def test_the_cell_that_was_picked_is_the_one_that_is_selected(row: int, column: 
     state = state.but(**picked(state, {"row": row, "column": column}))
     selected = formats_exhibit(run(state))[1]["panels"][0]["selected"]
     own = row | 1 if STAGES[column] in IN_NORM else row  # plain attention has no norm: its twin's is shown
-    assert selected == [own, column]
+    assert selected == (own, column)
 
 
 def test_a_cell_that_is_none_sets_nothing() -> None:

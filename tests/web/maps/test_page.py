@@ -2,6 +2,7 @@
 
 import time
 
+import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -97,3 +98,60 @@ def test_every_lab_with_a_map_leads_to_it() -> None:
     app = visit("epsilon", {"size": "0.01"})
     doors = [link.proto.label for link in app.get("page_link")]
     assert say("map.door") in doors
+
+
+def test_two_maps_are_subtracted_and_the_link_says_which() -> None:
+    app = filled(visit("map", {"cells": "9", "y": "d_head"}))
+    app.selectbox(key="map:minus").set_value("plain").run()
+    assert not app.exception
+    assert link_of(app) == {"cells": "9", "y": "d_head", "minus": "plain"}
+    assert title(filled(app)).startswith("L2 norm and learned scale g minus plain attention: above 0 in")
+    assert len(app.get("vega_lite_chart")) == 1
+    app.selectbox(key="map:minus").set_value("dial:variant").run()
+    assert link_of(app)["minus"] == "variant=none"
+    app.selectbox(key="map:value").set_value("rms").run()
+    assert link_of(filled(app))["minus"] == "variant=rms"
+    assert "minus RMSNorm" in title(app)
+    app.selectbox(key="map:minus").set_value("").run()
+    assert "minus" not in link_of(app)
+
+
+def test_a_link_that_subtracts_several_dials_or_what_it_cannot() -> None:
+    app = filled(visit("map", {"cells": "9", "minus": "seed=3,format=float16", "x": "scale", "y": "d_head"}))
+    assert not app.exception
+    assert not complaints(app)
+    assert app.selectbox(key="map:minus").value == "seed=3,format=float16"
+    app = visit("map", {"cells": "9", "minus": "foo"})
+    assert "'foo' is no side of this map." in complaints(app)[0]
+    assert app.selectbox(key="map:minus").value == ""
+
+
+def test_the_cross_stands_where_this_visitors_dials_do_though_others_share_the_map() -> None:
+    marks = []
+    for scale in ("2", "50"):
+        app = filled(visit("map", {"cells": "9", "scale": scale, "seed": "4"}))
+        rows = app.get("vega_lite_chart")[0]
+        table = pa.ipc.open_stream(rows.proto.datasets[0].data.data if rows.proto.datasets else rows.proto.data.data)
+        marks += [row["x"] for row in table.read_all().to_pylist() if row["layer"] == "cross"]
+    assert marks == [2.0, 50.0]
+
+
+def test_where_training_survives_over_other_dials_stands_in_the_link() -> None:
+    app = filled(visit("map", {"cells": "9"}))
+    app.segmented_control(key="map:takeaway").set_value(say("phases.tab")).run()
+    assert not app.exception
+    app.selectbox(key="phases:y").set_value("n_layers").run()
+    assert not app.exception
+    assert link_of(app)["phases"] == "learning_rate:0.002:0.5;n_layers:1:4;5;3;none,rms"
+    app.selectbox(key="phases:x").set_value("n_layers").run()
+    assert link_of(app)["phases"] == "n_layers:1:4;learning_rate:0.002:0.5;5;3;none,rms"
+    app.multiselect(key="phases:remedies").set_value(["none", "softcap"]).run()
+    assert link_of(app)["phases"].endswith(";none,softcap")
+
+
+def test_a_link_to_a_diagram_opens_it_and_one_that_is_none_says_so() -> None:
+    app = visit("map", {"cells": "9", "phases": "learning_rate;beta2;3;1;rms"})
+    assert app.selectbox(key="phases:y").value == "beta2"
+    app = visit("map", {"cells": "9", "phases": "learning_rate;steps;3;1;rms"})
+    assert "steps is no training dial that does anything here" in " ".join(complaints(app))
+    assert app.selectbox(key="phases:y").value == "qk_start"

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.messages import say
-from qkdemo.runs.database import default_url
+from qkdemo.runs.kept.database import default_url
 from qkdemo.tracks.quiz import Settings, quiz, text
 from qkdemo.web.quiz import classes
 from qkdemo.web.serving.limits import Limit

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from qkdemo.labs.training.lab import Settings, plan_of
-from qkdemo.runs.pool import Pool
+from qkdemo.runs.workers.pool import Pool
 from qkdemo.web.serving.addresses import address_in, here, network_of
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.training import stream
@@ -46,7 +46,7 @@ def test_a_page_and_a_stream_of_one_visitor_have_the_same(host: str, monkeypatch
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """From where the places of streams were asked for; there is none."""
-    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.workers.process.WorkerProcess.start", lambda self: None)
     pool, found = Pool(None), list[str]()
 
     def take(self: Places, visitor: str, address: str) -> Place | None:

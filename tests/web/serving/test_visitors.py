@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from qkdemo.runs import database
+from qkdemo.runs.kept import database
 from qkdemo.web.serving import visitors
 from qkdemo.web.serving.visitors import COOKIE, issue, mark, name_in
 

@@ -14,11 +14,11 @@ from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.training import lab as training
 from qkdemo.labs.training.view import live_view, recorded_exhibit
 from qkdemo.messages import say
-from qkdemo.runs.live import Live
-from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import cut
-from qkdemo.runs.shipped import shipped
-from qkdemo.runs.store import Store
+from qkdemo.runs.kept.record import cut
+from qkdemo.runs.kept.shipped import shipped
+from qkdemo.runs.kept.store import Store
+from qkdemo.runs.workers.live import Live
+from qkdemo.runs.workers.pool import Pool
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Said, with_said, written_progress
 from qkdemo.tracks.stop import Stop
@@ -41,7 +41,7 @@ STOPS = [
 @pytest.fixture
 def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     """A server with an empty store, whose workers never begin."""
-    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.workers.process.WorkerProcess.start", lambda self: None)
     for name in ("shown", "rates_runs"):
         monkeypatch.setattr(f"qkdemo.web.training.{name}.here", lambda: "")  # an AppTest has no address
     pool = Pool(Store(f"sqlite:///{tmp_path}/runs.sqlite"))

@@ -33,11 +33,11 @@ from qkdemo.labs.training.view import (
 from qkdemo.labs.training.words import counted, definitions, explain, findings, longest_finding
 from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written
-from qkdemo.runs.live import Live, Status
+from qkdemo.runs.kept.record import after, cut
+from qkdemo.runs.kept.store import Store
 from qkdemo.runs.plan import MOST_STEPS, Plan, outcomes
-from qkdemo.runs.pool import Pool
-from qkdemo.runs.record import after, cut
-from qkdemo.runs.store import Store
+from qkdemo.runs.workers.live import Live, Status
+from qkdemo.runs.workers.pool import Pool
 from qkdemo.training.outcome import course, solved_below
 from qkdemo.training.settings import ENGINE
 from qkdemo.training.tasks import TASKS
@@ -48,7 +48,7 @@ from qkdemo.web.serving.places import Places
 from qkdemo.web.serving.visitors import COOKIE, issue, name_in
 from qkdemo.web.training import stream as live_module
 from qkdemo.web.training.stream import routes, rows_between
-from tests.runs.test_store import told, whole
+from tests.runs.kept.test_store import told, whole
 from tests.strategies import settings_of
 
 SMALL: dict[str, Any] = {"n_layers": 1, "n_heads": 1, "d_head": 8, "n_keys": 8, "batch": 2, "steps": 40}
@@ -59,7 +59,7 @@ PLAN = plan_of(SETTINGS)
 @pytest.fixture
 def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
     """A pool whose worker is never started: what it knows stands in the store."""
-    monkeypatch.setattr("qkdemo.runs.process.WorkerProcess.start", lambda self: None)
+    monkeypatch.setattr("qkdemo.runs.workers.process.WorkerProcess.start", lambda self: None)
     store = Store(f"sqlite:///{tmp_path}/runs.sqlite")
     told(PLAN, store, PLAN.steps)
     pool = Pool(store)

@@ -1,0 +1,107 @@
+"""Two maps subtracted, cell by cell, over the same two dials.
+
+* `minus_of(request, text)`: what is subtracted, as it is typed: `plain`, a side of the same map, or
+  `variant=rms,seed=3`, the map of another state. Raises SettingsError, a sentence that says what would be right;
+* `Minus`: either of them; `Minus.request` is the other map, where there is one;
+* `difference(cells, other, minus)`: the map of the differences. Of a measure that is read over decades it is the
+  difference of the decimal logarithms: 1 where the first is ten times the second.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.dials import Dial, SettingsError, declarations
+from qkdemo.labs.lab import Columns
+from qkdemo.maps.cells import DIFFERENCE, Cells
+from qkdemo.maps.request import Request
+from qkdemo.messages import say
+
+_OTHER: Final = "subtracted"  # the column of what is subtracted
+
+
+@dataclass(frozen=True)
+class Minus:
+    """What is subtracted: a side of the same map (`role`), or the map of another state (`request`)."""
+
+    text: str
+    role: str = ""
+    request: Request | None = None
+
+
+def minus_of(request: Request, text: str) -> Minus | None:
+    """None for an empty text. Raises SettingsError."""
+    if not text:
+        return None
+    sides = request.plane.sides(request.settings)
+    if "=" not in text:
+        if text not in sides or len(sides) < 2:
+            known = ", ".join(sides) if len(sides) > 1 else ""
+            key = "map.error.side" if known else "map.error.one_side"
+            raise SettingsError(say(key, name=repr(text), known=known, example=_example(request)))
+        return Minus(text, role=text)
+    changes = dict(_change(request, part) for part in text.split(","))
+    other = request.settings.but(**changes)
+    if other == request.settings:
+        raise SettingsError(say("map.error.same", text=repr(text)))
+    return Minus(text, request=replace(request, settings=other))
+
+
+def difference(cells: Cells, other: Cells | None, minus: Minus) -> Cells:
+    """`cells` less `other`, or less its own side; sides that only one of them has are left out."""
+    sides: dict[str, Columns] = {}
+    words: dict[str, str] = {}
+    names = cells.names
+    if other is None:
+        pairs = {role: (cells.shown(role), cells.shown(minus.role)) for role in cells.sides if role != minus.role}
+        words = {role: say("map.minus.name", one=names[role], other=names[minus.role]) for role in pairs}
+    else:
+        pairs = {role: (cells.shown(role), other.shown(role)) for role in cells.sides if role in other.sides}
+        for role in pairs:
+            same = names[role] == other.names[role]
+            second = say("map.minus.same", at=minus.text.replace(",", ", ")) if same else other.names[role]
+            words[role] = say("map.minus.name", one=names[role], other=second)
+    measure = cells.request.measure
+    logarithmic = cells.request.plane.measures[measure] == "log"
+    for role, (one, less) in pairs.items():
+        sides[role] = {measure: one, _OTHER: less, DIFFERENCE: _subtracted(one, less, logarithmic=logarithmic)}
+    return replace(cells, sides=sides, apart=words)
+
+
+def _subtracted(one: NDArray[np.float64], other: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:
+    """∞ − ∞ is undefined, and so is the logarithm of 0 less that of 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log10(one) - np.log10(other) if logarithmic else one - other
+
+
+def _change(request: Request, part: str) -> tuple[str, object]:
+    """`variant=rms`, one of the dials of the other state."""
+    name, _, text = (each.strip() for each in part.partition("="))
+    known = {dial.name: dial for dial in declarations(request.lab.settings)}
+    axes = (request.x.dial.name, request.y.dial.name)
+    if name in axes:
+        raise SettingsError(say("map.error.minus_axis", name=name))
+    if name not in known:
+        raise SettingsError(say("map.error.minus_dial", name=repr(name), known=", ".join(set_apart(request))))
+    return name, known[name].parse(text)
+
+
+def set_apart(request: Request) -> Mapping[str, str]:
+    """The dials, name → label, in which the other map can differ."""
+    axes = (request.x.dial.name, request.y.dial.name)
+    dials = declarations(request.lab.settings)
+    return {dial.name: dial.label for dial in dials if dial.name not in axes and dial.acts_for(request.settings)}
+
+
+def _example(request: Request) -> str:
+    """Another state, as it is typed: that of the first word or number that is not as it is."""
+    known = set_apart(request)
+    for dial in (dial for dial in declarations(request.lab.settings) if dial.name in known):
+        values = dial.allowed_words() or ((dial.kind.low, dial.kind.high) if isinstance(dial.kind, Dial) else ())
+        for value in values:
+            if value != getattr(request.settings, dial.name):
+                return f"{dial.name}={dial.write(value)}"
+    return ""

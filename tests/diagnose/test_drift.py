@@ -1,0 +1,128 @@
+"""Somebody's q and k in the drift lab: the same logits as in the file, also from the program that it hands out."""
+
+import gc
+import json
+import math
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from qkdemo.attention.inputs import Inputs
+from qkdemo.diagnose.drift import MOST_HEADS, MOST_POSITIONS, in_words, opened
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.tensors import Pair, pair_of, run
+from qkdemo.labs.drift import LAB
+from qkdemo.labs.drift import run as drift
+from qkdemo.labs.drift.lab import Settings, on, sharpness
+from qkdemo.labs.drift.program import OWN_FILE, snippet
+from qkdemo.labs.drift.view import drift_exhibit
+
+
+def drawn(heads: int = 2, positions: int = 9, width: int = 16, kv_heads: int | None = None, **more: object) -> Pair:
+    generator = torch.Generator().manual_seed(3)
+    q = torch.randn(1, heads, positions, width, generator=generator, dtype=torch.float64)
+    k = torch.randn(1, kv_heads or heads, positions, width, generator=generator, dtype=torch.float64)
+    return Pair(q=q, k=k, **({"scale": width**-0.5} | more))  # type: ignore[arg-type]
+
+
+def settings_on(pair: Pair, **dials: object) -> Settings:
+    found = opened(pair)
+    values = {name: Settings.from_text(name, text) for name, text in found.dials.items()}
+    return on(Settings(**(values | {"variant": "rms"} | dials)), found.inputs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2])
+@pytest.mark.parametrize("causal", [False, True])
+def test_at_weight_scale_1_the_lab_has_the_logits_of_the_file(*, causal: bool, kv_heads: int) -> None:
+    pair = drawn(heads=4, kv_heads=kv_heads, causal=causal, scale=0.7)
+    settings = settings_on(pair)
+    assert settings.causal == causal
+    result = drift(settings, [1.0])
+    (plain, normed) = (row for row in run(pair).variants if row["variant"] in ("none", "rms"))
+    assert result.plain.max_abs_logit[0] == pytest.approx(plain["max_abs_logit"], rel=1e-9)
+    assert result.plain.entropy_fraction[0] == pytest.approx(plain["entropy_fraction"], rel=1e-9)
+    assert result.twin.max_abs_logit[0] == pytest.approx(normed["max_abs_logit"], rel=1e-5)
+    assert abs(result.plain.logit[0]) == pytest.approx(plain["max_abs_logit"], rel=1e-9)  # of the pair that is shown
+    assert drift(settings, [3.0]).plain.max_abs_logit[0] == pytest.approx(9 * plain["max_abs_logit"], rel=1e-9)
+
+
+def test_of_many_heads_and_positions_the_worst_are_taken() -> None:
+    pair = drawn(heads=8, positions=700)
+    pair.q[0, 5, 333] *= 40
+    found = opened(pair)
+    assert found.heads[0] == 5
+    assert found.inputs.q.shape == (MOST_HEADS, MOST_POSITIONS, 16)
+    worst = max(abs(row["max_logit"]) for row in run(pair).heads)
+    result = drift(on(Settings(variant="rms"), found.inputs), [1.0])
+    assert result.plain.max_abs_logit[0] == pytest.approx(worst, rel=1e-6)
+    told = in_words(found, "a.npz")
+    assert "the worst; in its order they are: 5" in told
+    assert f"Of 700 positions it takes {MOST_POSITIONS}" in told
+
+
+def test_what_the_lab_cannot_take_along_is_said() -> None:
+    own_mask = torch.ones(1, 2, 9, 9, dtype=torch.bool)
+    own_mask[..., 3] = False
+    pair = drawn(visible=own_mask, gamma_q=torch.ones(16), scale=1.0)
+    told = in_words(opened(pair), "a.npz")
+    for part in ("The mask is left out", "The gains are left out", "q is multiplied"):
+        assert part in told
+    causal = torch.ones(9, 9, dtype=torch.bool).tril().expand(1, 2, 9, 9)
+    found = opened(drawn(visible=causal))
+    assert found.dials["causal"] == "1"
+    assert "left out" not in in_words(found, "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "sentence"),
+    [
+        ((1, 2, 1, 8), (1, 2, 9, 8), "as many queries as keys"),
+        ((1, 2, 9, 3), (1, 2, 9, 3), "a head width from 4 to 256, but this one is 3"),
+        ((1, 2, 9, 512), (1, 2, 9, 512), "but this one is 512"),
+    ],
+)
+def test_what_the_lab_cannot_take_gets_its_sentence(q: tuple[int, ...], k: tuple[int, ...], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        opened(pair_of({"q": torch.ones(q), "k": torch.ones(k)}))
+    pair = drawn()
+    pair.k[0, 0, 0, 0] = math.inf
+    with pytest.raises(InputError, match="finite"):
+        opened(pair)
+
+
+def test_the_program_computes_the_same_from_the_file(tmp_path: Path) -> None:
+    settings = settings_on(drawn(), scale=2.0, format="float32")
+    assert settings.own is not None
+    np.savez(tmp_path / OWN_FILE, q=settings.own.q.numpy(), k=settings.own.k.numpy())
+    (tmp_path / "program.py").write_text(snippet(settings), encoding="utf-8")
+    command = [sys.executable, "program.py"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    result = drift(settings, [2.0])
+    for name, value in json.loads(printed).items():
+        assert getattr(result.twin, name)[0] == pytest.approx(value, rel=1e-4), name
+
+
+def test_nothing_is_left_of_them_when_they_are_let_go() -> None:
+    settings = settings_on(drawn(), variant="l2")
+    assert settings.own is not None
+    result = LAB.run(settings)
+    drift_exhibit(result)
+    sharpness(settings)
+    LAB.explain(result)
+    gone = weakref.ref(settings.own.q)
+    assert LAB.run(settings).twin is result.twin  # kept, as long as they are
+    del settings, result
+    gc.collect()
+    assert gone() is None
+
+
+def test_no_more_is_kept_with_them_than_was_made_last() -> None:
+    inputs, made = Inputs(torch.ones(1, 2, 4), torch.ones(1, 2, 4)), []
+    for key in (*range(20), 19, 0):
+        inputs.once(key, lambda key=key: made.append(key))  # type: ignore[misc]
+    assert made == [*range(20), 0]
