@@ -8,7 +8,7 @@ While a track's question is open, no sentence and no table is on the page, whate
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -32,9 +32,13 @@ def lab_page(
     body: Body[S, R] | None = None,
     tabs: Mapping[str, Callable[[R], None]] = NO_TABS,
     head: Callable[[S], None] = lambda settings: None,
+    explored: Callable[[Any], None] | None = None,
+    *,
+    opened_first: bool = True,
 ) -> None:
     """Draw the page. `body` draws what stands between dials and takeaway, and returns the result it drew; `head` what
-    stands before it."""
+    stands before it; `explored` what was found on demand, below its exhibit. The first of `tabs` is open at first,
+    unless `opened_first` is false."""
     settings = dials(lab.settings, lab.presets, lab.name, own_tensors.idle(lab))
     _ask(lab.name)
     drawn, settings = settings, own_tensors.taken(lab, settings)
@@ -47,7 +51,7 @@ def lab_page(
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
-        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab))
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab), explored)
     offer = Takeaway(
         lab=lab.name,
         settings=result.settings,
@@ -55,7 +59,7 @@ def lab_page(
         programs=lambda: lab.programs(result),
         noise=lab.noise,
     )
-    take_away(offer, own)
+    take_away(offer, own, opened_first=opened_first)
     if lab.plane is not None and not asks() and settings is drawn:
         page, query = PAGES["map"], {"lab": lab.name} | settings.to_texts()
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
