@@ -1,6 +1,6 @@
 """qkdemo: see and try query-key normalisation in transformer attention.
 
-* `watch(model)`: measure every attention call of any PyTorch model while it runs;
+* `watch(model)`: measure every attention call of a PyTorch model while it runs;
 * `assert_qk_norm(model, *batch)`: whether QK norm is really on in it.
 
 Both are loaded when they are asked for, and need torch alone.

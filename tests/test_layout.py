@@ -18,6 +18,7 @@ TOP_LEVEL = {
     "README.md",
     "SECURITY.md",
     "app.py",
+    "docs",
     "pages",
     "pyproject.toml",
     "qkdemo",

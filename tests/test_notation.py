@@ -1,12 +1,16 @@
 """Numbers are written the same everywhere, and what a link writes reads back."""
 
+import json
 import math
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.notation import counted, plain, written
+from tests.javascript import node
 
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -107,3 +111,19 @@ def test_a_large_whole_number_has_no_point_either(number: float) -> None:
 @given(FINITE)
 def test_plain_text_is_never_longer_than_what_python_writes(x: float) -> None:
     assert len(plain(x)) <= len(repr(x))
+
+
+def test_what_is_heard_in_the_browser_is_written_as_everywhere_else() -> None:
+    numbers = [
+        sign * digits * 10.0**power for sign in (1, -1) for digits in (1, 1.23456, 9.9996) for power in range(-9, 10)
+    ]
+    module = (Path(__file__).parents[1] / "qkdemo" / "web" / "exhibit" / "numbers.js").as_uri()
+    program = (
+        f"import {{ written }} from {module!r}; const more = [NaN, Infinity, -Infinity, 0, -0];"
+        f"console.log(JSON.stringify([...{json.dumps(numbers)}, ...more].map((x) => [written(x), written(x, 3)])));"
+    )
+    told = subprocess.run(
+        [node(), "--input-type=module", "--eval", program], capture_output=True, encoding="utf-8", check=True
+    ).stdout
+    every = [*numbers, math.nan, math.inf, -math.inf, 0.0, -0.0]
+    assert json.loads(told) == [[written(x), written(x, 3)] for x in every]

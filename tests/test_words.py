@@ -27,6 +27,8 @@ TERMS = {
     r"\bgr(ow|ows|ew|own) (about )?(\w+ )?times\b": "become … times as large: eight times can be eight occasions",
     r"\b(norm|rotary) first scores\b|\bkey score\b|\bscores? (is|are) [^.,;]*/ ?√": "logit: a score comes before 1/√d",
     r"\bnever formed\b": "need not be formed",
+    r"\bany PyTorch model\b": "name the calls that are seen: attention in plain code of its own is not",
+    r"\bkeys of every head, just before\b": "before the scores: rotary may follow, and a norm may span all heads",
     r"\b(go|goes|keeps?) (on )?growing\b": "can still grow: whether it does is for a run to show",
     r"\bnormalized\b|\bnormalization\b|\bcolor\b": "British spelling",
 }

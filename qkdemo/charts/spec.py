@@ -314,7 +314,8 @@ class Exhibit(TypedDict):
     heading: NotRequired[int]  # level of the headline, 2 unless given; panel titles are one below
     tiles: list[Tile]
     panels: list[Panel]
-    words: Mapping[str, str]  # hint, png, svg, undefined; arcs, heat, bars, grid: how a keyboard picks there
+    # hint, png, svg, undefined; arcs, heat, bars, grid: how a keyboard picks there; and how `hear.js` says a picture
+    words: Mapping[str, str]
     alt: str  # what it shows at the committed value, for those who do not see it
     fold: NotRequired[Fold]  # what is the rest is not shown until a press
     live: NotRequired[Live]

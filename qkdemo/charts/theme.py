@@ -3,7 +3,8 @@
 * `LIGHT`, `DARK`: colours as `.streamlit/config.toml` names them, which Streamlit gives to the canvas too;
 * `vega_config(theme)`: the same as Vega-Lite takes it, for a file of its own.
 
-What a role's colour and dash are on paper stands in `charts.svg`; both are the same colours.
+What a role's colour and dash are on paper stands in `charts.svg`, and on the canvas in `web/exhibit/theme.js`: a test
+holds all three to the same colours and dashes.
 """
 
 import tomllib
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.charts.svg import mixed
+from qkdemo.charts.svg import DASHES, mixed
 
 _CONFIG: Final = Path(__file__).parents[2] / ".streamlit" / "config.toml"
 _PLACES: Final = {"plain": 0, "norm": 1, "bound": 2, "right": 4}  # of the roles in the categorical palette
+_OTHER: Final = 0.62  # how far a third curve is on the way from paper to text
 FONT: Final = "sans-serif"  # vl-convert draws no word in a font that it does not have; this one comes with it
 
 
@@ -29,8 +31,14 @@ class Theme:
     diverging: tuple[str, ...]
 
     def role(self, word: str) -> str:
-        """The colour of a role; that of text for one that has no colour of its own."""
+        """The colour of a role: its own, or one between paper and text."""
+        if word == "other":
+            return mixed(self.paper, self.ink, _OTHER)
         return self.categorical[_PLACES[word]] if word in _PLACES else self.ink
+
+    def dash(self, word: str) -> list[int]:
+        """The dash of a role, in pixels on and off; none for a line without gaps."""
+        return [int(length) for length in DASHES[word].split()] or [1, 0]
 
     @property
     def muted(self) -> str:

@@ -5,8 +5,8 @@
   away for long);
 * `HELD`: how the names begin of what is held in the session's state: texts alone, which whoever reads them checks;
   `ANSWERS`: of what a page that is loaded anew gets back too;
-* `routes(base)`: the script that watches the connection, and the name of this server; `in_page()`: what a page's head
-  says of them.
+* `routes(base)`: the script that watches the connection, the style of what has the focus, and the name of this server;
+  `in_page()`: what a page's head says of them.
 
 Streamlit asks for no run when a browser comes back to a session that is gone: the first thing that a visitor then does
 would be swallowed. So the browser asks, with all that its widgets say.
@@ -33,7 +33,8 @@ _ANSWERED: Final = ("quiz",)  # pages that want the answers of before
 _MOST: Final = 50
 _LONGEST: Final = 4000  # characters of one
 _PATH: Final = "_qkdemo"
-_SCRIPT: Final = Path(__file__).parent / "connection" / "connection.js"
+_FILES: Final = {"connection.js": "text/javascript", "status.js": "text/javascript", "everyone.css": "text/css"}
+_FOLDER: Final = Path(__file__).parent / "connection"
 _WORDS: Final = ("lost", "never", "several", "unknown")
 _SERVER: Final = secrets.token_hex(8)
 _AGAIN: Final = Component("again", html="<span class='again'></span>")
@@ -50,10 +51,10 @@ def keep_up(page: str) -> None:
 
 
 def hand_over() -> None:
-    """Let the browser have what this session holds; after everything that a run changes of it."""
-    if Runtime.exists():
-        held = {name: st.session_state[name] for name in st.session_state if str(name).startswith(HELD)}
-        _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False) if held else ""}, key="kept")
+    """Let the browser have what this session holds, if anything; after everything that a run changes of it."""
+    held = {name: st.session_state[name] for name in st.session_state if str(name).startswith(HELD)}
+    if held and Runtime.exists():
+        _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False)}, key="kept")
 
 
 def take_back(kept: object, *, same_page: bool = True) -> None:
@@ -74,19 +75,21 @@ def in_page() -> str:
     """What stands in a page's head, from which the script is found wherever the page lies."""
     words = json.dumps({"words": {word: say(f"server.{word}", page="{page}") for word in _WORDS}}, ensure_ascii=False)
     script = f'<script type="module" src="./{_PATH}/connection.js"></script>'
-    return f'<meta name="qkdemo" content="{escape(words)}">{script}'
+    sheet = f'<link rel="stylesheet" href="./{_PATH}/everyone.css">'
+    return f'<meta name="qkdemo" content="{escape(words)}">{sheet}{script}'
 
 
 def routes(base: str = "") -> list[Route]:
     """What the server answers besides Streamlit, below the path `base`."""
     return [
-        Route(f"{base}/{_PATH}/connection.js", _script, methods=["GET"]),
+        *(Route(f"{base}/{_PATH}/{name}", _file, methods=["GET"]) for name in _FILES),
         Route(f"{base}/{_PATH}/server", _server, methods=["GET"]),
     ]
 
 
-async def _script(_: Request) -> Response:
-    return FileResponse(_SCRIPT, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+async def _file(request: Request) -> Response:
+    name = request.url.path.rpartition("/")[2]
+    return FileResponse(_FOLDER / name, media_type=_FILES[name], headers={"Cache-Control": "no-cache"})
 
 
 async def _server(_: Request) -> Response:

@@ -30,7 +30,10 @@ st.html(STATIC / "shell.css")
 page = st.navigation(menus(), position="hidden" if lecture.on() else "top")
 taught, complaint = lesson.now(page.url_path)
 echo.note()
-st.set_page_config(initial_sidebar_state="collapsed" if taught or lecture.on() else "auto")
+st.set_page_config(
+    page_title=say("app.titled", page=lesson.titled(taught) or page.title),
+    initial_sidebar_state="collapsed" if taught or lecture.on() else "auto",
+)
 complaint = complaint or st.session_state.pop("shell.complaint", "")
 going = lesson.pending() or lesson.astray(page.url_path)
 if going is not None:

@@ -96,7 +96,7 @@ panels: list[dict[str, object]] = [
         "kind": "cells",
         "title": "Score",
         "wide": 6,
-        "head": ["", "plain", "L2·g"],
+        "head": ["", {"text": "plain"}, "L2·g"],  # a column has that name
         "roles": [None, "plain", "norm"],
         "rows": [["logit", "plain.text", "norm.text"]],
         "strong": 0,

@@ -83,14 +83,15 @@ def test_a_phase_diagram_over_other_dials_says_its_cost_is_trained_here_and_is_t
 
 
 @pytest.mark.parametrize("path", ["/", "/drift"])
-def test_the_first_view_loads_neither_vega_nor_plotly(server: str, page: Page, path: str) -> None:
+def test_the_first_view_loads_neither_vega_nor_plotly_nor_the_keys_of_a_map(server: str, page: Page, path: str) -> None:
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     page.goto(server + path)
     expect(page.locator(".exhibit, .arrows").first).to_be_visible()
     settled(page)
     assert fetched
-    assert not [url for url in fetched if re.search("vega|plotly", url, re.IGNORECASE)]
+    assert not [url for url in fetched if re.search(r"vega|plotly|/cross\W", url, re.IGNORECASE)]
     page.goto(f"{server}/map?cells=9")
     expect(page.locator(CHART)).to_have_count(2, timeout=FETCHED_MS)
-    assert [url for url in fetched if re.search("vega", url, re.IGNORECASE)]
+    for part in ("vega", r"/cross\W"):
+        assert [url for url in fetched if re.search(part, url, re.IGNORECASE)]

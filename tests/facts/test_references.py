@@ -98,3 +98,12 @@ def test_the_words_of_a_source_are_read_without_its_key() -> None:
     assert list(readability.sentences_of("Seen ([Zhai et al. 2023](@entropy_collapse)).")) == [
         "Seen (Zhai et al 2023)."
     ]
+
+
+def test_a_size_in_billions_is_one_that_its_source_is_said_to_name() -> None:
+    found = [(key, text) for key, text in stated() if "billion" in text and key != "references"]
+    assert found
+    for key, text in found:
+        told = " ".join(REFERENCES[name].says for name in named_in(text))
+        for size in re.findall(r"\d+ billion", text):
+            assert size in told, f"{key}: {size}"

@@ -33,6 +33,7 @@ interface DocumentEventMap {
   "qkdemo:look": CustomEvent;
   "qkdemo:served": CustomEvent<{ server: string; page: string }>;
   "qkdemo:back": CustomEvent;
+  "qkdemo:say": CustomEvent<{ words?: string; finding?: string; more?: string }>;
 }
 
 interface Window {

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from qkdemo.facts import models as facts
 from qkdemo.facts.models import MODELS
 from qkdemo.facts.softcap import READINGS
-from qkdemo.labs import models
+from qkdemo.labs import cache, models
 from qkdemo.labs.models import lab as models_lab
+from qkdemo.messages import LANGUAGES
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.claims import on_models as claims_on_models
 from qkdemo.tracks.claims.verdict import VERDICTS
@@ -193,3 +194,25 @@ def test_the_slope_of_softmax_falls_by_thousands() -> None:
     stated = found("researcher", "jacobian")
     assert stated.answer == pytest.approx(slopes[1], rel=1e-9)
     assert number(stated.numbers["times"]) == pytest.approx(slopes[0] / slopes[1], rel=1e-3)
+
+
+def test_the_weight_named_for_a_key_normalised_twice_is_that_of_a_key_normalised_twice() -> None:
+    """At step 1 the first key has the gain once too often, the second has not: not the worst of a longer cache."""
+    again, fresh = (cache.run(cache.Settings(way=way)) for way in ("normed_again", "finished"))
+    assert fresh.weight_error.max() < 1e-6
+    numbers = found("claims", "twice").numbers
+    assert number(numbers["second"]) == pytest.approx(float(again.weight_error[1]), rel=0.05)
+    assert number(numbers["second"]) < number(numbers["worst"])
+
+
+def test_a_later_token_changes_earlier_rows_of_right_logits_unless_a_mask_hides_its_key() -> None:
+    q, k = drawn()
+    other = k.copy()
+    other[-1] += 1
+    right, changed = (unit(q) @ unit(keys).T for keys in (k, other))
+    assert not np.allclose(right[:-1], changed[:-1])  # so the test needs a causal mask, and the sentence says so
+    hidden = np.triu(np.ones((16, 16), bool), 1)
+    assert np.allclose(np.where(hidden, 0, right)[:-1], np.where(hidden, 0, changed)[:-1])
+    over_positions, moved = ((q @ (keys / np.linalg.norm(keys, axis=0)).T) for keys in (k, other))
+    assert not np.allclose(np.where(hidden, 0, over_positions)[:-1], np.where(hidden, 0, moved)[:-1])
+    assert "causal mask" in LANGUAGES["en"]["stop.developer.lines.explain"]

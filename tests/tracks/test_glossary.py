@@ -62,7 +62,7 @@ DEFINED = {
     "entropy": "says how widely a query looks",
     "rounding": "after rounding",  # an everyday word
     "slope": "says how far they move",
-    "qk_norm": "A norm on the queries and keys of every head, just before the scores are formed",
+    "qk_norm": "A norm on the queries and keys themselves, before the scores are formed",
     "format": "stores numbers in",
     "float16": "The largest number in the format",
     "float32": "in a wider format",

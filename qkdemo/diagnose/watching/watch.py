@@ -1,4 +1,4 @@
-"""Watch the attention of any PyTorch model while it runs.
+"""Watch the attention of a PyTorch model while it runs.
 
     from qkdemo import watch
 

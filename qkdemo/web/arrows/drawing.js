@@ -15,7 +15,6 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 export function build(root, view) {
   const level = view.heading ?? 2;
   const finding = html(`h${level}`, "finding");
-  const spoken = html("p", "unseen", { role: "status", "aria-live": "polite" });
   const controls = buildControls(view);
   const sides = ["plain", "norm"].map((role) => buildSide(role, view, `h${level + 1}`));
   const hint = html("p", "hint");
@@ -23,8 +22,8 @@ export function build(root, view) {
   const pair = html("div", "sides");
   pair.append(...sides.map((side) => side.node));
   root.style.minHeight = "";
-  root.replaceChildren(finding, controls.dial, pair, controls.more, hint, spoken);
-  return { finding, spoken, controls, sides, keys: view.names.keys.length };
+  root.replaceChildren(finding, controls.dial, pair, controls.more, hint);
+  return { finding, controls, sides, keys: view.names.keys.length };
 }
 
 function buildControls({ words, limits }) {
@@ -39,7 +38,7 @@ function buildControls({ words, limits }) {
   range.step = 0.01;
   const label = html("label", "label", { for: "arrows-scale" });
   label.textContent = words.scale;
-  const reading = html("output", "reading", { for: "arrows-scale" });
+  const reading = html("span", "reading", { "aria-hidden": "true" }); // the range says it as its value
   const dial = html("div", "dial");
   dial.append(play, label, range, reading);
   const more = html("div", "more");

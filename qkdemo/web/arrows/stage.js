@@ -142,7 +142,8 @@ export class Stage {
     if (words === this.spoken) return;
     this.speaking = setTimeout(() => {
       if (this.motion.going || this.held) return this.say(found);
-      this.spoken = this.parts.spoken.textContent = words;
+      this.spoken = words;
+      document.dispatchEvent(new CustomEvent("qkdemo:say", { detail: { words } }));
     }, QUIET_MS);
   }
 

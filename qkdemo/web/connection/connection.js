@@ -2,6 +2,8 @@
 //
 // Part of the page itself, since it also speaks when nothing came. Its sentences stand in the page's head.
 
+import { say } from "./status.js";
+
 const LOST_MS = 1500; // a connection that comes back at once needs no word
 const NEVER_MS = 8000;
 const ASKED = 4; // times, of a server that may be several
@@ -28,7 +30,10 @@ function look() {
 }
 
 function tell(sentence) {
-  if (bar.textContent !== sentence) bar.textContent = sentence;
+  if (bar.textContent !== sentence) {
+    bar.textContent = sentence;
+    say(sentence);
+  }
   bar.hidden = !sentence;
 }
 
@@ -41,7 +46,6 @@ async function ask() {
 }
 
 bar.id = "qkdemo-connection";
-bar.setAttribute("role", "status");
 bar.style.cssText = `position: fixed; z-index: 1000001; left: 50%; bottom: 1rem; transform: translateX(-50%); margin: 0;
   width: max-content; max-width: min(40rem, calc(100vw - 2rem)); padding: 0.6rem 1rem; border-radius: 8px;
   background: #1f2530; color: #fff; font: 1rem/1.4 "Source Sans", sans-serif; box-shadow: 0 2px 12px rgb(0 0 0 / 35%);`;

@@ -39,10 +39,10 @@ export class LiveSweep {
     return true;
   }
 
-  // What one frame shows more; true if anything waited.
-  reveal() {
+  // What one frame shows more, or `all` of it; true if anything waited.
+  reveal(all = false) {
     const waiting = this.arrived - this.rows;
-    this.rows += Math.ceil(waiting / FRAMES);
+    this.rows += all ? waiting : Math.ceil(waiting / FRAMES);
     return waiting > 0;
   }
 

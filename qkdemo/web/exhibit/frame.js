@@ -3,6 +3,7 @@
 // Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
 
 import { Grid } from "./grid.js";
+import { nameOf } from "./hear.js";
 
 const PICKED = new Set(["arcs", "bars", "heat"]);
 
@@ -21,9 +22,7 @@ export function structureOf(/** @type {Spec.Exhibit} */ view) {
 // Builds everything inside `root` and returns the parts that are filled later.
 export function build(root, /** @type {Spec.Exhibit} */ view) {
   const level = view.heading ?? 2;
-  const parts = { finding: new Steady(`h${level}`, "finding"), spoken: element("p", "unseen"), alt: element("p", "unseen") };
-  parts.spoken.setAttribute("role", "status");
-  parts.spoken.setAttribute("aria-live", "polite");
+  const parts = { finding: new Steady(`h${level}`, "finding"), alt: element("p", "unseen") };
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
   parts.bar = view.live ? buildBar() : null;
@@ -40,7 +39,6 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
     ...(parts.bar ? [tiles] : []),
     element("div", "panels", ...parts.panels.map((panel) => panel.node)),
     ...(parts.fold ? [parts.fold] : []),
-    parts.spoken,
   );
   return parts;
 }
@@ -54,10 +52,13 @@ export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
   };
   follow(parts.finding, view.finding);
   parts.finding.keep(view.room ?? "");
-  parts.alt.textContent = view.alt ?? "";
   view.tiles.forEach((tile, i) => {
     parts.tiles[i].label.textContent = tile.label;
-    tile.lines.forEach((line, k) => follow(parts.tiles[i].lines[k], line.column));
+    tile.lines.forEach((line, k) => {
+      const name = nameOf(line.role, view);
+      parts.tiles[i].names[k].textContent = name && tile.lines.length > 1 ? `${name}: ` : "";
+      follow(parts.tiles[i].lines[k], line.column);
+    });
   });
   fillScrubber(parts.scrubber, view, sweep);
   follow(parts.scrubber.text, view.dial.text);
@@ -97,8 +98,9 @@ class Steady {
 
 function buildTile(/** @type {Spec.Tile} */ { lines }) {
   const label = element("span", "label");
+  const names = lines.map(() => element("span", "unseen")); // which side it is, for those who see neither colour nor dash
   const parts = lines.map((line) => new Steady("span", `value role-${line.role}`));
-  return { node: element("div", "tile", label, ...parts.map((part) => part.node)), label, lines: parts };
+  return { node: element("div", "tile", label, ...parts.flatMap((part, i) => [names[i], part.node])), label, names, lines: parts };
 }
 
 function buildScrubber(plays) {
@@ -124,7 +126,6 @@ function buildBar() {
   const [play, step, stop, train] = buttons;
   const text = element("span", "status");
   const notice = element("p", "notice");
-  notice.setAttribute("role", "status");
   notice.hidden = true;
   const lead = element("span", "lead");
   const forks = element("div", "bar forks", lead);
@@ -160,7 +161,9 @@ function buildPlot(/** @type {Spec.Panel} */ panel) {
   const png = element("button", "");
   const svg = element("button", "");
   png.type = svg.type = "button";
-  return { nodes: [stage, element("div", "save", png, svg)], canvas, stage, png, svg };
+  const ear = panel.kind === "curves" ? element("button", "") : null;
+  if (ear) ear.type = "button";
+  return { nodes: [stage, element("div", "save", ...(ear ? [ear] : []), png, svg)], canvas, stage, png, svg, ear };
 }
 
 function buildGrid(/** @type {Spec.Grid} */ panel) {
@@ -177,11 +180,9 @@ function buildCells(/** @type {Spec.Cells} */ panel) {
   rows.forEach(([first]) => (first.node.scope = "row"));
   const line = (cells) => element("tr", "", ...cells.map((part) => part.node));
   const table = element("table", "", element("thead", "", line(head)), element("tbody", "", ...rows.map(line)));
-  if (!panel.breaks) return { nodes: [table], head, rows };
-  const scroller = element("div", "scroller", table);
-  scroller.tabIndex = 0; // else only a pointer could scroll it
-  scroller.setAttribute("role", "region");
-  return { nodes: [scroller], head, rows, scroller };
+  const scroller = element("div", panel.breaks ? "scroller" : "sideways", table);
+  scroller.setAttribute("role", panel.breaks ? "region" : "group");
+  return { nodes: [scroller], head, rows, table, scroller };
 }
 
 function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
@@ -192,13 +193,14 @@ function fillPanel(parts, /** @type {Spec.Panel} */ panel, words, follow) {
   if (parts.canvas) {
     parts.png.textContent = words.png;
     parts.svg.textContent = words.svg;
-    for (const button of [parts.png, parts.svg]) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
+    if (parts.ear) parts.ear.textContent = words.listen ?? "";
+    for (const button of [parts.png, parts.svg, parts.ear].filter(Boolean)) button.setAttribute("aria-label", `${button.textContent}: ${panel.title}`);
     if (parts.stage.tabIndex === 0) parts.stage.setAttribute("aria-label", `${panel.title}. ${words[panel.kind] ?? ""}`);
   } else if (parts.grid) {
     parts.grid.name(`${panel.title}. ${words.grid ?? ""}`);
     follow(parts.grid, panel);
   } else if (panel.kind === "cells") {
-    parts.scroller?.setAttribute("aria-label", panel.title);
+    for (const named of [parts.table, parts.scroller]) named.setAttribute("aria-label", panel.title);
     panel.head.forEach((cell, i) => follow(parts.head[i], cell));
     panel.rows.forEach((row, r) => row.forEach((cell, i) => follow(parts.rows[r][i], cell)));
   }

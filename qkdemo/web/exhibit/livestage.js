@@ -5,12 +5,14 @@
 
 import { Feed, LiveSweep } from "./feed.js";
 import { Stage } from "./stage.js";
+import { tell } from "./tell.js";
 
 const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
 const NEWS_MS = 700;
 const WATCHED_S = 8; // how long a hall looks on
-const CALM = "(prefers-reduced-motion: reduce)";
+const CALM = window.matchMedia("(prefers-reduced-motion: reduce)");
+const CALM_MS = 700; // for whoever asked for less motion: what moves goes in steps
 
 export class LiveStage extends Stage {
   constructor(root) {
@@ -42,10 +44,10 @@ export class LiveStage extends Stage {
   rebuild(structure) {
     super.rebuild(structure);
     const { play, step, stop, train } = this.parts.bar;
-    play.onclick = () => this.playOrPause();
-    step.onclick = () => this.oneStep();
-    stop.onclick = () => this.send({ command: "stop" });
-    train.onclick = () => this.send({ command: "train" });
+    press(play, () => this.playOrPause());
+    press(step, () => this.oneStep());
+    press(stop, () => this.send({ command: "stop" }));
+    press(train, () => this.send({ command: "train" }));
     this.parts.scrubber.range.max = this.view.live.steps - 1;
   }
 
@@ -88,15 +90,34 @@ export class LiveStage extends Stage {
     }
     this.fillBar();
     this.watch();
+    this.found();
     this.tell();
+  }
+
+  // Said when it starts, when its sentence changes, when it has a word to say, and when it rests; never for a step.
+  found() {
+    if (!this.status.state) return;
+    const { state, text, notice } = this.status;
+    const now = { state, notice, finding: this.finding(this.sweep.arrived - 1) ?? "" };
+    const before = this.heard ?? now;
+    this.heard = now;
+    const news = [state !== before.state && text, notice !== before.notice && notice, now.finding !== before.finding && now.finding];
+    const words = news.filter(Boolean).join(". ");
+    if (words && this.held === null && !this.played) tell({ words });
   }
 
   // Shows what arrived, frame by frame.
   flow() {
     if (this.flowing) return;
-    this.flowing = requestAnimationFrame(() => {
+    const calm = CALM.matches;
+    const wait = calm ? Math.max(0, (this.flowed ?? 0) + CALM_MS - performance.now()) : 0;
+    const show = (act) => (wait ? setTimeout(act, wait) : requestAnimationFrame(act));
+    this.flowing = show(() => {
       this.flowing = 0;
-      if (this.sweep.reveal()) this.flow();
+      if (!this.root.isConnected) return;
+      this.flowed = performance.now();
+      if (this.sweep.reveal(calm)) this.flow();
+      else if (AT_REST.has(this.status.state)) this.describe();
       this.widen();
       this.draw(true);
     });
@@ -106,7 +127,7 @@ export class LiveStage extends Stage {
   watch() {
     if (!this.watches || !this.sweep.rows || this.sweep.rows < this.view.live.steps) return;
     this.watches = false;
-    if (!window.matchMedia(CALM).matches) this.playBack({ pace: this.sweep.rows / WATCHED_S, grows: true });
+    if (!CALM.matches) this.playBack({ pace: this.sweep.rows / WATCHED_S, grows: true });
   }
 
   get open() {
@@ -154,7 +175,8 @@ export class LiveStage extends Stage {
   commit(row) {
     this.hold(row);
     this.send({ dial: this.sweep.within(row) + 1 });
-    this.speak(this.finding());
+    tell({ words: this.finding() });
+    this.describe();
   }
 
   hold(row) {
@@ -163,6 +185,11 @@ export class LiveStage extends Stage {
     this.held = row >= this.sweep.rows - 1 ? null : row + 1;
     this.fillBar();
     this.ask();
+  }
+
+  // The hidden text is that of the page when it was drawn.
+  atRest(row) {
+    return this.view.live.resting && row === this.view.live.shown - 1;
   }
 
   get commands() {
@@ -197,7 +224,8 @@ export class LiveStage extends Stage {
     this.played = { row: from, at: performance.now(), grows };
     const tick = () => {
       if (!this.played) return;
-      const row = this.played.row + Math.floor(((performance.now() - this.played.at) / 1000) * pace);
+      const past = performance.now() - this.played.at;
+      const row = this.played.row + Math.floor(((CALM.matches ? past - (past % CALM_MS) : past) / 1000) * pace);
       if (row >= this.sweep.rows - 1) {
         this.commit(row);
         this.ask(grows);
@@ -251,9 +279,9 @@ export class LiveStage extends Stage {
     train.textContent = words.train;
     stop.hidden = live.shipped; // nobody trains it here: it can be played, or trained
     train.hidden = !live.shipped;
-    play.disabled = this.commands ? false : this.sweep.rows < 2;
-    step.disabled = this.commands ? this.moving : this.row() >= this.sweep.rows - 1;
-    stop.disabled = !live.own || AT_REST.has(this.status.state);
+    allow(play, this.commands || this.sweep.rows >= 2);
+    allow(step, this.commands ? !this.moving : this.row() < this.sweep.rows - 1);
+    allow(stop, live.own && !AT_REST.has(this.status.state));
     setText(text, this.gone ? words[whyGone(this.feed)] : this.status.text);
     setText(notice, this.status.notice);
     notice.hidden = !this.status.notice;
@@ -278,11 +306,19 @@ export class LiveStage extends Stage {
 
   close() {
     clearTimeout(this.telling);
-    cancelAnimationFrame(this.flowing);
     this.feed?.close();
     this.played = null;
     super.close();
   }
+}
+
+// What does nothing now keeps the focus: who has just pressed it goes on from there.
+function allow(button, allowed) {
+  button.setAttribute("aria-disabled", String(!allowed));
+}
+
+function press(button, act) {
+  button.onclick = () => button.ariaDisabled !== "true" && act();
 }
 
 function setText(node, words) {

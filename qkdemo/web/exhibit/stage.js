@@ -11,14 +11,16 @@ import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
+import { cellOf, heard } from "./hear.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
 import { Plot } from "./plot.js";
 import { savePng, saveSvg } from "./save.js";
 import { Sight } from "./sight.js";
+import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
-import { readTheme, textWidth, wearTheme } from "./theme.js";
+import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
 
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
@@ -43,6 +45,8 @@ export class Stage {
     this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
     document.addEventListener("qkdemo:look", this.looked);
+    this.listening = new AbortController();
+    whenLookChanges(() => this.refresh(), this.listening.signal); // paper, too, has its own width and colours
     document.fonts?.ready.then(() => this.refresh());
   }
 
@@ -62,7 +66,19 @@ export class Stage {
     this.details.forget();
     this.arrive(view.dial.at);
     this.refresh();
+    this.found();
     if (before !== null && !view.veil) this.run(before);
+  }
+
+  // What the page's first exhibit found, for those who hear the page.
+  found() {
+    const finding = this.finding(this.sweep.rowOf(this.committed));
+    if (this.first && finding) tell({ finding, more: this.view.alt });
+  }
+
+  // Whether it is the page's first exhibit: what it finds is the page's title.
+  get first() {
+    return this.view.heading === 1;
   }
 
   // The answer came: the dial goes to it from where it stood.
@@ -153,8 +169,9 @@ export class Stage {
   }
 
   handle(plot, i) {
-    const { canvas, stage: area, png, svg } = this.parts.panels[i];
+    const { canvas, stage: area, png, svg, ear } = this.parts.panels[i];
     const scene = () => this.scene(i);
+    if (ear) ear.onclick = () => import("./ear.js").then(({ listen }) => listen(this, scene()));
     png.onclick = () => savePng(plot, scene());
     svg.onclick = () => saveSvg(plot, scene());
     const { kind } = this.view.panels[i];
@@ -180,7 +197,8 @@ export class Stage {
       name(cell) {
         const panel = stage.panel(i);
         const [query, key] = numbersOf(cell, panel);
-        return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
+        const held = cellOf(cell, stage.scene(i));
+        return `${panel.query_label} ${query}, ${panel.key_label} ${key}${held && `: ${held}`}`;
       },
     };
   }
@@ -196,7 +214,7 @@ export class Stage {
         return [1, stage.panel(i).labels.length];
       },
       choice: ([, at]) => ({ key: at, from: "bars" }),
-      name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}`,
+      name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}: ${cellOf([0, at], stage.scene(i))}`.trim(),
     };
   }
 
@@ -245,7 +263,7 @@ export class Stage {
       this.sent.add(value);
       this.awaited = value;
       this.pickedAt = performance.now();
-      this.speak(this.finding());
+      tell(this.first ? { finding: this.finding() } : { words: this.finding() });
       this.describe();
       this.send({ dial: value });
     }
@@ -261,7 +279,7 @@ export class Stage {
 
   choose(grid, cell) {
     this.chosen = grid.choice(cell);
-    this.speak(grid.name(cell));
+    tell({ words: grid.name(cell) });
     grid.point?.(cell);
     this.ask(true);
   }
@@ -300,7 +318,12 @@ export class Stage {
 
   // What is known of the entry that is stood on: it is one at the committed value.
   detailed() {
-    return this.row() === this.sweep.rowOf(this.committed) ? this.details.answer : null;
+    return this.atRest(this.row()) ? this.details.answer : null;
+  }
+
+  // Whether a row is that of the committed value.
+  atRest(row) {
+    return row === this.sweep.rowOf(this.committed);
   }
 
   /** @returns {any} of the kind that whoever asks knows it to be */
@@ -316,8 +339,8 @@ export class Stage {
     return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
 
-  finding() {
-    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, this.row()) : "";
+  finding(row = this.row()) {
+    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, row) : "";
   }
 
   guesses() {
@@ -325,14 +348,13 @@ export class Stage {
     return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
   }
 
-  speak(words) {
-    if (this.parts.spoken.textContent !== words) this.parts.spoken.textContent = words;
-  }
-
-  // Names the pictures: their title and what the committed value says.
+  // Names the pictures: their title, and their values where the dial stands. What stands on a picture's title is not.
   describe() {
-    const words = this.finding();
-    this.parts.panels.forEach(({ canvas }, i) => canvas?.setAttribute("aria-label", `${this.view.panels[i].title}. ${words}`));
+    this.parts.panels.forEach(({ canvas }, i) => {
+      const { title, subtitle = "" } = this.view.panels[i];
+      const words = [title, subtitle.trim().replace(/\.$/, ""), heard(this.scene(i))].filter(Boolean).join(". ");
+      if (canvas?.getAttribute("aria-label") !== words) canvas?.setAttribute("aria-label", words);
+    });
   }
 
   // ---- drawing
@@ -357,6 +379,9 @@ export class Stage {
 
   layOut() {
     const { panels } = this.view;
+    for (const { scroller } of this.parts.panels) {
+      if (scroller) scroller.tabIndex = scroller.scrollWidth > scroller.clientWidth ? 0 : -1; // else only a pointer could scroll it
+    }
     const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
     const widths = drawn.map(([, width]) => width);
     this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
@@ -397,6 +422,8 @@ export class Stage {
       if (title.textContent !== words) title.textContent = words;
     });
     this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
+    const hidden = this.atRest(row) ? (this.view.alt ?? "") : ""; // it speaks of the value that the data has
+    if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;
     range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
@@ -416,6 +443,7 @@ export class Stage {
     this.sizes.disconnect();
     this.sight.close();
     this.details.forget();
+    this.listening.abort();
     document.removeEventListener("keydown", this.escape);
     document.removeEventListener("qkdemo:look", this.looked);
     this.playing = null;

@@ -8,28 +8,45 @@ export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3
 
 const scratch = document.createElement("canvas").getContext("2d");
 
+const FORCED = window.matchMedia("(forced-colors: active)");
+const PAPER = window.matchMedia("print");
+const SYSTEM = { plain: "CanvasText", norm: "LinkText", bound: "CanvasText", right: "LinkText" }; // told apart by their dashes, too
+const [WHITE, BLACK] = [[255, 255, 255], [0, 0, 0]];
+const DARKER = 0.35; // of a dark theme's colours, on white paper
+
+// Called when the page is printed or is a screen's again, and when the system's colours are asked for or no more.
+export function whenLookChanges(act, signal) {
+  for (const query of [FORCED, PAPER]) query.addEventListener("change", act, { signal });
+}
+
 // In a lecture nothing is grey, and lines are thicker: a projector washes out what a screen still shows.
 export function readTheme(root, lecture = false) {
-  const css = getComputedStyle(root);
+  const [css, forced, paper] = [getComputedStyle(root), FORCED.matches, PAPER.matches];
   const read = (name) => css.getPropertyValue(name).trim();
-  const background = rgb(read("--st-background-color"), [255, 255, 255]);
-  const text = rgb(read("--st-text-color"), [0, 0, 0]);
+  const system = (name) => systemColour(root, name);
+  const background = forced ? system("Canvas") : rgb(read("--st-background-color"), WHITE);
+  const text = forced ? system("CanvasText") : rgb(read("--st-text-color"), BLACK);
   const palette = read("--st-chart-categorical-colors").split(/,(?![^(]*\))/);
+  const strong = lecture || forced;
   const small = (parseFloat(css.fontSize) * 12) / 14; // the page's 14 px text has 12 px labels
   const theme = {
     background,
     text: css3(text),
     paper: css3(background),
-    muted: css3(mix(background, text, lecture ? 1 : 0.7)),
-    rule: css3(mix(background, text, lecture ? 0.8 : 0.5)),
-    grid: css3(mix(background, text, lecture ? 0.25 : 0.12)),
-    band: css3(mix(background, text, lecture ? 0.12 : 0.07)),
+    muted: css3(mix(background, text, strong ? 1 : 0.7)),
+    rule: css3(mix(background, text, strong ? 0.8 : 0.5)),
+    grid: css3(mix(background, text, strong ? 0.25 : 0.12)),
+    band: css3(mix(background, text, strong ? 0.12 : 0.07)),
     family: css.fontFamily,
     small,
     zoom: (small / 12) * (lecture ? 1.25 : 1), // lines and dots grow with the text
     ink: { other: mix(background, text, 0.62), left: text },
   };
-  for (const [role, place] of Object.entries(ROLES)) theme.ink[role] = rgb(palette[place], text);
+  const dark = paper && rgb(getComputedStyle(root.parentElement ?? root.getRootNode().host).getPropertyValue("--st-background-color"), WHITE)[1] < 128;
+  for (const [role, place] of Object.entries(ROLES)) {
+    const ink = rgb(palette[place], text);
+    theme.ink[role] = forced ? system(SYSTEM[role]) : dark ? mix(ink, BLACK, DARKER) : ink;
+  }
   theme.role = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(ink)]));
   theme.soft = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(mix(background, ink, 0.5))]));
   theme.name = JSON.stringify(theme);
@@ -58,6 +75,16 @@ export function font(theme, size, weight) {
 export function textWidth(words, theme, size, weight = 400) {
   scratch.font = font(theme, size, weight);
   return scratch.measureText(words).width;
+}
+
+// One of the system's colours, as the page has it.
+function systemColour(root, name) {
+  const probe = document.createElement("span");
+  probe.style.cssText = `color: ${name}; forced-color-adjust: none`;
+  root.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return rgb(colour, BLACK);
 }
 
 // Any CSS colour as three channels; the canvas itself is the parser.

@@ -20,6 +20,7 @@ import streamlit as st
 from streamlit.runtime import Runtime
 
 from qkdemo.charts.spec import Exhibit, Panel, Pick
+from qkdemo.messages import phrase
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.parcel import Known, parcel
@@ -29,6 +30,7 @@ from qkdemo.web.track import lesson
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = _REAL | {"fork", "query", "key", "row", "column", "command", "news", "again"}
+_HEARD: Final = ("at", "first", "last", "cross", "most", "largest", "arrow", "hidden", "listen")
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -119,7 +121,9 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
-    return view | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
+    words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}}
+    taught = view | {"words": words}
+    return taught | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
 
 
 def untold(panel: Panel) -> Panel:

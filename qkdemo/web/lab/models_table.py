@@ -3,6 +3,7 @@
 * `models_body(settings)`: the middle of the page;
 * `search_box()`: what is searched for; the link keeps it, as it keeps the pair;
 * `show_rows(result)`, `show_families(result)`: the tables; `FIRST_COLUMNS`, `LARGE`: which columns are seen first;
+* `in_words(column, value)`: what stands in a cell;
 * `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
 """
 
@@ -95,7 +96,7 @@ def show_rows(result: Result) -> None:
 
 
 def _table(result: Result, columns: Sequence[str]) -> list[dict[str, str]]:
-    return [{say(f"column.{name}"): _in_words(name, row[name]) for name in columns} for row in rows(result)]
+    return [{say(f"column.{name}"): in_words(name, row[name]) for name in columns} for row in rows(result)]
 
 
 def show_families(result: Result) -> None:
@@ -103,9 +104,7 @@ def show_families(result: Result) -> None:
     names = {"models": say("models.models"), "names": say("models.names")}
     table = [
         {
-            names.get(name) or say(f"column.{name}"): "; ".join(
-                _in_words(name, word) for word in str(value).split(", ")
-            )
+            names.get(name) or say(f"column.{name}"): "; ".join(in_words(name, word) for word in str(value).split(", "))
             if name in SHOWN
             else value
             for name, value in row.items()
@@ -150,7 +149,8 @@ def _keep_pair() -> None:
         ask(side, st.session_state[f"models:{side}"])
 
 
-def _in_words(column: str, value: Any) -> str:
+def in_words(column: str, value: Any) -> str:
+    """What stands in a column of the table, as it is read."""
     if value is None:
         return ""
     if isinstance(value, bool):

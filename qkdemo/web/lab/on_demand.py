@@ -20,8 +20,14 @@ _one_at_a_time: Final = threading.Lock()
 _MOST_KEPT: Final = 8  # in a session
 
 
-def demanded(demand: OnDemand[S, M], settings: S, noise: Mapping[str, float], show: Callable[[Section], None]) -> None:
-    """Draw the controls, and what was found for exactly these dials in this session."""
+def demanded(
+    demand: OnDemand[S, M],
+    settings: S,
+    noise: Mapping[str, float],
+    show: Callable[[Section], None],
+    explored: Callable[[M], None] | None = None,
+) -> None:
+    """Draw the controls, and what was found for exactly these dials in this session; `explored` draws it once more."""
     key = demand.name.replace(".", ":")
     with st.container(horizontal=True, vertical_alignment="center"):
         asked = st.button(say(f"{demand.name}.start"), icon=":material/timer:", key=key)
@@ -36,6 +42,8 @@ def demanded(demand: OnDemand[S, M], settings: S, noise: Mapping[str, float], sh
     if section.exhibit is None:
         st.dataframe(table_of(without_noise(demand.rows(found), noise)), hide_index=True)
     show(section)
+    if explored is not None:
+        explored(found)
 
 
 def rows_of(demand: OnDemand[S, M], settings: S) -> Mapping[str, Callable[[], Rows]]:

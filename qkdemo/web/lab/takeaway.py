@@ -35,7 +35,9 @@ class Takeaway:
     noise: Mapping[str, float]  # column → below which its numbers are rounding
 
 
-def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None) -> None:
+def take_away(
+    offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = None, *, opened_first: bool = True
+) -> None:
     """The row: the lab's own (`extra`, title → what draws it) first, open, then what every lab has, one click away.
 
     While a track's question is open there is none: it would give the answer away.
@@ -51,7 +53,10 @@ def take_away(offer: Takeaway, extra: Mapping[str, Callable[[], None]] | None = 
         say("takeaway.how"): lambda: _how(offer),
     }
     opened = st.segmented_control(
-        say("takeaway.open"), list(draws), default=next(iter(own), None), key=f"{offer.lab}:takeaway"
+        say("takeaway.open"),
+        list(draws),
+        default=next(iter(own), None) if opened_first else None,
+        key=f"{offer.lab}:takeaway",
     )
     if opened in draws:
         with st.container(key=f"{offer.lab}:opened"):

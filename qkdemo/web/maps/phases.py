@@ -226,7 +226,8 @@ def _drawn(diagram: Diagram, ends: list[End], lead: str) -> None:
 
 
 def _sides(diagram: Diagram, made: list[Cell]) -> None:
-    for remedy, column in zip(diagram.remedies, st.columns(max(2, len(diagram.remedies))), strict=False):
+    places = [column for _ in diagram.remedies[::2] for column in st.columns(2)]
+    for remedy, column in zip(diagram.remedies, places, strict=False):
         with column:
             name = side_name(remedy)
             st.markdown(f"### {name[0].upper() + name[1:]}")

@@ -33,3 +33,10 @@ export function closeMenu() {
 
 // The title of the track's stop on screen, if there is one.
 export const titled = () => document.querySelector("h2.stop")?.textContent;
+
+// What lies beside the app in the page, such as a menu that is open, has the theme's colours too: the line around what has
+// the focus is in the strongest one.
+export function wearScheme() {
+  const app = document.querySelector("[data-testid=stApp]");
+  document.documentElement.style.colorScheme = app ? getComputedStyle(app).colorScheme : "";
+}

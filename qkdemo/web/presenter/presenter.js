@@ -6,14 +6,14 @@
 // they do. `place` is what the speaker's window is told, `told` names the stop whose answer is shown. `run` is another
 // number whenever the page was made anew. In a lecture a page key also follows a link of its class.
 
-import { closeMenu, openAtTop } from "./arrivals.js";
+import { closeMenu, openAtTop, wearScheme } from "./arrivals.js";
 import { darken, light, wake } from "./bar.js";
 import { fitColumn } from "./fit.js";
+import { followFocus } from "./focus.js";
 import { openNotes, tellNotes } from "./hall.js";
 import { tidyHistory } from "./history.js";
 import { arrived, inLine, once } from "./line.js";
 import { point } from "./pointer.js";
-import { hearVerdict } from "./verdict.js";
 
 const TEXT = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable=true]";
 const MOVES = "input[type=range], [role=slider]"; // what page keys move, except in a lecture
@@ -26,6 +26,7 @@ export default function ({ data, parentElement }) {
   tidyHistory();
   openAtTop();
   closeMenu();
+  wearScheme();
   const root = parentElement.querySelector(".presenter");
   if (!root || !data?.keys) return undefined;
   listening.abort();
@@ -42,7 +43,7 @@ export default function ({ data, parentElement }) {
   if (lecture) tellNotes(place, press, signal);
   root.classList.add("listening");
   fitColumn(lecture, signal);
-  hearVerdict(told);
+  followFocus(told);
   if (run !== shown) {
     requestAnimationFrame(() => {
       darken();

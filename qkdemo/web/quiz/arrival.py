@@ -1,6 +1,6 @@
 """What a visitor asked for has come: it gets the focus, and on a phone it is brought into view.
 
-* `arrive_at(key, token)`: the heading in the container `key`; once for each `token`.
+* `arrive_at(key, token)`: the heading, or else the paragraph, in the container `key`; once for each `token`.
 
 Streamlit keeps the place that was scrolled to, and drops the focus with the button that was pressed.
 """

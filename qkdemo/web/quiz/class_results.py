@@ -16,6 +16,7 @@ from qkdemo.tracks import results
 from qkdemo.tracks.quiz import QUIZZES, Settings, text
 from qkdemo.tracks.results import Row
 from qkdemo.web import lecture
+from qkdemo.web.explored import changes_explored
 from qkdemo.web.lab.takeaway import csv_of, table_of
 
 _SHARES: Final = ("pre", "post")
@@ -30,7 +31,14 @@ def read(settings: Settings, code: str, rows: list[Row]) -> None:
     st.markdown(say("quiz.class.means", of=max(len(questions) for questions in QUIZZES.values())))
     _table(results.means(rows))
     st.markdown(say("quiz.class.shares"))
-    _table(results.shares(rows))
+    lines = results.shares(rows)
+    _table(lines)
+    if lines:
+        names = [_cell(line, "question") for line in lines]
+        words = (say("column.quiz.pre"), say("column.quiz.post"))
+        changes_explored(
+            lines, names, words, "; ".join(_in_short(line, name) for line, name in zip(lines, names, strict=True))
+        )
     _download(code, rows)
 
 
@@ -76,6 +84,10 @@ def _cell(line: Mapping[str, Any], name: str) -> str:
             return percent(number)
         case number:
             return written(number, 3)
+
+
+def _in_short(line: Mapping[str, Any], name: str) -> str:
+    return f"{name}: {' → '.join(_cell(line, when) for when in _SHARES)}"
 
 
 def _download(code: str, rows: list[Row]) -> None:

@@ -48,7 +48,7 @@ def _open(settings: Settings, questions: Sequence[Question], code: str) -> None:
             with st.container(border=True):
                 stands = st.session_state.get(_of(settings, question))  # a browser may draw none but the last message
                 st.radio(
-                    f"**{at}.** {text(settings.track, question, 'ask')}",
+                    f"{at}.\u00a0{text(settings.track, question, 'ask')}",  # as it is read aloud: no markup, no list
                     question.choices,
                     index=question.choices.index(stands) if stands in question.choices else None,
                     format_func=partial(_line, settings, question),

@@ -4,7 +4,7 @@
 * `tally(progress)`: how many were tested, and how many predicted.
 """
 
-from functools import partial
+from typing import Final
 
 import streamlit as st
 
@@ -12,9 +12,12 @@ from qkdemo.messages import say
 from qkdemo.tracks.catalogue import CLAIMS, TRACKS, cited, is_trained, text, told
 from qkdemo.tracks.progress import Progress, Said
 from qkdemo.tracks.stop import Choose, Stop
+from qkdemo.web.quiz.arrival import arrive_at
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import read_as
 from qkdemo.web.track.lesson import page_of, place_of, say_at, verdict
+
+_SHOWN: Final = "claims.shown"  # the claim whose verdict has just been asked for
 
 
 def claim_card(at: int, stop: Stop, said: Said) -> None:
@@ -30,10 +33,18 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
             right = verdict(stop, said.guess, found)
             judged = told(CLAIMS, stop, f"choice.{found.answer}")
             words = say("claims.said", guess=told(CLAIMS, stop, f"choice.{said.guess}")) if right is not None else ""
-            st.markdown(f"**{say('claims.verdict', verdict=judged)}** {words}")
+            with st.container(key=f"{key}:verdict"):
+                st.markdown(f"**{say('claims.verdict', verdict=judged)}** {words}")
+            if st.session_state.pop(_SHOWN, "") == stop.name:
+                arrive_at(f"{key}:verdict", stop.name)
         elif not is_trained(stop) or (found is not None and not said.shown):
-            show = partial(say_at, CLAIMS, at, Said(said.guess, shown=True))
-            st.button(say("lesson.run"), on_click=show, key=f"{key}:show", icon=":material/play_arrow:")
+            st.button(
+                say("lesson.run"),
+                on_click=_show,
+                args=(at, stop.name, said),
+                key=f"{key}:show",
+                icon=":material/play_arrow:",
+            )
         else:
             st.markdown(say("claims.trained"))
         page = page_of(stop)
@@ -43,6 +54,11 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         st.markdown(read_as(text(CLAIMS, stop, "explain", found.numbers)))
         if found.sources:
             st.markdown(cited(found))
+
+
+def _show(at: int, name: str, said: Said) -> None:
+    say_at(CLAIMS, at, Said(said.guess, shown=True))
+    st.session_state[_SHOWN] = name
 
 
 def _prediction(at: int, stop: Stop, said: Said, ask: Choose, key: str) -> None:

@@ -20,7 +20,7 @@ from qkdemo.charts.spec import Exhibit, Guess, Panel, Veil
 from qkdemo.dials import Dials
 from qkdemo.messages import LANGUAGE, say
 from qkdemo.notation import written
-from qkdemo.tracks.catalogue import TRACKS
+from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.web import echo
@@ -110,6 +110,11 @@ def current() -> Lesson | None:
     """The lesson of this run."""
     lesson: Lesson | None = st.session_state.get(_NOW)
     return lesson
+
+
+def titled(lesson: Lesson | None) -> str:
+    """The title of the stop; empty without one."""
+    return "" if lesson is None else told(lesson.track, lesson.stop, "title")
 
 
 def progress_in(track: str) -> Progress:

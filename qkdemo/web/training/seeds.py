@@ -20,6 +20,7 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.program import program_of
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.web.explored import seeds_explored
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
 from qkdemo.web.language import speak_on
@@ -133,6 +134,7 @@ def _found(seeds: Seeds) -> None:
     curves = joined_curves(seeds.parts, [live.chunk.curves for live in seeds.known])
     drawn = seeds.known[-1].once("seeds", lambda: seeds_exhibit(seeds.plan, curves))
     exhibit(*drawn, key="training.seeds.exhibit", on_pick=lambda pick: None)
+    seeds_explored(seeds.plan, curves)
     st.markdown(definitions(seeds.plan))
     rows = partial(table_rows, seeds.plan, curves)
     files: tuple[tuple[str, str, str, Callable[[], bytes]], ...] = (

@@ -15,7 +15,7 @@ from qkdemo.cli.command import main
 from qkdemo.labs.training.lab import RUN_PRESETS
 from qkdemo.labs.words import PRESETS, RUNS, Settings, explain, next_rows, rows, run, snippet
 from qkdemo.labs.words.network import FILE, SHAPE, SideWord, accuracy, weights
-from qkdemo.labs.words.train import leaves_of
+from qkdemo.labs.words.train import BEGUN_FILE, BEGUN_STEPS, TOLERANCE, leaves_of, trained
 from qkdemo.labs.words.view import picked, words_exhibit
 from qkdemo.labs.words.words import verdict
 from qkdemo.training.model import forward
@@ -126,6 +126,22 @@ def test_training_starts_from_the_first_weights_of_these_settings() -> None:
         )
         assert torch.corrcoef(torch.stack([kept, own.double()]))[0, 1] > 0.3
         assert abs(torch.corrcoef(torch.stack([kept, other.double()]))[0, 1]) < 0.15
+
+
+def test_the_command_begins_to_make_the_recorded_weights_again() -> None:
+    """Within the tolerance that it states; the whole of it takes minutes: `python -m qkdemo.labs.words.train FILE`."""
+    start = {
+        f"{side}.{name}": leaf
+        for side in SIDES
+        for name, leaf in leaves_of(State.fresh([RUNS[side]]).parameters[0]).items()
+    }
+    again = trained(BEGUN_STEPS)
+    with np.load(BEGUN_FILE) as kept:
+        assert {name.split(".")[0] for name in kept.files} == set(SIDES)
+        for name in kept.files:
+            moved = np.linalg.norm(kept[name] - start[name])
+            assert moved > 0
+            assert np.linalg.norm(again[name] - kept[name]) < TOLERANCE * moved
 
 
 def test_the_first_steps_bring_the_loss_down_alike_each_time() -> None:

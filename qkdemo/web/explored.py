@@ -1,0 +1,164 @@
+"""Charts on a page that are explored, not dragged: Altair's specs, drawn by Vega, which loads where one is drawn.
+
+* `drawn(rows, spec, key, words)`: one of them, with its table a key away;
+* `losses_explored(result)`: learning rates; `seeds_explored(plan, curves)`: many seeds; `times_explored(measured)`:
+  measured cost; `counts_explored(result)`: models; `changes_explored(lines)`: a class before and after.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from qkdemo.charts import explored
+from qkdemo.labs import learning_rates, models
+from qkdemo.labs.cost import Measured, explain_times
+from qkdemo.labs.learning_rates.lab import median_logit
+from qkdemo.labs.learning_rates.words import explain
+from qkdemo.labs.models.lab import counts
+from qkdemo.labs.training.words import counted
+from qkdemo.messages import say
+from qkdemo.notation import written
+from qkdemo.runs.plan import Plan, outcomes
+from qkdemo.training.outcome import summary
+from qkdemo.web.lab.controls import turn
+from qkdemo.web.lab.models_table import in_words
+from qkdemo.web.lab.takeaway import table_of
+from qkdemo.web.space.shown import theme
+
+Row = Mapping[str, Any]
+_ROLES: Final = ("plain", "norm", "other", "bound")
+_ENDS: Final = ("solved", "partly", "failed")
+
+
+def drawn(
+    rows: Sequence[Row], spec: explored.Spec, key: str, words: str, pick: Callable[[], None] | None = None
+) -> None:
+    """`words` say what it shows; `pick` is called after a click where the spec has one."""
+    table = table_of(rows)
+    more: dict[str, Any] = {} if pick is None else {"on_select": pick, "selection_mode": [explored.PICK]}
+    st.vega_lite_chart(table, spec, key=key, alt=words, width="stretch", **more)
+    with st.expander(say("explored.table"), key=f"{key}:open", on_change="rerun") as opened:
+        if opened.open:
+            st.dataframe(table, hide_index=True, key=f"{key}:table")
+
+
+def losses_explored(result: learning_rates.Result) -> None:
+    """Final loss over learning rates with its spread: a legend that hides a curve, both axes can be zoomed."""
+    rows, series = [], []
+    for role, curve in zip(_ROLES, result.curves, strict=False):
+        name = say(f"variant.{curve.variant}.name")
+        series.append((name, role))
+        for point, ends in zip(curve.points, curve.outcomes, strict=True):
+            if point is None:
+                continue
+            capped, ended = [point.capped(loss) for loss in point.final_losses], summary(ends)
+            rows.append(
+                {
+                    "name": name,
+                    "x": point.learning_rate,
+                    "mean": float(np.mean(capped)),
+                    "low": min(capped),
+                    "high": max(capped),
+                    "extra": written(median_logit(ends), 3),
+                    "said": say("rates.ends", **{word: ended[word] for word in _ENDS}),
+                }
+            )
+    if not rows:
+        st.info(say("explored.nothing"))
+        return
+    st.markdown(say("explored.losses"))
+    x, y = say("dial.learning_rate.label"), say("rates.panel.loss")
+    spec = explored.bands(theme(), series, x, y, extra=say("rates.panel.logit"))
+    drawn(rows, spec, "explored:losses", " ".join(explain(result)))
+
+
+def seeds_explored(plan: Plan, curves: NDArray[np.float32]) -> None:
+    """One dot a run: its final loss, and what became of it as shape."""
+    runs, series = plan.legs[0].runs, dict[str, str]()
+    ends, rows = [say(f"rates.head.{word}") for word in _ENDS], []
+    for run, end in zip(runs, outcomes(plan, curves), strict=True):
+        role = _ROLES[0] if run.variant == "none" else _ROLES[1]
+        name = say(f"variant.{run.variant}.name")
+        series[name] = role
+        at = sorted({one.seed for one in runs})
+        level = at.index(run.seed) / max(1, len(at) - 1)
+        if np.isfinite(end.final_loss):
+            shape, said = say(f"rates.head.{end.outcome}"), say("training.panel.seed", seed=run.seed)
+            rows.append({"name": name, "x": end.final_loss, "shape": shape, "level": level, "said": said})
+    lost = len(runs) - len(rows)
+    if lost:
+        st.caption(say("explored.not_finite", count=lost, all=len(runs)))
+    if rows:
+        spec = explored.dots(theme(), [*series.items()], say("rates.panel.loss"), ends)
+        drawn(rows, spec, "explored:seeds", " ".join(counted(plan, curves)))
+
+
+def times_explored(measured: Measured) -> None:
+    """One dot a round, and the median of every way."""
+    roles = ("plain", "norm", "bound", "right", "other")
+    series = [(say(f"cost.short.{times.way}"), role) for times, role in zip(measured.times, roles, strict=False)]
+    rows = [
+        {"name": name, "x": ms, "shape": "", "level": at / max(1, len(times.each_ms) - 1)}
+        | {"said": say("explored.round", round=at + 1)}
+        for (name, _), times in zip(series, measured.times, strict=True)
+        for at, ms in enumerate(times.each_ms)
+    ]
+    drawn(
+        rows,
+        explored.dots(theme(), series, say("explored.ms"), [""]),
+        "explored:times",
+        " ".join(explain_times(measured)),
+    )
+
+
+def counts_explored(result: models.Result) -> None:
+    """Norm × place and norm × order as counts; a click filters the table by both, a second click undoes that."""
+    st.markdown(say("explored.counts"))
+    for column, other in zip(st.columns(2), ("place", "order"), strict=True):
+        with column:
+            _counted(result, other)
+
+
+def _counted(result: models.Result, other: str) -> None:
+    words = {name: [word for word, _ in counts(result.models, name)] for name in (other, "norm")}
+    shown = {name: [in_words(name, word) for word in words[name]] for name in words}
+    rows = [
+        {"across": in_words(other, x), "up": in_words("norm", y), "x": x, "y": y, "count": count}
+        for x in words[other]
+        for y in words["norm"]
+        if (count := sum((getattr(one, other), one.norm) == (x, y) for one in result.models))
+    ]
+    if not rows:
+        return
+    across, up = say(f"column.{other}"), say("column.norm")
+    said = "; ".join(f"{row['up']}, {row['across']}: {row['count']}" for row in rows)
+    alt = say("explored.counts_alt", x=across, y=up, count=len(result.models)) + " " + said + "."
+    key = f"explored:{other}"
+    spec = explored.matrix(shown[other], shown["norm"], across, up, say("models.models"))
+    drawn(rows, spec, key, alt, partial(_filter, key, other, result.settings))
+
+
+def _filter(key: str, other: str, settings: models.Settings) -> None:
+    points = (st.session_state.get(key) or {}).get("selection", {}).get(explored.PICK)
+    if not (isinstance(points, list) and points):
+        return
+    chosen = {other: str(points[0].get("x")), "norm": str(points[0].get("y"))}
+    if all(getattr(settings, name) == word for name, word in chosen.items()):
+        chosen = dict.fromkeys(chosen, "any")
+    turn(models.Settings, "models", chosen)
+
+
+def changes_explored(lines: Sequence[Row], names: Sequence[str], words: tuple[str, str], alt: str) -> None:
+    """The share that was right, before and after: `lines` have `pre` and `post`, None where nobody was asked."""
+    rows = [
+        {"name": name, "when": word, "share": line[when]}
+        for line, name in zip(lines, names, strict=True)
+        for when, word in zip(("pre", "post"), words, strict=True)
+        if line[when] is not None
+    ]
+    spec = explored.changes(theme(), list(dict.fromkeys(names)), words, say("explored.share"))
+    drawn(rows, spec, "explored:changes", alt)
