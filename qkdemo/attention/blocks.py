@@ -24,6 +24,7 @@ from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.attention.rotary import THETA, partners
 
 GainsWord: TypeAlias = Literal["unit", "tied", "untied"]
+_Shape: TypeAlias = tuple[int, int, int, int, int, int]  # what `_draw` takes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,17 +96,17 @@ def draw_block(recipe: BlockRecipe) -> Block:
     """Inputs of unit size, as a block's own norm leaves them, and projections N(0, 1/d_model): q and k are near
     unit size. float64."""
     n_kv = dividing(recipe.n_heads, recipe.n_kv_heads)
-    drawn = _draw(recipe.d_model, recipe.n_heads, n_kv, recipe.d_head, recipe.n_keys, recipe.seed)
+    shape = (recipe.d_model, recipe.n_heads, n_kv, recipe.d_head, recipe.n_keys, recipe.seed)
+    drawn = _draw(*shape)
     lengths = torch.from_numpy(steps(recipe.token_spread, recipe.n_keys))[drawn["order"]]
-    size_q, size_k = (
-        torch.from_numpy(steps(recipe.head_spread, heads).repeat(recipe.d_head)) for heads in (recipe.n_heads, n_kv)
-    )
+    size_q, size_k = _sizes(recipe.head_spread, recipe.n_heads, n_kv, recipe.d_head)
+    w_q, w_k = _sized(recipe.head_spread, shape)
     stored = 0.0 if recipe.offset_stored else 1.0
     seen = torch.ones(recipe.n_keys, recipe.n_keys, dtype=torch.bool).tril() if recipe.causal else None
     return Block(
         x=drawn["x"] * lengths[:, None],
-        w_q=drawn["w_q"] if recipe.head_spread == 1 else drawn["w_q"] * size_q[:, None],
-        w_k=drawn["w_k"] if recipe.head_spread == 1 else drawn["w_k"] * size_k[:, None],
+        w_q=w_q,
+        w_k=w_k,
         w_v=drawn["w_v"],
         w_o=drawn["w_o"],
         b_q=recipe.mean * size_q,
@@ -142,6 +143,23 @@ def _draw(d_model: int, n_heads: int, n_kv_heads: int, d_head: int, n_keys: int,
     for name, heads in (("gain_q", n_heads), ("gain_k", n_kv_heads), ("bias_q", n_heads), ("bias_k", n_kv_heads)):
         drawn[name] = torch.from_numpy(generator.uniform(-1, 1, (heads, d_head)))
     return drawn
+
+
+def _sizes(spread: float, n_heads: int, n_kv_heads: int, d_head: int) -> tuple[Tensor, Tensor]:
+    """How large each row of W_q and W_k is, the largest head `spread` times the smallest."""
+    q, k = (torch.from_numpy(steps(spread, heads).repeat(d_head)) for heads in (n_heads, n_kv_heads))
+    return q, k
+
+
+@lru_cache(maxsize=4)
+def _sized(spread: float, shape: _Shape) -> tuple[Tensor, Tensor]:
+    """W_q and W_k with heads of those sizes: one for all blocks of a draw, for they are what takes memory."""
+    drawn = _draw(*shape)
+    if spread == 1:
+        return drawn["w_q"], drawn["w_k"]
+    _, n_heads, n_kv_heads, d_head, *_ = shape
+    q, k = _sizes(spread, n_heads, n_kv_heads, d_head)
+    return drawn["w_q"] * q[:, None], drawn["w_k"] * k[:, None]
 
 
 def spread_to(recipe: BlockRecipe, spread: float | Sequence[float]) -> Block:

@@ -145,7 +145,7 @@ def _values(pipeline: Pipeline, block: Block, store: Rounding) -> Tensor:
     return store(norm(v, pipeline.normaliser))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _projected(before: Pipeline | None, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
     """q and k as the projections leave them; `before`: the pipeline, if it acts before them."""
     q, k = block.x, block.x

@@ -51,10 +51,10 @@ def keep_up(page: str) -> None:
 
 
 def hand_over() -> None:
-    """Let the browser have what this session holds; after everything that a run changes of it."""
-    if Runtime.exists():
-        held = {name: st.session_state[name] for name in st.session_state if str(name).startswith(HELD)}
-        _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False) if held else ""}, key="kept")
+    """Let the browser have what this session holds, if anything; after everything that a run changes of it."""
+    held = {name: st.session_state[name] for name in st.session_state if str(name).startswith(HELD)}
+    if held and Runtime.exists():
+        _KEPT.mount({"kept": json.dumps(held, ensure_ascii=False)}, key="kept")
 
 
 def take_back(kept: object, *, same_page: bool = True) -> None:

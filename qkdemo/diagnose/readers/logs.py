@@ -193,6 +193,10 @@ def _further(one: float, other: float) -> float:
 def _of_parquet(data: bytes, name: str) -> list[Log]:
     try:
         about = parquet.read_metadata(io.BytesIO(data))
+        groups = [about.row_group(at) for at in range(about.num_row_groups)]
+        counts = [group.num_rows for group in groups]
+        if min(counts, default=0) < 0 or sum(counts) != about.num_rows:
+            raise InputError("bad_parquet", name=name)  # memory is taken for what a group says of itself
         values = about.num_rows * about.num_columns  # a constant column of any length takes a few bytes
         if values > _MOST_VALUES:
             raise InputError("many_values", name=name, count=values, most=_MOST_VALUES)

@@ -12,10 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -29,6 +30,10 @@ SHOWN_CELLS: Final = 32  # a side of the drawn attention matrix; larger ones are
 SHOWN_BARS: Final = 64
 SHOWN_ARMS: Final = 16
 _BLOCK: Final = 1 << 17  # logits worked on at once: 1 MiB, which stays in cache
+_NEAR: Final = 4e-6  # relative: a few times what a bisection leaves open
+
+Stage: TypeAlias = Literal["raw", "logits"]
+Positions: TypeAlias = tuple[Int[Tensor, " queries"], Int[Tensor, " keys"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +109,7 @@ def _sweep(state: State, scales: tuple[float, ...]) -> Side:
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     for array in arrays.values():
         array.flags.writeable = False  # all visitors read the same ones
+    losses = _Losses(state, visible)
     return Side(
         variant=state.variant,
         n_keys=state.recipe.n_keys,
@@ -111,8 +117,8 @@ def _sweep(state: State, scales: tuple[float, ...]) -> Side:
         factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
         most_entropy=_most_entropy(visible, state.recipe.n_keys),
         angles=_angles(state, scales),
-        first_raw_loss=_first_loss("raw", state, visible, scales, arrays["raw_lost"]),
-        first_logit_loss=_first_loss("logits", state, visible, scales, arrays["logit_lost"]),
+        first_raw_loss=_first_loss("raw", losses, scales, arrays["raw_lost"]),
+        first_logit_loss=_first_loss("logits", losses, scales, arrays["logit_lost"]),
         **arrays,
     )
 
@@ -125,10 +131,18 @@ def visible_keys(state: State) -> Tensor | None:
     return causal_mask(state.recipe.n_keys, state.runs_on) if state.causal else None
 
 
-def scores_at(state: State, scales: Tensor, parameters: Parameters | None = None) -> Scores:
-    """Scores at every weight scale, [scales, heads, …]; `parameters` may hold tensors that sweep instead."""
+def scores_at(
+    state: State, scales: Tensor, parameters: Parameters | None = None, only: Positions | None = None
+) -> Scores:
+    """Scores at every weight scale, [scales, heads, …]; `parameters` may hold tensors that sweep instead.
+
+    `only`: the queries and keys that are looked at; by default all.
+    """
     store = partial(rounded, format=FORMATS[state.format])
-    q, k = (store(scales[:, None, None, None] * x).to(state.runs_on) for x in state.base)
+    drawn = state.base
+    if only is not None:
+        drawn = drawn[0][:, only[0]], drawn[1][:, only[1]]
+    q, k = (store(scales[:, None, None, None] * x).to(state.runs_on) for x in drawn)
     inside = store if state.norm_in_format else exact
     return scores(q, k, state.formed_by, parameters or state.parameters, store=store, inside_norm=inside)
 
@@ -177,21 +191,63 @@ def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:
     return (lost & visible).sum((-3, -2, -1)).double() / (visible.sum() * x.shape[-3])
 
 
-def _first_loss(
-    stage: str, state: State, visible: Tensor | None, scales: Sequence[float], lost: NDArray[np.float64]
-) -> float:
-    """The weight scale at which the first entry of a stage is lost, bisected between two scales of the sweep."""
+def _first_loss(stage: Stage, losses: "_Losses", scales: Sequence[float], lost: NDArray[np.float64]) -> float:
+    """The weight scale at which the first entry of a stage is lost, bisected between two scales of the sweep.
+
+    What is lost at a scale is lost beyond it too. So below a scale at which entries are lost, their queries and keys
+    alone are asked, which are soon a handful; and all of them once, just below what was found. For in a norm among
+    subnormal numbers an entry may come back: then all are asked at every step.
+    """
     where = np.flatnonzero(lost)
     if not where.size:
         return math.inf
     after = int(where[0])
-    before = scales[after - 1] if after else scales[0] / 1e3
+    before, beyond = scales[after - 1] if after else scales[0] / 1e3, scales[after]
+    some = losses.everywhere
 
     def fails(scale: float) -> bool:
-        made = scores_at(state, torch.tensor([scale], dtype=torch.float64))
-        return bool(_share_lost(getattr(made, stage), visible) > 0)
+        nonlocal some
+        if scale == beyond or (after and scale == before):  # the sweep says
+            return scale == beyond
+        gone = losses.at(stage, scale, some)
+        if not gone.any():
+            return False
+        some = some[0][gone.any(1)], some[1][gone.any(0)]
+        return True
 
-    return first_failure(fails, before, scales[after])
+    def fails_anywhere(scale: float) -> bool:
+        return bool(losses.at(stage, scale, losses.everywhere).any())
+
+    found = first_failure(fails, before, beyond)
+    below = found * (1 - _NEAR)
+    return first_failure(fails_anywhere, before, beyond) if below > before and fails_anywhere(below) else found
+
+
+class _Losses:
+    """Where entries are lost at a weight scale. Both stages are told together: they often lose the same."""
+
+    def __init__(self, state: State, visible: Tensor | None) -> None:
+        self._state, self._visible = state, visible
+        self._kept: dict[tuple[float, bytes, bytes], dict[Stage, Tensor]] = {}
+        every = torch.arange(state.recipe.n_keys)
+        self.everywhere = every, every
+
+    def at(self, stage: Stage, scale: float, some: Positions) -> Bool[Tensor, "queries keys"]:
+        """Whether a head has lost an entry of this stage, by query and key."""
+        queries, keys = some
+        asked = scale, queries.numpy().tobytes(), keys.numpy().tobytes()
+        if asked not in self._kept:
+            made = scores_at(self._state, torch.tensor([scale], dtype=torch.float64), only=some)
+            lost: dict[Stage, Tensor] = {"raw": _any_lost(made.raw[0]), "logits": _any_lost(made.logits[0])}
+            seen = True if self._visible is None else self._visible[queries][:, keys]
+            self._kept[asked] = {stage: (each & seen).cpu() for stage, each in lost.items()}
+        return self._kept[asked][stage]
+
+
+def _any_lost(x: Float[Tensor, "heads queries keys"]) -> Bool[Tensor, "queries keys"]:
+    if x.sum().isfinite():  # then every entry is
+        return torch.zeros(x.shape[1:], dtype=torch.bool, device=x.device)
+    return (~x.isfinite()).any(0)
 
 
 def _most_entropy(visible: Tensor | None, n_keys: int) -> float:

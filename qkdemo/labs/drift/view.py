@@ -58,21 +58,19 @@ def drift_exhibit(result: Result) -> Drawn:
 
 def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
     """Table and view of the exhibit that is dragged along the variant's own dial."""
-    n = len(sharpness.values)
-    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
-    for name in ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope"):
-        columns[f"norm.{name}"] = getattr(sharpness, name)
-        columns[f"plain.{name}"] = np.full(n, getattr(result.plain, name)[result.at])
-    label = say(f"dial.{sharpness.dial}.label")
-    columns["text"] = [written(value) for value in sharpness.values]
-    columns["finding"] = [
-        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
-        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
-    ]
+    plain = tuple(float(getattr(result.plain, name)[result.at]) for name in _CURVES[:4])
+    shared = result.settings.own is None  # else nothing stays of it
+    table, findings = (_kept_sharpness_table if shared else _sharpness_table)(sharpness, plain)
     at = float(getattr(result.settings, sharpness.dial))
     x: PlainAxis = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
     view: Exhibit = {
-        "dial": {"column": "value", "text": "text", "label": label, "at": at, "log": True},
+        "dial": {
+            "column": "value",
+            "text": "text",
+            "label": say(f"dial.{sharpness.dial}.label"),
+            "at": at,
+            "log": True,
+        },
         "finding": "finding",
         "heading": 3,
         "tiles": [],
@@ -81,9 +79,28 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
             for name in _CURVES[:4]
         ],
         "words": words(),
-        "alt": columns["finding"][int(np.argmin(np.abs(sharpness.values - at)))],
+        "alt": findings[int(np.argmin(np.abs(sharpness.values - at)))],
     }
-    return pa.table(columns), view
+    return table, view
+
+
+def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.Table, list[str]]:
+    """The table, beside what plain attention has in each of the four curves; and its findings."""
+    n = len(sharpness.values)
+    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
+    for name, level in zip(_CURVES[:4], plain, strict=True):
+        columns[f"norm.{name}"] = getattr(sharpness, name)
+        columns[f"plain.{name}"] = np.full(n, level)
+    label = say(f"dial.{sharpness.dial}.label")
+    columns["text"] = [written(value) for value in sharpness.values]
+    columns["finding"] = [
+        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
+        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
+    ]
+    return pa.table(columns), columns["finding"]
+
+
+_kept_sharpness_table: Final = in_each_language(64)(_sharpness_table)
 
 
 def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:

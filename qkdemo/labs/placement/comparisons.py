@@ -26,6 +26,7 @@ from qkdemo.attention.pipeline import CHOICES, Pipeline, PipelineScores, Trace, 
 from qkdemo.floats.formats import Rounding, exact
 
 _LAST: Final = (-3, -2, -1)  # heads, queries and keys
+_AT_ONCE: Final = 2  # spreads of the gains
 
 
 @dataclass(frozen=True)
@@ -98,31 +99,28 @@ def sweep(
     store: Rounding = exact,
 ) -> Sweep:
     """Both pipelines on the block of `recipe`, its gains spread by each of `spreads`."""
-    sides = [_swept(pipeline, recipe, spreads, store) for pipeline in pipelines]
+    apart, of_head = list[Difference](), {name: (list[Tensor](), list[Tensor]()) for name in _OF_HEAD}
+    for some in together(spreads):
+        sides = [dataclasses.replace(_swept(pipeline, recipe, some, store)) for pipeline in pipelines]
+        apart += differences(*sides)
+        for name, columns in of_head.items():
+            for side, column in zip(sides, columns, strict=True):
+                column.append(getattr(side, name)[:, head].double().clone())  # a view would keep every head's
+    stacked = {name: (torch.cat(left).numpy(), torch.cat(right).numpy()) for name, (left, right) in of_head.items()}
+    return Sweep(spreads=np.array(spreads), differences=tuple(apart), **stacked)
 
-    def of_head(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        left, right = (getattr(side, name)[:, head].double().numpy() for side in sides)
-        return left, right
 
-    return Sweep(
-        spreads=np.array(spreads),
-        differences=_apart(*pipelines, recipe, spreads, store),
-        weights=of_head("weights"),
-        raw=of_head("raw"),
-        logits=of_head("logits"),
-    )
+_OF_HEAD: Final = ("weights", "raw", "logits")
+
+
+def together(spreads: Sequence[float]) -> list[tuple[float, ...]]:
+    """`spreads` in runs so short that all heads' numbers of a run take little memory."""
+    return [tuple(spreads[at : at + _AT_ONCE]) for at in range(0, len(spreads), _AT_ONCE)]
 
 
 @lru_cache(maxsize=16)
-def _apart(
-    left: Pipeline, right: Pipeline, recipe: BlockRecipe, spreads: Sequence[float], store: Rounding
-) -> tuple[Difference, ...]:
-    return differences(*(_swept(side, recipe, spreads, store) for side in (left, right)))
-
-
-@lru_cache(maxsize=8)
 def _swept(pipeline: Pipeline, recipe: BlockRecipe, spreads: Sequence[float], store: Rounding) -> PipelineScores:
-    """One side at every spread; it stays while the other side is changed."""
+    """One side's raw scores at some spreads; they stay while the other side is changed."""
     if store is exact:
         return over_spreads(pipeline, recipe, spreads)
     return _scores(trace(pipeline, spread_to(recipe, spreads), store=store))

@@ -25,6 +25,7 @@ from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
+_AT_ONCE: Final = 512  # pairs whose products are formed at once, for the memory that they take
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
 
 
@@ -155,7 +156,9 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
         gains = _solved(sample, target[rows])
         if _relative(sample @ gains, target[rows]) > exact:  # what fits all would fit these
             continue
-        misfit = _relative(products.of(pairs) @ gains, target[pairs])
+        runs = range(0, len(pairs), _AT_ONCE)
+        fitted = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
+        misfit = _relative(fitted, target[pairs])
         if misfit < exact:
             return (_whose(reference, block, gains, exact) if word == "gain" else word), misfit
     return verdict, math.nan

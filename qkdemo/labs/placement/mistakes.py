@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
 from qkdemo.charts.columns import gap
-from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
+from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative, together
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -89,29 +89,41 @@ def mistakes(recipe: BlockRecipe) -> tuple[Mistake, ...]:
     return tuple(found)
 
 
+_Curve: TypeAlias = NDArray[np.float64]  # one entry per spread
+
+
 @dataclass(frozen=True, eq=False)
 class Curves:
     """What every known mistake does at every spread of the gains."""
 
     spreads: tuple[float, ...]
-    logits: dict[str, NDArray[np.float64]]  # relative error of the logits, by mistake
-    weight: dict[str, NDArray[np.float64]]  # the most that one attention weight moves
+    logits: dict[str, _Curve]  # relative error of the logits, by mistake
+    weight: dict[str, _Curve]  # the most that one attention weight moves
 
 
 @lru_cache(maxsize=32)
 def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
+    parts = [_mistakes_over(recipe, some) for some in together(spreads)]
+    logits, weight = (
+        {name: np.concatenate([part[at][name] for part in parts]) for name in MISTAKES} for at in range(2)
+    )
+    return Curves(spreads, logits, weight)
+
+
+def _mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> tuple[dict[str, _Curve], dict[str, _Curve]]:
+    """Errors of the logits, and the most that a weight moves, by mistake."""
     lefts: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # which most mistakes share
-    curves = Curves(spreads, {}, {})
+    logits, weight = dict[str, _Curve](), dict[str, _Curve]()
     for name in MISTAKES:
         written_for, port = pair_of(name)
         read = dataclasses.replace(recipe, offset_stored=written_for.stored == "one_plus")
         left = lefts.get((written_for, read)) or over_spreads(written_for, read, spreads)
         lefts[written_for, read], right = left, over_spreads(port, read, spreads)
         seen = left.seen(left.logits), right.seen(right.logits)
-        curves.logits[name] = relative(*seen, (-3, -2, -1)).numpy()
-        curves.weight[name] = most_moved(left, right).numpy()
-    return curves
+        logits[name] = relative(*seen, (-3, -2, -1)).numpy()
+        weight[name] = most_moved(left, right).numpy()
+    return logits, weight
 
 
 @lru_cache(maxsize=32)

@@ -6,15 +6,15 @@
 While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import has, say
+from qkdemo.messages import has, in_each_language, say
 from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
@@ -43,9 +43,11 @@ def lab_page(
     _ask(lab.name)
     drawn, settings = settings, own_tensors.taken(lab, settings)
     head(settings)
-    result = _body(lab, settings) if body is None else body(settings)
+    shared = body is None and settings is drawn  # what is made of somebody's own tensors is kept with them alone
+    result = _body(lab, settings, shared=shared) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
-    own |= {say(title): partial(_opened, lab, make) for title, make in lab.tabs(result).items()}
+    for title, make in lab.tabs(result).items():
+        own[say(title)] = partial(_opened, lab, partial(_tab, lab, settings, title) if shared else make)
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
@@ -87,14 +89,30 @@ def _ask(name: str) -> None:
             st.markdown(words)
 
 
-def _body(lab: Lab[S, R], settings: S) -> R:
-    result = lab.run(settings)
-    if lab.exhibit is not None:
-        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
-        show(lab, main)
-    for section in lab.beneath(result):
+def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
+    result, sections = (_made if shared else _make)(lab, settings)
+    for section in sections:
         show(lab, section)
     return result
+
+
+def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
+    """The answer and what is shown of it."""
+    result = lab.run(settings)
+    sections = list(lab.beneath(result))
+    if lab.exhibit is not None:
+        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
+        sections = [main, *sections]
+    return result, sections
+
+
+_made: Final = in_each_language(32)(_make)  # the same for all who ask, and most visitors go to and fro
+
+
+@in_each_language(32)
+def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
+    """What stands under a tab, for all who open it in this state."""
+    return lab.tabs(_made(lab, settings)[0])[title]()
 
 
 def _opened(lab: Lab[S, R], make: Callable[[], Section]) -> None:

@@ -29,7 +29,7 @@ def linked(text: str) -> str:
 
     On a projector there are no links: nobody in a hall can follow them.
     """
-    return _markdown(text if st.query_params.get(LECTURE) == "1" else marked(text))
+    return _markdown(text) if st.query_params.get(LECTURE) == "1" else _with_words(text)
 
 
 def read_as(text: str) -> str:
@@ -40,6 +40,11 @@ def read_as(text: str) -> str:
 def address(term: str) -> str:
     """Where a word of the glossary stands, from any page."""
     return f"{PAGE}?{_TERM}={quote(term)}"
+
+
+@in_each_language(1024)
+def _with_words(text: str) -> str:
+    return _markdown(marked(text))
 
 
 @in_each_language(1024)
