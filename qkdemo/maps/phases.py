@@ -5,7 +5,7 @@
   runs elsewhere;
 * `read(file, diagram)`: what it holds; `RECORDED`: the record of the default one, which comes with the app;
 * `ends_of_plan(plan, curves)`: the same from a run that a worker has trained;
-* `cells(ends, diagram)`: counts of every cell; `rows(cells, diagram)`: its table.
+* `cells(ends, diagram)`: counts of every cell; `rows(made, diagram)`: its table.
 """
 
 import json

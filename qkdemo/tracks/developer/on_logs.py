@@ -1,6 +1,6 @@
 """What the diagnosis of a log says, for a stop: of the run that comes with the app (`diagnose/examples`).
 
-* `case(found)`: the log with its logits, and with no more than loss, gradient norm and rate.
+* `case(_)`: the log with its logits, and with no more than loss, gradient norm and rate.
 """
 
 import math
