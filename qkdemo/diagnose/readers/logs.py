@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -150,6 +150,19 @@ def _records(rows: Any) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
+def _further(one: float, other: float) -> float:
+    return max(abs(one), abs(other))
+
+
+_CHOSEN: Final[dict[str, Callable[[float, float], float]]] = {  # which head's is the worst
+    "max_logit": _further,
+    "entropy_fraction": min,
+    "q_norm_max": max,
+    "k_norm_max": max,
+}
+_MEASURED: Final = {"step", *_WATCHED, *_CHOSEN}  # columns read as measures, also where a row puts something else there
+
+
 def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What `watch` wrote, one row a step: the worst head of each measure."""
     steps: dict[float, dict[str, Any]] = {}
@@ -158,19 +171,12 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if math.isnan(at):
             continue
         into = steps.setdefault(at, {"step": at})
-        for name, choose in (
-            ("max_logit", _further),
-            ("entropy_fraction", min),
-            ("q_norm_max", max),
-            ("k_norm_max", max),
-        ):
+        for name, choose in _CHOSEN.items():
             value = _real(row.get(name))
             if not math.isnan(value):
                 into[name] = value if name not in into else choose(into[name], value)
         if row.get("layer") is None:  # what was noted beside
-            into |= {
-                name: number for name, number in row.items() if name not in ("step", *_WATCHED) and number is not None
-            }
+            into |= {name: number for name, number in row.items() if name not in _MEASURED and number is not None}
     return list(steps.values())
 
 
@@ -184,10 +190,6 @@ def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
         default=None,
     )
     return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
-
-
-def _further(one: float, other: float) -> float:
-    return max(abs(one), abs(other))
 
 
 def _of_parquet(data: bytes, name: str) -> list[Log]:

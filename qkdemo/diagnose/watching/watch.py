@@ -66,7 +66,10 @@ class Watch(Report):
 
     def note(self, **numbers: Any) -> None:
         """Keep other numbers of this step, as its loss: from them a diagnosis tells whether attention came first."""
-        row: Row = {"step": self._now} | {name: float(number) for name, number in numbers.items()}
+        plain = {
+            name: x.detach() if isinstance(x, Tensor) else x for name, x in numbers.items()
+        }  # a loss with its graph
+        row: Row = {"step": self._now} | {name: float(x) for name, x in plain.items()}
         self.steps.append(row)
         if self._keep:
             self._keep(self._now, [row])

@@ -22,6 +22,7 @@ import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
 
+const PHONE = "(max-width: 640px)"; // where the exhibit stands under a track's question
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
 export class Stage {
@@ -90,7 +91,16 @@ export class Stage {
       this.goTo(row);
       return true;
     };
-    runDial(this.sweep, from, to, show, () => this.settle());
+    this.showFocus();
+    runDial(this.sweep, from, to, show, () => {
+      this.settle();
+      this.showFocus(); // the explanation above may have come meanwhile
+    });
+  }
+
+  // On a phone the explanation would push away the chart in which the answer is seen.
+  showFocus() {
+    if (matchMedia(PHONE).matches) this.root.querySelector("figure.focus")?.scrollIntoView({ block: "nearest" });
   }
 
   // Something moves the dial by itself, until another thing does, or a hand: `playing` is then another one.

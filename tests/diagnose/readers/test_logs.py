@@ -139,6 +139,15 @@ def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
     assert log.columns[known["entropy"]].tolist() == [0.5] * 8
 
 
+@pytest.mark.parametrize("odd", ["x", [1], {"a": 1}, True], ids=str)
+@pytest.mark.parametrize("name", ["max_logit", "entropy_fraction", "q_norm_max", "k_norm_max"])
+def test_a_row_without_a_layer_puts_nothing_in_place_of_a_measure(name: str, odd: object) -> None:
+    beside, head = {"step": 1, name: odd}, {"step": 1, "layer": "a", "head": 0, "max_logit": 2.0, name: 0.5}
+    rows = [{**head, "step": s} for s in STEPS] + [beside, head, {"step": 1, "loss": 3.0}]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "attention.jsonl")
+    assert all(column.dtype == np.float64 for column in log.columns.values())
+
+
 def test_what_is_not_finite_is_told_from_what_is_missing() -> None:
     rows = [dict(row) for row in ROWS]
     rows[3]["loss"] = math.nan

@@ -246,6 +246,7 @@ print(len(report.rows))
     assert done.stdout.strip() == "2", done.stderr
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["attention.jsonl", "attention.parquet"])
 def test_what_is_noted_is_kept_beside_attention_and_examined_with_it(name: str, tmp_path: Path) -> None:
     """A loss that is lost at step 30, after the logits passed 100 at step 20."""
@@ -255,7 +256,8 @@ def test_what_is_noted_is_kept_beside_attention_and_examined_with_it(name: str, 
         for step in range(60):
             x = torch.randn(1, 6, 4)
             model(x, x, x)
-            report.note(loss=torch.tensor(3.0 - step / 20 if step < 30 else 2.9), lr=0.1)
+            loss = torch.tensor(3.0 - step / 20 if step < 30 else 2.9, requires_grad=True)  # as in a training script
+            report.note(loss=loss, lr=0.1)
             report.see("layers.7", q + 1.3**step / 2, k)
     examined = examine_path(tmp_path / name)
     said = {finding.key: finding.sentence for finding in examined.findings}
