@@ -28,7 +28,9 @@ SMOKE = {
         "tests/web/test_pages.py::test_a_page_opens_without_a_word_of_complaint",
     ]
 }
-BROWSER = {"browser": [*PYTHON, "pytest", "tests/browser", "--reruns=1", "-rR"]}  # and says which it ran twice
+BROWSER = {  # two browsers, each with a server of its own; it says which test it ran twice
+    "browser": [*PYTHON, "pytest", "tests/browser", "--numprocesses=2", "--dist=loadfile", "--reruns=1", "-rR"]
+}
 
 
 def main(words: list[str]) -> int:
