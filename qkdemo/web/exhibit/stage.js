@@ -22,7 +22,6 @@ import { tell } from "./tell.js";
 import { Sweep } from "./sweep.js";
 import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
 
-const PHONE = "(max-width: 640px)"; // where the exhibit stands under a track's question
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
 export class Stage {
@@ -91,16 +90,7 @@ export class Stage {
       this.goTo(row);
       return true;
     };
-    this.showFocus();
-    runDial(this.sweep, from, to, show, () => {
-      this.settle();
-      this.showFocus(); // the explanation above may have come meanwhile
-    });
-  }
-
-  // On a phone the explanation would push away the chart in which the answer is seen.
-  showFocus() {
-    if (matchMedia(PHONE).matches) this.root.querySelector("figure.focus")?.scrollIntoView({ block: "nearest" });
+    runDial(this.sweep, from, to, show, () => this.settle());
   }
 
   // Something moves the dial by itself, until another thing does, or a hand: `playing` is then another one.

@@ -1,6 +1,8 @@
 // Where the focus goes when what had it is gone: to the verdict when an answer is shown, to the question when another one
 // comes, by a button or by a key. Who hears the page hears it, and nothing scrolls.
 
+import { keepInSight } from "./sight.js";
+
 const COLUMN = "[class~=st-key-lesson-column], .st-key-lecture-bar"; // whose buttons are pressed
 const ANSWER = ".verdict, [class~=st-key-lesson-column] [data-testid=stAlert]"; // or why there is none yet
 let before; // the stop whose answer was on screen, and the title of the stop
@@ -13,7 +15,10 @@ export function followFocus(told) {
     if (!was || (!title && !was.title)) return;
     if (!title) go("[data-testid=stMain] h1");
     else if (title !== was.title || (was.told && !told)) go("h2.stop");
-    else if (told && !was.told) go(ANSWER);
+    else if (told && !was.told) {
+      go(ANSWER);
+      keepInSight();
+    }
   });
 }
 
