@@ -42,14 +42,16 @@ def test_a_cell_of_a_pooled_heat_map_stands_for_its_first_key() -> None:
     assert picked(Settings(n_keys=256), {"query": 19, "key": 31}) == {"query": 152, "key": 248}
 
 
-@pytest.mark.parametrize(("n_keys", "cell", "bar"), [(64, [29, 6], 12), (256, [7, 1], 3)])
-def test_a_pooled_picture_names_the_query_and_the_key_that_were_chosen(n_keys: int, cell: list[int], bar: int) -> None:
+@pytest.mark.parametrize(("n_keys", "cell", "bar"), [(64, (29, 6), 12), (256, (7, 1), 3)])
+def test_a_pooled_picture_names_the_query_and_the_key_that_were_chosen(
+    n_keys: int, cell: tuple[int, int], bar: int
+) -> None:
     result = run(Settings(n_keys=n_keys, query=59, key=12))
     table, view = drift_exhibit(result)
     heats = [panel for panel in view["panels"] if panel["kind"] == "heat"]
     (bars,) = (panel for panel in view["panels"] if panel["kind"] == "bars")
     for heat in heats:
-        assert (heat["selected"], heat["chosen"]) == (cell, [59, 12])
+        assert (heat["selected"], heat["chosen"]) == (cell, (59, 12))
         assert str(heat["each"]) in heat["subtitle"]
         drawn = figure(table, view, heat, Look(1, 0, table.num_rows - 1))
         assert ">59</text>" in drawn

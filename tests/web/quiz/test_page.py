@@ -54,7 +54,7 @@ def test_a_link_opens_its_quiz_and_a_track_in_it_is_no_lesson() -> None:
     assert link_of(app) == state.to_texts()
     assert app.title[0].value == "Eight questions for researchers"
     asked = [radio.label for radio in radios(app, state)]
-    assert asked == [f"**{at}.** {text('researcher', each, 'ask')}" for at, each in enumerate(quiz(state), 1)]
+    assert asked == [f"{at}.\u00a0{text('researcher', each, 'ask')}" for at, each in enumerate(quiz(state), 1)]
 
 
 def test_another_track_is_chosen_on_the_page_and_the_link_follows() -> None:
