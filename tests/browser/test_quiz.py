@@ -73,7 +73,7 @@ def test_the_result_gets_the_focus_and_a_phone_goes_to_it(server: str, page: Pag
         assert header
         assert box["y"] >= header["height"]
     else:
-        assert page.evaluate(TOP) == top > 0
+        assert 0 < page.evaluate(TOP) == pytest.approx(top, abs=100)  # lines above it may have become other ones
 
 
 def test_a_hall_reads_what_a_class_chose(server: str, page: Page) -> None:
