@@ -322,11 +322,15 @@ function xOf(place, frame) {
 }
 
 // Where a value lies in the frame; beyond it for what the axis cannot show.
-function yOf(value, { log, domain: [low, high] }, frame) {
+function yOf(value, axis, frame) {
   if (value === Infinity || value === -Infinity) return value > 0 ? frame.top - 1 : frame.bottom + 1;
-  if (log && value <= 0) return frame.bottom + 1;
-  const share = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-  return frame.bottom - clamp(share, -2, 3) * (frame.bottom - frame.top);
+  if (axis.log && value <= 0) return frame.bottom + 1;
+  return frame.bottom - clamp(shareOf(value, axis), -2, 3) * (frame.bottom - frame.top);
+}
+
+// How far up an axis a value lies, from 0 to 1 between its ends.
+export function shareOf(value, { log, domain: [low, high] }) {
+  return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 }
 
 function within(place) {

@@ -3,11 +3,13 @@
 // Fetched and sounded when it is asked for, never before. Higher on the axis is a higher pitch; a gap is silence; ∞ is the
 // top of the axis. The first side is a bright sound on the left, the second a soft one on the right. Any hand ends it.
 
+import { shareOf } from "./curves.js";
+import { CALM } from "./play.js";
+
 const WHOLE_S = 5; // from end to end
 const STEPS = 160;
 const [LOW_HZ, OCTAVES] = [180, 3];
 const SOUNDS = /** @type {[OscillatorType, number, number][]} */ ([["sawtooth", 0.05, -0.7], ["sine", 0.16, 0.7]]); // timbre, loudness, place
-const CALM = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export function listen(stage, scene) {
   const { sweep, panel, open: [first, last] } = scene;
@@ -43,8 +45,8 @@ function sound(context, [type, loudness, place], heightAt) {
 }
 
 // Where a value stands on its axis, from 0 to 1; null where there is none.
-export function heightOf(value, { log, domain: [low, high] }) {
+export function heightOf(value, axis) {
   if (Number.isNaN(value)) return null;
-  const share = log ? Math.log(Math.max(value, low) / low) / Math.log(high / low) : (value - low) / (high - low);
+  const share = shareOf(axis.log ? Math.max(value, axis.domain[0]) : value, axis);
   return Math.min(1, Math.max(0, share));
 }

@@ -2,11 +2,10 @@
 //
 // Formed when the dial rests, never while it moves. `scene` is what the picture is drawn from; its words come from Python.
 
-import { numbersOf } from "./heat.js";
+import { MASKED, numbersOf, TOP, UNDEFINED } from "./heat.js";
 import { written } from "./numbers.js";
 
 const MOST = 3; // crossings that are named; lines that cross more often are near each other
-const [TOP, MASKED, UNDEFINED] = [250, 254, 255]; // see `heat.js`
 const WEIGHS = new Set(["plain", "norm", "left", "right"]); // sides whose cells are attention weights
 
 const KINDS = { curves, heat: ofHeat, bars: ofRow, arcs: ofRow, arrows: ofArrows };
@@ -107,7 +106,8 @@ function entry({ panel, sweep, row, selected }, line, place) {
   return panel.kind === "arcs" ? list[(selected ?? 0) * panel.labels.length + place] : list[place];
 }
 
-function placed(cell, panel) {
+// The query and the key of a cell of a matrix.
+export function placed(cell, panel) {
   const [query, key] = numbersOf(cell, panel);
   return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
 }

@@ -4,8 +4,7 @@
 
 import { css3, mix } from "./theme.js";
 
-const TOP = 250;
-const UNDEFINED = 255;
+export const [TOP, MASKED, UNDEFINED] = [250, 254, 255]; // as the first lines say
 const LEAST = 0.05; // share of colour that shows a cell is there at all
 
 const inks = new WeakMap(); // per theme, per role

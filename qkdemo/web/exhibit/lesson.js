@@ -1,5 +1,7 @@
 // What a track lays over the exhibit: a veil over what is still to be predicted, and the predictions.
 
+import { CALM } from "./play.js";
+
 const RUN_MS = 1600; // how long the dial takes to where the answer is
 const FADED = 0.75;
 
@@ -18,7 +20,7 @@ export function guessesOf(/** @type {{lines?: Spec.Line[]}} */ { lines = [] }, /
 
 // Moves the dial from one row to another, as a hand would; `show` gets rows, and returns false to end it.
 export function runDial(sweep, from, to, show, done) {
-  if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+  if (CALM.matches) {
     done();
     return;
   }

@@ -4,6 +4,7 @@
 // on has its controls; for everybody else, and for what is recorded, the same buttons play it back in the browser.
 
 import { Feed, LiveSweep } from "./feed.js";
+import { CALM, CALM_MS } from "./play.js";
 import { Stage } from "./stage.js";
 import { tell } from "./tell.js";
 
@@ -11,8 +12,6 @@ const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
 const NEWS_MS = 700;
 const WATCHED_S = 8; // how long a hall looks on
-const CALM = window.matchMedia("(prefers-reduced-motion: reduce)");
-const CALM_MS = 700; // for whoever asked for less motion: what moves goes in steps
 
 export class LiveStage extends Stage {
   constructor(root) {

@@ -6,12 +6,12 @@
 //   committed  the dial value of the data
 
 import { wordUnder } from "./arcs.js";
-import { cellUnder, numbersOf } from "./heat.js";
+import { cellUnder } from "./heat.js";
 import { guessUnder, gutters, rowUnder } from "./curves.js";
 import { Details } from "./details.js";
 import { keyUnder } from "./bars.js";
 import { build, fill, structureOf } from "./frame.js";
-import { cellOf, heard } from "./hear.js";
+import { cellOf, heard, placed } from "./hear.js";
 import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
 import { guessesOf, openRows, runDial } from "./lesson.js";
 import { playOrPause } from "./play.js";
@@ -195,10 +195,8 @@ export class Stage {
       },
       choice: ([query, key]) => ({ query, key, from: "heat" }),
       name(cell) {
-        const panel = stage.panel(i);
-        const [query, key] = numbersOf(cell, panel);
         const held = cellOf(cell, stage.scene(i));
-        return `${panel.query_label} ${query}, ${panel.key_label} ${key}${held && `: ${held}`}`;
+        return `${placed(cell, stage.panel(i))}${held && `: ${held}`}`;
       },
     };
   }

@@ -29,7 +29,7 @@ from qkdemo.web.track import lesson
 
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
-_NAMES: Final = _REAL | {"fork", "query", "key", "row", "column", "command", "news", "again"}
+_NAMES: Final = frozenset(Pick.__annotations__)
 _HEARD: Final = ("at", "first", "last", "cross", "most", "largest", "arrow", "hidden", "listen")
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
