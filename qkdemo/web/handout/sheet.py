@@ -27,7 +27,7 @@ from qkdemo.web.address.link import STOP, TRACK
 from qkdemo.web.lab.exhibit import untold
 from qkdemo.web.read_off import that_matter, with_marks
 from qkdemo.web.track.evidence import drawn, evidence_now
-from qkdemo.web.track.lesson import verdict
+from qkdemo.web.track.shown import was_right
 
 _MOST_HEATS: Final = 2
 _MARKED: Final = (re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*"))  # what little Markdown sentences hold
@@ -119,7 +119,7 @@ class Sheet:
         guess = self.said.guess
         if guess is None:
             return ""
-        right = verdict(self.stop, guess, found)
+        right = was_right(self.stop, guess, found)
         return f" {escape(say('handout.predicted' if right else 'handout.not_predicted'))}"
 
     def _figure(self, exhibit: Drawn | None, *, start_only: bool = False) -> str:
