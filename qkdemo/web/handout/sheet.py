@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
-from qkdemo.charts.spec import Drawn, Exhibit, Guess, Panel
+from qkdemo.charts.panels import Panel
+from qkdemo.charts.spec import Drawn, Exhibit, Guess
 from qkdemo.facts.references import named_in
 from qkdemo.messages import say
 from qkdemo.notation import written

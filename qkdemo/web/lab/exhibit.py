@@ -19,7 +19,8 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.runtime import Runtime
 
-from qkdemo.charts.spec import Exhibit, Panel, Pick
+from qkdemo.charts.panels import Panel
+from qkdemo.charts.spec import Exhibit, Pick
 from qkdemo.messages import phrase
 from qkdemo.web import lecture
 from qkdemo.web.components import Component

@@ -11,7 +11,8 @@ import math
 import pyarrow as pa
 import streamlit as st
 
-from qkdemo.charts.spec import Exhibit, Guess, Panel, Veil
+from qkdemo.charts.panels import Panel
+from qkdemo.charts.spec import Exhibit, Guess, Veil
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
