@@ -1,7 +1,7 @@
 """Cases that people met in public code and that a file of theirs would show: the value, or the sentence, that is right.
 
-The other numeric cases have their tests where the arithmetic lies. Overflow, merging steps, masks and casts: `floats`,
-`labs/formats`. Epsilon and zero vectors: `labs/epsilon`, `attention/test_norms`. Scales, caps, axes, temperatures:
+The other numeric cases have their tests where the arithmetic lies, number by number in `floats/test_reported_numbers`
+and `attention/test_reported_numbers`. Overflow, merging steps, masks and casts: `floats`, `labs/formats`. Epsilon and zero vectors: `labs/epsilon`, `attention/test_norms`. Scales, caps, axes, temperatures:
 `attention/test_contract_cases`, `attention/test_variants`. Order and placement: `labs/rope`, `labs/placement`.
 Repeated norms: `labs/cache`. Spikes and divergences: `diagnose/curves`. Files that are cut, foreign, pickled or too
 large: `diagnose/readers/test_files`.
