@@ -8,7 +8,7 @@ written as JSON lines for other tools: `… forty_runs 900 logs` (`tests.diagnos
 A run counts by its end, in the words of the training lab: a healthy recipe that did not solve its task is no healthy
 run, and is shown apart, as is an ill one that did. The rules of `causes` were looked at on seeds from 0, 100, 200, 300
 and 400; seeds from 500, 600, 700 and 800 were drawn once, after that: the cause was named in 80 of 80, with no false
-alarm in 80. From every tenth row alone it is named in 57 of the first 60.
+alarm in 80. With the rules as they are now: from 0 and from 1000, which are new, 20 of 20 each, no false alarm. From every tenth row alone it is named in 57 of the first 60.
 """
 
 import json
@@ -97,16 +97,15 @@ def _said(runs: Sequence[tuple[bool, Log]], *, solved: bool) -> list[str]:
 def main(first: int, folder: Path | None) -> None:
     """All forty, a line for each recipe, then the two sums."""
     right, of = {True: 0, False: 0}, {True: 0, False: 0}
-    recipes: list[tuple[str, Settings, Sequence[str], int, bool]] = [
-        (name, settings, WELL, 5, True) for name, settings in HEALTHY.items()
-    ]
-    recipes += [(name, settings, words, 4, False) for name, (settings, words) in ILL.items()]
-    for name, settings, words, seeds, well in recipes:
+    recipes: list[tuple[str, Settings, Sequence[str], int]] = [(*recipe, WELL, 5) for recipe in HEALTHY.items()]
+    recipes += [(name, settings, words, 4) for name, (settings, words) in ILL.items()]
+    for name, settings, words, seeds in recipes:
+        well = words is WELL
         runs = list(trained(settings, seeds, first))
         if folder:
+            kind = {WELL: "well", ATTENTION: "attention", RATE: "rate"}[tuple(words)]
             for seed, (solved, log) in enumerate(runs, first):
-                ends = "well" if solved else "ill"
-                write(log, folder / f"{name.replace(', ', '-').replace(' ', '-')}-{seed}-{ends}.jsonl")
+                write(log, folder / f"{kind if solved is well else 'other'}.{name.replace(' ', '-')}.{seed}.jsonl")
         said, apart = _said(runs, solved=well), _said(runs, solved=not well)
         hits = sum(key in words for key in said)
         right[well], of[well] = right[well] + hits, of[well] + len(said)
