@@ -8,7 +8,8 @@ written as JSON lines for other tools: `… forty_runs 900 logs` (`tests.diagnos
 A run counts by its end, in the words of the training lab: a healthy recipe that did not solve its task is no healthy
 run, and is shown apart, as is an ill one that did. The rules of `causes` were looked at on seeds from 0, 100, 200, 300
 and 400; seeds from 500, 600, 700 and 800 were drawn once, after that: the cause was named in 80 of 80, with no false
-alarm in 80. With the rules as they are now: from 0 and from 1000, which are new, 20 of 20 each, no false alarm. From every tenth row alone it is named in 57 of the first 60.
+alarm in 80. With the rules as they are now it is named in 20 of 20 from 0, and from 1000, which was new; no false alarm
+in either. From every tenth row alone it is named in 57 of the first 60.
 """
 
 import json
