@@ -18,7 +18,7 @@ from qkdemo.attention.norms import NormaliserWord, norms_with
 from qkdemo.dials import Value
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.program_parts import BY_NORM, CLIP, PIECES, SIGMA, SPHERE, TASKS, norm_function
-from qkdemo.training.parameters import shape_of
+from qkdemo.training.network.parameters import shape_of
 from qkdemo.training.settings import RemedyWord, Settings
 
 TOLERANCE: Final = 1e-3  # of a loss, in nats, over the first steps

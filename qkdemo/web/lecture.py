@@ -14,7 +14,7 @@ import segno
 import streamlit as st
 
 from qkdemo.messages import say
-from qkdemo.web.link import LECTURE, SAID, STOP, TRACK
+from qkdemo.web.address.link import LECTURE, SAID, STOP, TRACK
 from qkdemo.web.network import LOCAL, reachable
 from qkdemo.web.pages import END, HOME
 from qkdemo.web.presenter import PAGE_DOWN, PAGE_UP, keys

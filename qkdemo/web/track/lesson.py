@@ -23,9 +23,9 @@ from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.progress import Progress, Said, read_progress, with_said, written_progress
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
-from qkdemo.web import echo
+from qkdemo.web.address import echo
+from qkdemo.web.address.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.connection import HELD
-from qkdemo.web.link import LECTURE, SAID, STOP, TRACK, entered, standing
 from qkdemo.web.pages import END, HOME, PAGES, Entry
 from qkdemo.web.read_off import dial_name, that_matter, with_marks
 from qkdemo.web.track.evidence import evidence_now

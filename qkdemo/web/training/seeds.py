@@ -20,10 +20,10 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.program import program_of
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.explored import seeds_explored
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
-from qkdemo.web.language import speak_on
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool

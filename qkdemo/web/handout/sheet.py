@@ -23,8 +23,8 @@ from qkdemo.tracks.catalogue import text
 from qkdemo.tracks.progress import Said
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
+from qkdemo.web.address.link import STOP, TRACK
 from qkdemo.web.lab.exhibit import untold
-from qkdemo.web.link import STOP, TRACK
 from qkdemo.web.read_off import that_matter, with_marks
 from qkdemo.web.track.evidence import drawn, evidence_now
 from qkdemo.web.track.lesson import verdict

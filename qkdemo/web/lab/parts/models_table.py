@@ -29,7 +29,7 @@ from qkdemo.labs.models import (
 from qkdemo.messages import has, say
 from qkdemo.notation import written
 from qkdemo.web import lecture
-from qkdemo.web.link import ask, asked
+from qkdemo.web.address.link import ask, asked
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track.lesson import current, tell
 
