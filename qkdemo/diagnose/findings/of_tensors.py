@@ -28,6 +28,8 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     values |= {"times": written(tensors.times_usual(worst, pair.scale), 2)}
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": seen})
+    if pair.unscaled:
+        yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
     if not math.isfinite(logit):
         yield Finding("bad", "infinite", values)
