@@ -15,7 +15,8 @@ from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
 from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
 from qkdemo.messages import say
 from qkdemo.web import lecture
-from qkdemo.web.track.lesson import asks, current, tell
+from qkdemo.web.track.lesson import asks, current
+from qkdemo.web.track.shown import tell
 
 _HALL: Final = 26  # px: what is written into a picture that fills a hall's screen
 
