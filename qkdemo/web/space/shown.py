@@ -27,7 +27,7 @@ def theme() -> Theme:
 
 
 def in_space(figure: Mapping[str, Any], key: str, words: str, *, fills: bool = False) -> None:
-    """A picture that can be turned; `words` say what it shows. It is as high as it is drawn, or `fills` its container."""
+    """A picture that can be turned; `words` say what it shows. It may fill its container."""
     config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
     height: Any = "stretch" if fills else "content"
     if fills:
