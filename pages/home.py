@@ -5,8 +5,8 @@ import streamlit as st
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
 from qkdemo.web import lecture
-from qkdemo.web.lab.arrows_exhibit import arrows as exhibit
-from qkdemo.web.lab.arrows_exhibit import keep, kept
+from qkdemo.web.lab.parts.arrows_exhibit import arrows as exhibit
+from qkdemo.web.lab.parts.arrows_exhibit import keep, kept
 from qkdemo.web.pages import PAGES
 from qkdemo.web.presenter import KEYS, PAGE_DOWN
 from qkdemo.web.track.lesson import page_of, place_of

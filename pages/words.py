@@ -2,6 +2,6 @@
 
 from qkdemo.labs.words import LAB
 from qkdemo.web.lab.page import lab_page
-from qkdemo.web.lab.words_exhibit import words_body
+from qkdemo.web.lab.parts.words_exhibit import words_body
 
 lab_page(LAB, words_body)

@@ -10,7 +10,8 @@ import torch
 
 from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.labs.formats import Settings, rows, run
-from qkdemo.labs.formats.stages import STORED, Held, StageWord, StoredWord
+from qkdemo.labs.formats.stages.kinds import STORED, StageWord, StoredWord
+from qkdemo.labs.formats.stages.rounded import Held
 
 NORMALISERS: Final[list[NormaliserWord]] = ["l2", "rms", "layernorm"]
 SMALL: Final = {"n_keys": 6, "d_head": 8}

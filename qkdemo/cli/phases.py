@@ -14,8 +14,8 @@ from pathlib import Path
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
 from qkdemo.dials import SettingsError
-from qkdemo.maps.diagram import DEFAULT, SIDES, Diagram, diagram_of
-from qkdemo.maps.phases import RECORDED, cells, read, rows, train
+from qkdemo.maps.phases.cells import RECORDED, cells, read, rows, train
+from qkdemo.maps.phases.diagram import DEFAULT, SIDES, Diagram, diagram_of
 from qkdemo.messages import say
 from qkdemo.runs.batches import price_of
 from qkdemo.runs.progress import ProgressLine, refuse_unwritable

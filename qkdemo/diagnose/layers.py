@@ -19,6 +19,8 @@ from torch import Tensor
 
 from qkdemo.diagnose.checkpoint import Checkpoint
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.safetensors import DTYPES
+from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 
 _SPLIT: Final = {
     "q": re.compile(r"(?P<layer>.*)\.(q_proj|wq|query|q_lin|to_q|Wq)\.weight"),
@@ -49,6 +51,7 @@ class Layer:
     gain_k: Tensor | None
     reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
     dtype: str  # of W_q
+    unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
 
     @property
     def finite(self) -> bool:
@@ -85,6 +88,7 @@ class Result:
     """Every layer, and what the config and the tensors say against each other: keys of sentences."""
 
     layers: tuple[Layer, ...]
+    packed: tuple[str, ...]  # layers whose W_q or W_k holds codes of a quantiser, which are no numbers to multiply
     latent: tuple[str, ...]  # layers with latent attention, whose keys are never formed whole
     flags: tuple[str, ...]  # of the config, that ask for QK norm
     unnormed: tuple[str, ...]  # layers without gains
@@ -100,12 +104,14 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     """What the weights say. `config`: the model's config.json, for heads and widths that shapes alone do not tell."""
     config = _text_config(config or {})
     gains = _gains(checkpoint)
-    layers = tuple(_layers(checkpoint, config, gains))
+    packed: list[str] = []
+    layers = tuple(_layers(checkpoint, config, gains, packed))
     latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
-    if not layers and not latent:
+    if not layers and not latent and not packed:
         raise InputError("no_attention", count=len(checkpoint.names))
     return Result(
         layers=layers,
+        packed=tuple(packed),
         latent=tuple(sorted(latent, key=_natural)),
         flags=tuple(name for name, value in config.items() if _FLAG.fullmatch(name) and value is True),
         unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
@@ -114,8 +120,9 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
 
 
 def _layers(
-    checkpoint: Checkpoint, config: Mapping[str, Any], gains: Mapping[str, dict[str, Tensor]]
+    checkpoint: Checkpoint, config: Mapping[str, Any], gains: Mapping[str, dict[str, Tensor]], packed: list[str]
 ) -> Iterator[Layer]:
+    """Every layer that can be measured; the names of those that are packed go to `packed`."""
     found: dict[str, dict[str, str]] = {}
     for name in checkpoint.names:
         for side, pattern in _SPLIT.items():
@@ -125,28 +132,48 @@ def _layers(
             found.setdefault(match["layer"] or match["mha"], {})["fused"] = name
     for layer in sorted(found, key=_natural):
         tensors = found[layer]
-        if {"q", "k"} <= tensors.keys() or "fused" in tensors:
-            weights = _weights(checkpoint, tensors, config)
-            if weights is not None and all(weight.numel() for weight in weights):
-                yield _layer(layer, weights, config, gains.get(layer, {}), _dtype(checkpoint, tensors))
+        if not ({"q", "k"} <= tensors.keys() or "fused" in tensors):
+            continue
+        dtypes = {
+            checkpoint.entry(name).dtype for side, name in tensors.items() if side != "fused" or "q" not in tensors
+        }
+        if not all(
+            dtype in DTYPES and (DTYPES[dtype].is_floating_point or DTYPES[dtype] in NARROW) for dtype in dtypes
+        ):
+            packed.append(layer)
+            continue
+        weights = _weights(checkpoint, tensors, config)
+        if weights is not None and all(weight.numel() for weight in weights[:2]):
+            yield _layer(layer, weights, config, gains.get(layer, {}), _dtype(checkpoint, tensors))
 
 
 def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:
     return checkpoint.entry(tensors.get("q") or tensors["fused"]).dtype
 
 
+def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
+    """A weight in float64, times the scale beside it; and whether it needs one that is not there, or does not fit."""
+    weight = checkpoint.read(name)
+    if DTYPES[checkpoint.entry(name).dtype] not in NARROW:
+        return weight, False
+    beside = scale_name(name, checkpoint.names)
+    readable = beside is not None and checkpoint.entry(beside).dtype in DTYPES
+    made = scaled(weight, checkpoint.read(beside)) if beside and readable else None
+    return (weight, True) if made is None else (made, False)
+
+
 def _weights(
     checkpoint: Checkpoint, tensors: Mapping[str, str], config: Mapping[str, Any]
-) -> tuple[Tensor, Tensor] | None:
-    """W_q and W_k, [heads · d_head, width] each; None where a tensor has another form."""
+) -> tuple[Tensor, Tensor, bool] | None:
+    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where one has another form."""
     if "q" in tensors:
-        q, k = checkpoint.read(tensors["q"]), checkpoint.read(tensors["k"])
-        return (q, k) if q.dim() == k.dim() == 2 else None
+        (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
+        return (q, k, q_lacks or k_lacks) if q.dim() == k.dim() == 2 else None
     name = tensors["fused"]
     shape = checkpoint.entry(name).shape
     if len(shape) != 2:
         return None
-    weight = checkpoint.read(name)
+    weight, lacks = _read(checkpoint, name)
     if name.endswith("c_attn.weight"):  # GPT-2's Conv1D stores its transpose
         weight = weight.T
     heads, kv_heads = _heads_of(config)
@@ -154,19 +181,19 @@ def _weights(
         d_head = weight.shape[0] // (heads + 2 * kv_heads)
     elif weight.shape[0] % 3 == 0 and kv_heads == heads:
         third = weight.shape[0] // 3
-        return weight[:third], weight[third : 2 * third]
+        return weight[:third], weight[third : 2 * third], lacks
     else:
         return None
     if name.endswith("query_key_value.weight") and heads == kv_heads:  # GPT-NeoX: q, k and v of a head lie together
         by_head = weight.reshape(heads, 3, d_head, -1)
-        return by_head[:, 0].flatten(0, 1), by_head[:, 1].flatten(0, 1)
-    return weight[: heads * d_head], weight[heads * d_head : (heads + kv_heads) * d_head]
+        return by_head[:, 0].flatten(0, 1), by_head[:, 1].flatten(0, 1), lacks
+    return weight[: heads * d_head], weight[heads * d_head : (heads + kv_heads) * d_head], lacks
 
 
 def _layer(
-    name: str, weights: tuple[Tensor, Tensor], config: Mapping[str, Any], gains: Mapping[str, Tensor], dtype: str
+    name: str, weights: tuple[Tensor, Tensor, bool], config: Mapping[str, Any], gains: Mapping[str, Tensor], dtype: str
 ) -> Layer:
-    q, k = weights
+    q, k, lacks = weights
     heads, _ = _heads_of(config)
     gain = gains.get("q")
     d_head = config.get("head_dim") or (gain.numel() if gain is not None and q.shape[0] % gain.numel() == 0 else None)
@@ -177,7 +204,7 @@ def _layer(
     n_heads, n_kv = q.shape[0] // d_head, max(1, k.shape[0] // d_head)
     spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
     both = [gains[side] for side in ("q", "k") if side in gains]
-    return Layer(name, n_heads, n_kv, d_head, spectral, gains.get("q"), gains.get("k"), _reading(both), dtype)
+    return Layer(name, n_heads, n_kv, d_head, spectral, gains.get("q"), gains.get("k"), _reading(both), dtype, lacks)
 
 
 def spectral_norms(q: Tensor, k: Tensor) -> Tensor:

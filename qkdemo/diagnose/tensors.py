@@ -18,6 +18,7 @@ from torch import Tensor
 
 from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
 from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import Call, measure
 from qkdemo.floats.formats import FORMATS, rounded
 
@@ -46,6 +47,7 @@ class Pair:
     gamma_k: Tensor | None = None
     causal: bool = False
     axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
+    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: logits are then in units that nobody knows
 
     @property
     def call(self) -> Call:
@@ -72,8 +74,9 @@ def pair_of(
 
     `scale` is what multiplies q·k, 1/√d_head unless given, here or as an array called scale.
     """
-    q, k = _two(arrays)
-    q, k = (_finite_axes(name, x) for name, x in (("q", q), ("k", k)))
+    named = _two(arrays)
+    unscaled = tuple(side for side, name in zip("qk", named, strict=True) if _lacks_scale(name, arrays))
+    q, k = (_finite_axes(side, _in_units(name, arrays)) for side, name in zip("qk", named, strict=True))
     axes = _axes(q, k)
     if swapped or axes == "positions":
         q, k = q.transpose(1, 2), k.transpose(1, 2)
@@ -102,6 +105,7 @@ def pair_of(
         gamma_k=gains[1],
         causal=causal,
         axes="swapped" if swapped else axes,
+        unscaled=unscaled,
     )
 
 
@@ -131,16 +135,28 @@ def part_of(pair: Pair) -> Pair:
 # ---- reading
 
 
-def _two(arrays: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    found = [[x for name, x in arrays.items() if pattern.fullmatch(name)] for pattern in (_Q, _K)]
+def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
+    """The names of q and k."""
+    found = [[name for name in arrays if pattern.fullmatch(name)] for pattern in (_Q, _K)]
     if all(len(each) == 1 for each in found):
         return found[0][0], found[1][0]
     if any(len(each) > 1 for each in found):
         raise InputError("many_pairs", names=", ".join(arrays))
     if len(arrays) == 2:
-        first, second = arrays.values()
+        first, second = arrays
         return first, second
     raise InputError("no_pair", names=", ".join(arrays) or "–")
+
+
+def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
+    """An array; of 8 bits, times the scale beside it, if there is one that fits."""
+    x, beside = arrays[name], scale_name(name, arrays)
+    made = scaled(x, arrays[beside]) if x.dtype in NARROW and beside else None
+    return x if made is None else made
+
+
+def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
+    return arrays[name].dtype in NARROW and _in_units(name, arrays) is arrays[name]
 
 
 def _finite_axes(name: str, x: Tensor) -> Tensor:
@@ -188,13 +204,23 @@ def _heads(pair: Pair) -> list[dict[str, Any]]:
         {"head": head} | {name: column[head] for name, column in columns.items()} for head in range(pair.q.shape[1])
     ]
     for row in rows:
-        row["grown_by"] = _reason(row)
+        row["grown_by"] = _reason(row, pair.scale)
     return sorted(rows, key=lambda row: -math.inf if math.isnan(row["max_logit"]) else -abs(row["max_logit"]))
 
 
-def _reason(row: Mapping[str, float]) -> str:
+def times_usual(row: Mapping[str, float], scale: float) -> float:
+    """How many times as long as usual in this head, together, the query and the key of its largest logit are."""
+    usual = row["q_norm_median"] * row["k_norm_median"]
+    if not usual:
+        return math.inf
+    if not math.isfinite(row["max_logit"]) or not row["cosine"]:  # the pair's own lengths cannot be told then
+        return row["q_norm_max"] * row["k_norm_max"] / usual
+    return abs(row["max_logit"] / (scale * row["cosine"])) / usual
+
+
+def _reason(row: Mapping[str, float], scale: float) -> str:
     """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither."""
-    long = row["q_norm_max"] * row["k_norm_max"] > _GROWN * row["q_norm_median"] * row["k_norm_median"]
+    long = times_usual(row, scale) > _GROWN
     aligned = abs(row["cosine"]) > _TYPICAL
     return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
 

@@ -27,7 +27,7 @@ from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.durations import duration
 from qkdemo.runs.plan import Plan
-from qkdemo.training.parameters import n_parameters, shape_of
+from qkdemo.training.network.parameters import n_parameters, shape_of
 from qkdemo.training.settings import Settings
 
 GROUP_BYTES: Final = 256 << 20  # for one step of all runs that take it together

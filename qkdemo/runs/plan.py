@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.dials import Value
+from qkdemo.training.network.parameters import shape_of
 from qkdemo.training.outcome import Outcome, outcome_of
-from qkdemo.training.parameters import shape_of
 from qkdemo.training.settings import Settings, canonical, identity
 from qkdemo.training.telemetry import CURVES, Telemetry
 from qkdemo.training.trainer import forked

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkdemo.training.parameters import layout, shape_of
+from qkdemo.training.network.parameters import layout, shape_of
 from qkdemo.training.settings import Settings
 
 EPSILON: Final = 1e-8  # beside the root

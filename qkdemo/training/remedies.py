@@ -19,8 +19,8 @@ from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, Norm, NormaliserWord, Number, l2_normalise
 from qkdemo.attention.variants import SETS, VARIANTS, Parameters, VariantWord
-from qkdemo.training.kernels import rms_norm
-from qkdemo.training.parameters import Part, Shape, columns, power_sizes, xavier_deviation
+from qkdemo.training.network.kernels import rms_norm
+from qkdemo.training.network.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
 
 Leaves: TypeAlias = Mapping[str, Tensor]  # of one layer, by their names without it

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.training.model import Attention
-from qkdemo.training.parameters import Part, Shape, columns
+from qkdemo.training.network.model import Attention
+from qkdemo.training.network.parameters import Part, Shape, columns
 
 MEASURED: Final = 4  # sequences of a batch on which entropy and slope are taken; the largest logit is taken over all
 _SQUARINGS: Final = 8

@@ -22,12 +22,12 @@ from qkdemo.dials import SettingsError
 from qkdemo.floats.autocast import forward_in
 from qkdemo.messages import say
 from qkdemo.training import telemetry
-from qkdemo.training.by_hand import by_hand
-from qkdemo.training.groups import Groups
-from qkdemo.training.kernels import HIDDEN, Cap, losses
-from qkdemo.training.model import Attention, Setup, forward
+from qkdemo.training.network.by_hand import by_hand
+from qkdemo.training.network.groups import Groups
+from qkdemo.training.network.kernels import HIDDEN, Cap, losses
+from qkdemo.training.network.model import Attention, Setup, forward
+from qkdemo.training.network.parameters import initial, n_later, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
-from qkdemo.training.parameters import initial, n_later, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.remedies import (
     REMEDIES,
     block_matrices,

@@ -25,7 +25,7 @@ from qkdemo.notation import written
 from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training.outcome import summary
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.lab.models_table import in_words
+from qkdemo.web.lab.parts.models_table import in_words
 from qkdemo.web.lab.takeaway import table_of
 from qkdemo.web.space.shown import theme
 

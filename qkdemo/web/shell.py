@@ -8,8 +8,9 @@ from pathlib import Path
 import streamlit as st
 
 from qkdemo.messages import say
-from qkdemo.web import connection, echo, language, lecture
-from qkdemo.web.link import enter, stand_on
+from qkdemo.web import connection, lecture
+from qkdemo.web.address import echo, language
+from qkdemo.web.address.link import enter, stand_on
 from qkdemo.web.menu import menus
 from qkdemo.web.pages import HOME, PAGES
 from qkdemo.web.server import gate

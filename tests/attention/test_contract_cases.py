@@ -15,7 +15,7 @@ from qkdemo.dials import SettingsError
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.labs import mla, placement
 from qkdemo.labs.placement.diagnosis import diagnose
-from qkdemo.training.parameters import Shape
+from qkdemo.training.network.parameters import Shape
 from qkdemo.training.remedies import clip_heads
 
 EXACT = Pipeline(epsilon=0.0, order="none", gain="none")

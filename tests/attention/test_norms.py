@@ -32,7 +32,7 @@ from qkdemo.attention.rotary import rotate
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs import cache, drift, epsilon, formats, placement
-from qkdemo.labs.formats.stages import IN_NORM, STAGES, drawn
+from qkdemo.labs.formats.stages.kinds import IN_NORM, STAGES, drawn
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import Settings
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qkdemo.runs.batches import keep_freed_memory
-from qkdemo.training.parameters import n_parameters, shape_of
+from qkdemo.training.network.parameters import n_parameters, shape_of
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, batch_of
 from qkdemo.training.telemetry import MEASURED

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import read_progress
-from qkdemo.web.handout import handout
+from qkdemo.web.handout.page import handout
 from tests.browser.test_accessibility import SEVERE
 
 FULL = [track for track, stops in TRACKS.items() if stops]

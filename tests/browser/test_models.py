@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from qkdemo.messages import say
-from qkdemo.web.lab.models_table import LARGE
+from qkdemo.web.lab.parts.models_table import LARGE
 from tests.browser.test_lesson import SMALLEST
 from tests.browser.test_pages import settled
 

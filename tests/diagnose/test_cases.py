@@ -1,7 +1,8 @@
 """Cases that people met in public code and that a file of theirs would show: the value, or the sentence, that is right.
 
-The other numeric cases have their tests where the arithmetic lies. Overflow, merging steps, masks and casts: `floats`,
-`labs/formats`. Epsilon and zero vectors: `labs/epsilon`, `attention/test_norms`. Scales, caps, axes, temperatures:
+The other numeric cases have their tests where the arithmetic lies, number by number in `floats/test_reported_numbers`
+and `attention/test_reported_numbers`. Overflow, merging steps, masks and casts: `floats`, `labs/formats`. Epsilon and
+zero vectors: `labs/epsilon`, `attention/test_norms`. Scales, caps, axes, temperatures:
 `attention/test_contract_cases`, `attention/test_variants`. Order and placement: `labs/rope`, `labs/placement`.
 Repeated norms: `labs/cache`. Spikes and divergences: `diagnose/curves`. Files that are cut, foreign, pickled or too
 large: `diagnose/readers/test_files`.
@@ -100,7 +101,7 @@ def test_keys_beyond_e4m3_are_told_before_they_are_cast() -> None:
     k = np.ones((1, 3, 4))
     k[0, 1, 0] = 600
     report = tensors(q=np.ones((1, 3, 4)) / 100, k=k)
-    assert "8.3 % of a head’s keys" in said(report)["key_cache"]
+    assert "8.3 % of the entries of keys" in said(report)["key_cache"]
     assert report.tables["heads"][0]["beyond_e4m3"] == pytest.approx(1 / 12)
     assert "key_cache" not in said(tensors(q=k / 100, k=np.minimum(k, 11.3)))
 
@@ -208,3 +209,64 @@ def test_finite_tensors_with_moderate_logits_clear_attention_of_a_nan_elsewhere(
     rng = np.random.default_rng(0)
     q = rng.standard_normal((2, 9, 16)).astype(np.float16)
     assert "no sign of trouble" in said(tensors(q=q, k=q))["calm"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "name"),
+    [
+        (torch.tensor(0.5), "weight_scale"),
+        (torch.rand(32, generator=torch.Generator().manual_seed(1)), "weight_scale"),
+        (torch.rand(32, 1, generator=torch.Generator().manual_seed(1)), "weight_scale"),
+        (torch.rand(1, 2, generator=torch.Generator().manual_seed(1)), "weight_scale_inv"),  # blocks of 128 × 128
+    ],
+)
+def test_weights_of_8_bits_are_read_with_the_scale_beside_them(tmp_path: Path, scale: torch.Tensor, name: str) -> None:
+    drawn = torch.randn(2, 32, 160, generator=torch.Generator().manual_seed(0)).to(torch.float8_e4m3fn)
+    factor = scale
+    if scale.dim() == 1:
+        factor = scale[:, None]
+    elif scale.shape == (1, 2):
+        factor = torch.cat([scale[:, :1].expand(1, 128), scale[:, 1:].expand(1, 32)], 1)
+    stem = "l.0.self_attn."
+    narrow = {f"{stem}{side}_proj.weight": x for side, x in zip("qk", drawn, strict=True)}
+    scales = {f"{stem}{side}_proj.{name}": scale.clone() for side in "qk"}
+    wide = {key: x.double() * factor.double() for key, x in narrow.items()}
+    found = []
+    for at, tensors_ in enumerate((narrow | scales, wide, narrow)):
+        safetensors.torch.save_file(tensors_, tmp_path / f"{at}.safetensors")
+        found.append(examine_path(tmp_path / f"{at}.safetensors"))
+    right, bare = found[1].tables["layers"][0]["spectral_norm"], found[2]
+    assert found[0].tables["layers"][0]["spectral_norm"] == pytest.approx(right, rel=1e-9)
+    assert "weights_unscaled" not in said(found[0])
+    assert "How large their logits can be is not known. The first is l.0.self_attn." in said(bare)["weights_unscaled"]
+    assert bare.tables["layers"][0]["spectral_norm"] is None
+    assert "spectral" not in said(bare)
+
+
+def test_a_scale_that_does_not_fit_is_none_and_codes_of_a_quantiser_are_not_multiplied(tmp_path: Path) -> None:
+    names = [f"l.0.self_attn.{side}_proj.weight" for side in "qk"]
+    for scale in (torch.ones(5), torch.ones(3, 2), torch.ones(2, 2, 2)):
+        narrow = {name: torch.ones(8, 8).to(torch.float8_e5m2) for name in names}
+        safetensors.torch.save_file(
+            narrow | {f"{name}_scale": scale.clone() for name in names}, tmp_path / "a.safetensors"
+        )
+        assert "weights_unscaled" in said(examine_path(tmp_path / "a.safetensors"))
+    safetensors.torch.save_file(
+        {name: torch.ones(32, 1, dtype=torch.uint8) for name in names}, tmp_path / "b.safetensors"
+    )
+    report = examine_path(tmp_path / "b.safetensors")
+    assert "They were not measured. The first is l.0.self_attn." in said(report)["packed"]
+    assert not report.tables["layers"]
+
+
+def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_are_none() -> None:
+    q, k = (torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(at)).to(torch.float8_e4m3fn) for at in (0, 1))
+    scales = {"layers.0.q_scale": torch.tensor([0.5]), "layers.0.k_scale": torch.tensor(4.0)}
+    named = {"layers.0.q": q, "layers.0.k": k}
+    with_them, without = (
+        examine(safetensors.torch.save(arrays), "pair.safetensors") for arrays in (named | scales, named)
+    )
+    assert "tensors_unscaled" not in said(with_them)
+    logits = [report.tables["heads"][0]["max_logit"] for report in (with_them, without)]
+    assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
+    assert "with no scale beside them (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]

@@ -12,9 +12,9 @@ import pytest
 
 from qkdemo.cli.command import main
 from qkdemo.dials import SettingsError
-from qkdemo.maps.diagram import BASE, DEFAULT, RATES, STARTS, Diagram, diagram_of, from_link
-from qkdemo.maps.phase_picture import alt, finding, phase_spec, phase_table
-from qkdemo.maps.phases import RECORDED, End, cells, ends_of_plan, here, read, rows, train
+from qkdemo.maps.phases.cells import RECORDED, End, cells, ends_of_plan, here, read, rows, train
+from qkdemo.maps.phases.diagram import BASE, DEFAULT, RATES, STARTS, Diagram, diagram_of, from_link
+from qkdemo.maps.phases.picture import alt, finding, phase_spec, phase_table
 from qkdemo.training.outcome import Outcome
 from qkdemo.training.settings import Settings, identity
 from tests.runs.plans import trained_curves

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qkdemo.training.parameters import initial, power_vectors, shape_of, views
+from qkdemo.training.network.parameters import initial, power_vectors, shape_of, views
 from qkdemo.training.settings import Settings
 from qkdemo.training.tasks import TASKS, batch_of
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from qkdemo.attention.inputs import causal_mask
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
-from qkdemo.training.kernels import HIDDEN, Cap, Mask, causal_attention, layer_norm, losses, rms_norm
-from qkdemo.training.parameters import Shape, columns
+from qkdemo.training.network.kernels import HIDDEN, Cap, Mask, causal_attention, layer_norm, losses, rms_norm
+from qkdemo.training.network.parameters import Shape, columns
 from qkdemo.training.remedies import (
     REMEDIES,
     clip_heads,

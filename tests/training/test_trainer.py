@@ -10,7 +10,7 @@ import torch
 
 from qkdemo.dials import SettingsError
 from qkdemo.floats.autocast import available_formats
-from qkdemo.training.parameters import Part, columns, initial, layout, n_later, shape_of, views
+from qkdemo.training.network.parameters import Part, columns, initial, layout, n_later, shape_of, views
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import RESTARTS, SHARED, RemedyWord, Settings, canonical, identity
 from qkdemo.training.telemetry import ARRAYS, CURVES

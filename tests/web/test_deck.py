@@ -6,10 +6,10 @@ import pytest
 
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained, told
 from qkdemo.tracks.stop import Choose
-from qkdemo.web.deck import deck
-from qkdemo.web.handout import main
-from qkdemo.web.handout_markdown import markdown
-from qkdemo.web.sheet import in_html
+from qkdemo.web.handout.deck import deck
+from qkdemo.web.handout.markdown import markdown
+from qkdemo.web.handout.page import main
+from qkdemo.web.handout.sheet import in_html
 from tests.tracks.finding import evidence_of
 
 TRACK = GUIDED[0]

@@ -21,7 +21,7 @@ from qkdemo.tracks.progress import Progress, Said, read_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Stop
 from qkdemo.tracks.stop import Read as ReadOff
-from qkdemo.web.handout import handout, main
+from qkdemo.web.handout.page import handout, main
 from qkdemo.web.track import evidence
 
 BASE = "http://192.168.1.20:8501"

@@ -11,7 +11,7 @@ from qkdemo.dials import Choice, Declaration, Dial, Sentence, Switch, Value, dec
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import TRACKS
-from qkdemo.web.given import as_text
+from qkdemo.web.address.given import as_text
 from qkdemo.web.pages import PAGES
 from tests.strategies import SMALL, settings_of
 from tests.web.visit import complaints, link_of, visit, widget_of

@@ -18,8 +18,8 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
             "heads": layer.heads,
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
-            "spectral_norm": float(layer.spectral.max()),
-            "worst_head": int(layer.spectral.argmax()),
+            "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
+            "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
             "norm": layer.place,
             "bound_gamma": layer.bound("gamma"),
@@ -38,6 +38,10 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
         yield Finding("bad", "promised", {"flag": result.flags[0]})
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
+    if result.packed:
+        yield Finding("watch", "packed", {"count": len(result.packed), "layer": result.packed[0]})
+    if lacking := [layer.name for layer in result.layers if layer.unscaled]:
+        yield Finding("watch", "weights_unscaled", {"count": len(lacking), "layer": lacking[0]})
     if lost := [layer.name for layer in result.layers if not layer.finite]:
         yield Finding("bad", "weights_lost", {"count": len(lost), "layer": lost[0]})
     sound = [layer for layer in result.layers if layer.finite]
@@ -46,7 +50,7 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
         yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
     for layers, sentence in (
         (normed, _of_normed),
-        ([layer for layer in sound if layer.name in result.unnormed], _of_plain),
+        ([layer for layer in sound if layer.name in result.unnormed and not layer.unscaled], _of_plain),
     ):
         if layers:
             yield sentence(layers)
@@ -61,6 +65,7 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
         for name in ("gamma", "one_plus_gamma")
     }
     values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
+    values["d"] = layers[0].d_head
     values["formula"] = say(f"finding.bound.{layers[0].place}", d=layers[0].d_head) if layers[0].place else ""
     if math.isnan(bounds["gamma"]):
         return Finding("watch", "gains_differ", values)

@@ -15,8 +15,8 @@ import torch
 from qkdemo.attention.inputs import Recipe
 from qkdemo.floats.formats import ALL_FORMATS, Stack
 from qkdemo.floats.layout import rung
-from qkdemo.labs.formats.error_counts import tally
-from qkdemo.labs.formats.stages import STAGES, STORED, Choices, drawn
+from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
 from qkdemo.messages import say
 from qkdemo.notation import written
 

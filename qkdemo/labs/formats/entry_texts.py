@@ -11,10 +11,10 @@ import math
 from typing import Final
 from urllib.parse import urlencode
 
-from qkdemo.charts.spec import Details
+from qkdemo.charts.panels import Details
 from qkdemo.floats.layout import Rung
 from qkdemo.labs.formats.lab import Result, ladder
-from qkdemo.labs.formats.stages import STORED, CastWord, StageWord
+from qkdemo.labs.formats.stages.kinds import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
 from qkdemo.messages import in_each_language, in_link, say
 from qkdemo.notation import written

@@ -25,10 +25,9 @@ from qkdemo.attention.norms import ALPHA, NORMS, LearnedWord, NormaliserWord, No
 from qkdemo.dials import Choice, Dial, Dials, Switch, preferred_numbers
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.floats.layout import Rung, rung
-from qkdemo.labs.formats.error_counts import Tally, tally
-from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.overflow_thresholds import first_exceeding, first_losses
-from qkdemo.labs.formats.stages import (
+from qkdemo.labs.formats.stages.error_counts import Tally, tally
+from qkdemo.labs.formats.stages.exact import exactly
+from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     OVER_KEYS,
     STAGE_OF,
@@ -43,8 +42,9 @@ from qkdemo.labs.formats.stages import (
     StageWord,
     StoredWord,
     drawn,
-    follow,
 )
+from qkdemo.labs.formats.stages.overflow_thresholds import first_exceeding, first_losses
+from qkdemo.labs.formats.stages.rounded import follow
 
 ShownWord: TypeAlias = Literal["plain", "normalised"]
 

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 import torch
 
-from qkdemo.labs.formats.error_counts import Tally, tally
 from qkdemo.labs.formats.lab import Settings, choices_of, inputs_of, recipe_of, variants_of
-from qkdemo.labs.formats.stages import STAGES, STORED
+from qkdemo.labs.formats.stages.error_counts import Tally, tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED
 from qkdemo.labs.lab import Columns, Plane, along
 from qkdemo.messages import say
 

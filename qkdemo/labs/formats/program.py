@@ -12,7 +12,7 @@ from qkdemo.attention.inputs import Recipe
 from qkdemo.attention.norms import NORMS, NormWord, program_lines
 from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord
 from qkdemo.labs.formats.lab import Settings, choices_of, recipe_of
-from qkdemo.labs.formats.stages import Choices, RoleWord, StoredWord, factors
+from qkdemo.labs.formats.stages.kinds import Choices, RoleWord, StoredWord, factors
 from qkdemo.notation import plain
 
 

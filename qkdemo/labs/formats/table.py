@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.columns import codes, vectors
 from qkdemo.labs.formats.entry_texts import entry_texts, ladder_texts
-from qkdemo.labs.formats.error_counts import Tally
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, run, sweep
-from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages.error_counts import Tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.labs.formats.words import fate, leaked, onset
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written

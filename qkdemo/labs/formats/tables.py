@@ -7,10 +7,10 @@ import torch
 
 from qkdemo.dials import Value
 from qkdemo.floats.devices import DeviceWord, available_devices
-from qkdemo.labs.formats.device_matmul import native_counts
-from qkdemo.labs.formats.error_counts import Tally
 from qkdemo.labs.formats.lab import Result, Settings, choices_of, inputs_of, ladder, recipe_of, run, sweep, variants_of
-from qkdemo.labs.formats.stages import STAGES, STORED
+from qkdemo.labs.formats.stages.device_matmul import native_counts
+from qkdemo.labs.formats.stages.error_counts import Tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED
 from qkdemo.messages import say
 
 

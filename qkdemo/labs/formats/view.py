@@ -15,11 +15,12 @@ import numpy as np
 
 from qkdemo.charts.axes import decades, share_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import Cells, Curves, Drawn, Entry, Exhibit, Grid, Heat, Mark, Pick, Role, Tile, TileLine
+from qkdemo.charts.panels import Cells, Curves, Entry, Grid, Heat, Mark, Role
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile, TileLine
 from qkdemo.dials import Value
 from qkdemo.labs.formats.entry_texts import PARTS, details, title
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, sweep
-from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, STORED
+from qkdemo.labs.formats.stages.kinds import IN_NORM, OVER_KEYS, STAGES, STORED
 from qkdemo.labs.formats.table import COUNTED, TILES, formats_table
 from qkdemo.labs.formats.words import explain, onset, stage_name
 from qkdemo.messages import say

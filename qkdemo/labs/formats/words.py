@@ -19,9 +19,9 @@ from qkdemo.attention.norms import NormWord
 from qkdemo.dials import Value
 from qkdemo.floats.devices import available_devices
 from qkdemo.floats.formats import ALL_FORMATS
-from qkdemo.labs.formats.error_counts import Tally
 from qkdemo.labs.formats.lab import Result, Side, sweep
-from qkdemo.labs.formats.stages import STAGES, STORED, MaskWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages.error_counts import Tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.labs.formats.tables import native_rows
 from qkdemo.messages import say
 from qkdemo.notation import written

@@ -5,7 +5,7 @@
 * `read(sentence, format, scales)`: attention of every layer and head, and the shares of the next word, on both sides;
 * `accuracy()`: how often each is right, where only one word is.
 
-The formulas are those of `qkdemo.training.model`: pre-norm blocks, LayerNorm with a gain, ReLU, learned positions.
+The formulas are those of `training.network.model`: pre-norm blocks, LayerNorm with a gain, ReLU, learned positions.
 Sums are formed in float64; q, k, q·k and the logits are stored in the number format.
 """
 
@@ -27,7 +27,7 @@ from qkdemo.attention.norms import BLOCK_EPSILON
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.floats.formats import FORMATS, Format, FormatWord, rounded
 from qkdemo.training import settings as training
-from qkdemo.training.parameters import shape_of
+from qkdemo.training.network.parameters import shape_of
 from qkdemo.training.sentences import WORDS, drawn
 
 SideWord: TypeAlias = Literal["plain", "norm"]

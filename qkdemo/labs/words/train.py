@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.labs.words.network import FILE, RUNS, SHAPE
-from qkdemo.training.parameters import views
+from qkdemo.training.network.parameters import views
 from qkdemo.training.trainer import Trainer
 
 _USED = ("embedding", "position", "gain", "head")

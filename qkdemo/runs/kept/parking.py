@@ -25,7 +25,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from qkdemo.runs.kept.database import cache_folder
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.trainers import Trainers
-from qkdemo.training.parameters import power_vectors
+from qkdemo.training.network.parameters import power_vectors
 from qkdemo.training.trainer import State
 
 MOST_BYTES: Final = 2 << 30  # for all files

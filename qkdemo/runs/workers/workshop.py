@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from qkdemo.messages import later
 from qkdemo.runs.budget import free_memory, plan_bytes
+from qkdemo.runs.estimates import Estimates
 from qkdemo.runs.kept.record import chunk_from_bytes
-from qkdemo.runs.workers.estimates import Estimates
 from qkdemo.runs.workers.job import CEILING_S
 from qkdemo.runs.workers.line import TURN_S, Line
 from qkdemo.runs.workers.live import RESTING, Live, StateWord, Status

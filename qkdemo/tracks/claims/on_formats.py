@@ -9,7 +9,7 @@ from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.labs import epsilon, formats
 from qkdemo.labs.formats.claims import claims
-from qkdemo.labs.formats.stages import STAGES, STORED, StageWord, StoredWord
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, StageWord, StoredWord
 from qkdemo.notation import written
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only

@@ -16,8 +16,8 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs import cache, cost
 from qkdemo.labs.cache.decoding import WayWord
-from qkdemo.labs.formats.error_counts import tally
-from qkdemo.labs.formats.stages import STAGES, STORED, Choices, drawn
+from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
 from qkdemo.labs.placement.comparisons import difference
 from qkdemo.labs.placement.mistakes import ROUNDING, pair_of
 from qkdemo.notation import written

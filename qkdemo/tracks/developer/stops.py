@@ -15,8 +15,8 @@ from qkdemo.facts.models import MODELS
 from qkdemo.floats.formats import noise
 from qkdemo.labs import cache, cost, drift, formats, models, placement, sphere
 from qkdemo.labs import training as twins
-from qkdemo.labs.formats.error_counts import tally
-from qkdemo.labs.formats.stages import STAGES, STORED, drawn
+from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, drawn
 from qkdemo.messages import say
 from qkdemo.notation import below, written
 from qkdemo.runs.plan import outcomes

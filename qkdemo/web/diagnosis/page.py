@@ -18,10 +18,10 @@ from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
 from qkdemo.diagnose.readers.logs import ROLES
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.link import OWN
 from qkdemo.web.diagnosis.charts import curves, growth, heat_map
-from qkdemo.web.given import as_text
 from qkdemo.web.lab.own import Own, bring
-from qkdemo.web.link import OWN
 from qkdemo.web.pages import PAGES
 
 EXAMPLE: Final = "example"  # in the link

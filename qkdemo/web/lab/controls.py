@@ -15,8 +15,8 @@ import streamlit as st
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, Value, declarations
 from qkdemo.messages import has, say
 from qkdemo.notation import counted, written
-from qkdemo.web.given import as_text
-from qkdemo.web.link import D, arrive, hidden, keep
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.link import D, arrive, hidden, keep
 
 _FEW = 3  # words that fit beside each other
 

@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 from qkdemo.labs.formats import SHOWN
 from qkdemo.labs.formats.entry_texts import PATH, entry_texts, ladder_texts, title
-from qkdemo.labs.formats.stages import STAGES, CastWord
+from qkdemo.labs.formats.stages.kinds import STAGES, CastWord
 from qkdemo.messages import LANGUAGE
-from qkdemo.web.language import speak
+from qkdemo.web.address.language import speak
 
 _LONGEST: Final = 32  # characters of a number
 

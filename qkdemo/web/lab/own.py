@@ -16,8 +16,8 @@ import streamlit as st
 from qkdemo.attention.inputs import Inputs
 from qkdemo.labs.lab import Lab, S
 from qkdemo.messages import say
-from qkdemo.web.given import as_text
-from qkdemo.web.link import OWN, ask, asked
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.link import OWN, ask, asked
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track.lesson import current
 

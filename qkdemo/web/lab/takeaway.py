@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 
 from qkdemo.dials import Dials, declarations
 from qkdemo.messages import has, say
-from qkdemo.web.link import address, hidden
+from qkdemo.web.address.link import address, hidden
 from qkdemo.web.track import lesson
 from qkdemo.web.track.glossary import linked
 

@@ -15,10 +15,10 @@ from qkdemo.labs.lab import Lab
 from qkdemo.maps.difference import Minus, minus_of, set_apart
 from qkdemo.maps.request import MAPPED, SIZES, Request, axis_of, numeric_dials, request_of, usual_axes
 from qkdemo.messages import say
-from qkdemo.web import echo
-from qkdemo.web.given import as_text
+from qkdemo.web.address import echo
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.link import KEPT, ask, asked, carried
 from qkdemo.web.lab.controls import in_words
-from qkdemo.web.link import KEPT, ask, asked, carried
 from qkdemo.web.track import lesson
 
 _FIRST: Final = "drift"

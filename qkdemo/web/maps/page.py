@@ -20,8 +20,8 @@ from qkdemo.maps.pool import Filling, Fillings
 from qkdemo.maps.request import SIZES, Request, axis_of, usual_axes
 from qkdemo.maps.words import alt, finding, measure_name, strange
 from qkdemo.messages import say
+from qkdemo.web.address.link import ask
 from qkdemo.web.lab.controls import dials, turn
-from qkdemo.web.link import ask
 from qkdemo.web.maps.asked import choices, lab_name, size
 from qkdemo.web.maps.keys import cell_of, move_by_keys
 from qkdemo.web.maps.taken import take_away_map

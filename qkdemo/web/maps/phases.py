@@ -14,7 +14,8 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.dials import SettingsError
-from qkdemo.maps.diagram import (
+from qkdemo.maps.phases.cells import RECORDED_ON, Cell, End, cells, ends_of_plan, read, rows
+from qkdemo.maps.phases.diagram import (
     DEFAULT,
     MOST_REMEDIES,
     MOST_SEEDS,
@@ -25,18 +26,17 @@ from qkdemo.maps.diagram import (
     remedy_words,
     training_dials,
 )
-from qkdemo.maps.phase_picture import alt, finding, phase_spec, phase_table, side_name
-from qkdemo.maps.phases import RECORDED_ON, Cell, End, cells, ends_of_plan, read, rows
+from qkdemo.maps.phases.picture import alt, finding, phase_spec, phase_table, side_name
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import plan_bytes, price
 from qkdemo.runs.durations import duration
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
-from qkdemo.web.given import as_text
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.language import speak_on
+from qkdemo.web.address.link import ask, asked
 from qkdemo.web.lab.takeaway import csv_of
-from qkdemo.web.language import speak_on
-from qkdemo.web.link import ask, asked
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool

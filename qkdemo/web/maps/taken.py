@@ -14,9 +14,9 @@ from qkdemo.maps.picture import picture
 from qkdemo.maps.surface import surfaces
 from qkdemo.maps.words import alt, caption
 from qkdemo.messages import say
-from qkdemo.web.given import as_text
+from qkdemo.web.address.given import as_text
+from qkdemo.web.address.link import address, ask, asked
 from qkdemo.web.lab.takeaway import Takeaway, take_away
-from qkdemo.web.link import address, ask, asked
 from qkdemo.web.maps.phases import phases_shown
 from qkdemo.web.space.shown import in_space, theme
 

@@ -17,9 +17,9 @@ from qkdemo.runs.kept.database import StoreError, default_url
 from qkdemo.tracks.classes import MOST_ROWS, TERM_DAYS, UNUSED_DAYS, Classes, is_code
 from qkdemo.tracks.quiz import Marked, Settings
 from qkdemo.tracks.results import row_of
+from qkdemo.web.address.given import code as as_code
+from qkdemo.web.address.link import CLASS, address
 from qkdemo.web.connection import ANSWERS
-from qkdemo.web.given import code as as_code
-from qkdemo.web.link import CLASS, address
 from qkdemo.web.quiz.class_results import read
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.limits import Limit

@@ -14,11 +14,11 @@ from streamlit.runtime import Runtime
 from qkdemo.dials import declarations
 from qkdemo.messages import say
 from qkdemo.tracks.quiz import Marked, Question, Settings, marked, quiz, rows, text
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.components import Component
 from qkdemo.web.connection import ANSWERS
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.takeaway import csv_of
-from qkdemo.web.language import speak_on
 from qkdemo.web.quiz.arrival import arrive_at
 from qkdemo.web.quiz.classes import keep, what_was_kept
 

@@ -12,7 +12,7 @@ import streamlit as st
 from qkdemo.messages import say
 from qkdemo.tracks.catalogue import GUIDED, TRACKS
 from qkdemo.web import lecture
-from qkdemo.web.link import STOP, TRACK, home
+from qkdemo.web.address.link import STOP, TRACK, home
 from qkdemo.web.network import reachable
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track import lesson as lessons

@@ -17,7 +17,7 @@ from qkdemo.messages import in_each_language, say
 from qkdemo.tracks.glossary import TERMS, Entry, entry, marked
 from qkdemo.tracks.glossary_figures import figure
 from qkdemo.tracks.prose import Word, words_of
-from qkdemo.web.link import LECTURE
+from qkdemo.web.address.link import LECTURE
 
 PAGE: Final = "glossary"
 _TERM: Final = "term"

@@ -13,8 +13,8 @@ from qkdemo.notation import written
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, text, told
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Stop
+from qkdemo.web.address.link import STOP, TRACK
 from qkdemo.web.components import Component
-from qkdemo.web.link import STOP, TRACK
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track.evidence import evidence_now
 

@@ -14,10 +14,10 @@ from qkdemo.messages import say
 from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.stop import Stop
-from qkdemo.web.deck import deck
-from qkdemo.web.handout import AnswersWord, handout
-from qkdemo.web.handout_markdown import markdown
-from qkdemo.web.link import home
+from qkdemo.web.address.link import home
+from qkdemo.web.handout.deck import deck
+from qkdemo.web.handout.markdown import markdown
+from qkdemo.web.handout.page import AnswersWord, handout
 from qkdemo.web.pages import PAGES
 from qkdemo.web.track.glossary import linked
 from qkdemo.web.track.lesson import page_of, place_of, progress_in

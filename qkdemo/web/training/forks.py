@@ -15,7 +15,7 @@ from qkdemo.labs.training.lab import MOST_FORKS, run_of
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import MOST_STEPS
-from qkdemo.web.link import RUN
+from qkdemo.web.address.link import RUN
 from qkdemo.web.pages import PAGES
 from qkdemo.web.training import shown as runs
 from qkdemo.web.training.shown import Shown

@@ -14,10 +14,10 @@ from qkdemo.labs.learning_rates import lab as rates
 from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
 from qkdemo.labs.learning_rates.words import explain
 from qkdemo.messages import in_each_language, say
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
-from qkdemo.web.language import speak_on
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.track.shown import tell
 from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, came, look, own_run, show_shipped, start, stop
 
 _EVERY_S: Final = 1.0

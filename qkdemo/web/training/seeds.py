@@ -12,7 +12,8 @@ from typing import Final
 import streamlit as st
 
 from qkdemo.labs.training.lab import Settings, plan_of
-from qkdemo.labs.training.view import seeds_exhibit, status_words, table_rows
+from qkdemo.labs.training.seeds_view import seeds_exhibit
+from qkdemo.labs.training.view import status_words, table_rows
 from qkdemo.labs.training.words import definitions
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, by_seeds, joined_curves, plan_bytes, price
@@ -20,10 +21,10 @@ from qkdemo.runs.plan import Plan
 from qkdemo.runs.program import program_of
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.explored import seeds_explored
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
-from qkdemo.web.language import speak_on
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool

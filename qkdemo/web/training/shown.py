@@ -27,9 +27,9 @@ from qkdemo.runs.budget import is_dear, plan_bytes, price
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.language import speak_on
 from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool

@@ -5,8 +5,8 @@ import torch
 
 from qkdemo.attention.inputs import Recipe
 from qkdemo.labs.formats import Settings, native_rows
-from qkdemo.labs.formats.device_matmul import native_products
-from qkdemo.labs.formats.stages import Choices, drawn
+from qkdemo.labs.formats.stages.device_matmul import native_products
+from qkdemo.labs.formats.stages.kinds import Choices, drawn
 from tests.following import NORMALISERS, row
 
 

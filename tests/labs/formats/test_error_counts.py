@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from qkdemo.attention.norms import NormWord
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats import PRESETS, Settings, choices_of, recipe_of, rows, run
-from qkdemo.labs.formats.error_counts import tally
-from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.stages import IN_NORM, OVER_KEYS, STAGES, STORED, Choices, Inputs, drawn, follow
+from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.exact import exactly
+from qkdemo.labs.formats.stages.kinds import IN_NORM, OVER_KEYS, STAGES, STORED, Choices, Inputs, drawn
+from qkdemo.labs.formats.stages.rounded import follow
 from tests.following import SMALL, at, held_by, row
 from tests.strategies import settings_of
 

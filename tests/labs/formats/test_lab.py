@@ -30,10 +30,9 @@ from qkdemo.labs.formats import (
     snippet,
 )
 from qkdemo.labs.formats import sweep as over_scales
-from qkdemo.labs.formats.error_counts import Tally, tally
-from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.overflow_thresholds import first_losses
-from qkdemo.labs.formats.stages import (
+from qkdemo.labs.formats.stages.error_counts import Tally, tally
+from qkdemo.labs.formats.stages.exact import exactly
+from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     OVER_KEYS,
     STAGES,
@@ -43,8 +42,9 @@ from qkdemo.labs.formats.stages import (
     StageWord,
     StoredWord,
     drawn,
-    follow,
 )
+from qkdemo.labs.formats.stages.overflow_thresholds import first_losses
+from qkdemo.labs.formats.stages.rounded import follow
 from qkdemo.labs.formats.words import fate, onset
 from tests.following import NORMALISERS, SMALL, at, row
 from tests.strategies import settings_of

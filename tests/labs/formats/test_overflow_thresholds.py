@@ -7,9 +7,9 @@ from hypothesis import given, settings
 
 from qkdemo.attention.inputs import Recipe
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
-from qkdemo.labs.formats.error_counts import tally
-from qkdemo.labs.formats.overflow_thresholds import first_exceeding, first_losses
-from qkdemo.labs.formats.stages import STAGES, STORED, Choices, drawn
+from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
+from qkdemo.labs.formats.stages.overflow_thresholds import first_exceeding, first_losses
 from tests.following import SMALL
 from tests.strategies import settings_of
 

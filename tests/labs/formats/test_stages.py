@@ -14,22 +14,20 @@ from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.attention.variants import VARIANTS
 from qkdemo.floats.formats import FORMATS, FormatWord, rounded
 from qkdemo.labs.formats import Settings, choices_of, recipe_of
-from qkdemo.labs.formats.exact_stages import exact_part, exactly
-from qkdemo.labs.formats.stages import (
+from qkdemo.labs.formats.stages.exact import exact_part, exactly
+from qkdemo.labs.formats.stages.kinds import (
     PARTS,
     STORED,
     Choices,
-    Held,
     Inputs,
     MaskWord,
     PlacementWord,
     StageWord,
     StoredWord,
     drawn,
-    follow,
-    held_part,
     read_by,
 )
+from qkdemo.labs.formats.stages.rounded import Held, follow, held_part
 from tests.following import NORMALISERS, SMALL, at, held_by
 from tests.strategies import settings_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from qkdemo.charts.spec import Exhibit
 from qkdemo.labs.formats import PRESETS, Settings, run
-from qkdemo.labs.formats.stages import IN_NORM, STAGES, STORED, StageWord, StoredWord
+from qkdemo.labs.formats.stages.kinds import IN_NORM, STAGES, STORED, StageWord, StoredWord
 from qkdemo.labs.formats.view import formats_exhibit, picked
 
 

@@ -18,8 +18,8 @@ from qkdemo.labs.words.network import FILE, SHAPE, SideWord, accuracy, weights
 from qkdemo.labs.words.train import BEGUN_FILE, BEGUN_STEPS, TOLERANCE, leaves_of, trained
 from qkdemo.labs.words.view import picked, words_exhibit
 from qkdemo.labs.words.words import verdict
-from qkdemo.training.model import forward
-from qkdemo.training.parameters import views
+from qkdemo.training.network.model import forward
+from qkdemo.training.network.parameters import views
 from qkdemo.training.sentences import WORDS
 from qkdemo.training.trainer import State, Trainer
 

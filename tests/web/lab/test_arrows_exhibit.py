@@ -10,7 +10,7 @@ import pytest
 
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, run
-from qkdemo.web.lab.arrows_exhibit import read_pick, state_of, view
+from qkdemo.web.lab.parts.arrows_exhibit import read_pick, state_of, view
 from tests.javascript import node
 from tests.serving import ROOT
 

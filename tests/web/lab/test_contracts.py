@@ -8,7 +8,7 @@ from qkdemo.facts.models import MODELS
 from qkdemo.labs.placement import PRESETS, Settings, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES
 from qkdemo.labs.placement.words import caught, contract
-from qkdemo.web.lab.contracts import _fitting, _is
+from qkdemo.web.lab.parts.contracts import _fitting, _is
 from tests.web.visit import standing, visit
 
 READ = [model for model in MODELS if model.pipeline]

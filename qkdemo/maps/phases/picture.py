@@ -13,8 +13,8 @@ import altair as alt_air
 import pyarrow as pa
 
 from qkdemo.dials import Value
-from qkdemo.maps.diagram import DEFAULT, Diagram
-from qkdemo.maps.phases import Cell
+from qkdemo.maps.phases.cells import Cell
+from qkdemo.maps.phases.diagram import DEFAULT, Diagram
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
 

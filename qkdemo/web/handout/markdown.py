@@ -10,7 +10,7 @@ from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Said
 from qkdemo.tracks.stop import Choose, Estimate
-from qkdemo.web.sheet import Sheet
+from qkdemo.web.handout.sheet import Sheet
 
 
 def markdown(track: str, base_url: str) -> str:

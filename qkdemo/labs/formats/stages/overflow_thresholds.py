@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.norms import NORMS
 from qkdemo.floats.formats import ALL_FORMATS
-from qkdemo.labs.formats.error_counts import Tally
-from qkdemo.labs.formats.exact_stages import exactly
-from qkdemo.labs.formats.stages import (
+from qkdemo.labs.formats.stages.error_counts import Tally
+from qkdemo.labs.formats.stages.exact import exactly
+from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     OVER_KEYS,
     STAGE_OF,
@@ -31,9 +31,8 @@ from qkdemo.labs.formats.stages import (
     Inputs,
     StageWord,
     StoredWord,
-    follow,
-    holder,
 )
+from qkdemo.labs.formats.stages.rounded import follow, holder
 
 LOWEST: Final = 0.01  # weight scales between which first losses are sought
 HIGHEST: Final = 1e38

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.dials import Value
-from qkdemo.maps.diagram import DEFAULT, Diagram
+from qkdemo.maps.phases.diagram import DEFAULT, Diagram
 from qkdemo.runs.batches import LARGEST_BATCH, Progress, train_all
 from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training.outcome import Outcome, outcome_of

@@ -2,7 +2,7 @@
 
 * `deck(track, base_url)`: the file as text; nothing is fetched, its script is its own.
 
-A stop has two slides, its question and its answer, made of the same parts as the handout's (`qkdemo.web.sheet`).
+A stop has two slides, its question and its answer, made of the same parts as the handout (`sheet`).
 Printed, every slide is a page.
 """
 
@@ -16,8 +16,8 @@ from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.progress import Said
 from qkdemo.tracks.stop import Choose, Estimate
-from qkdemo.web.handout_style import STYLE
-from qkdemo.web.sheet import Sheet, in_html
+from qkdemo.web.handout.sheet import Sheet, in_html
+from qkdemo.web.handout.style import STYLE
 from qkdemo.web.track.hall import asking
 
 _TINT: Final = mixed(PAPER, INK, 0.08)

@@ -20,20 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS
-from qkdemo.labs.formats.exact_stages import exact_part
-from qkdemo.labs.formats.stages import (
-    OVER_KEYS,
-    PARTS,
-    STAGES,
-    STORED,
-    Choices,
-    Held,
-    Inputs,
-    Part,
-    StageWord,
-    held_part,
-    read_by,
-)
+from qkdemo.labs.formats.stages.exact import exact_part
+from qkdemo.labs.formats.stages.kinds import OVER_KEYS, PARTS, STAGES, STORED, Choices, Inputs, Part, StageWord, read_by
+from qkdemo.labs.formats.stages.rounded import Held, held_part
 
 Counts: TypeAlias = dict[str, NDArray[Any]]  # of one stage, [formats, scales] each
 

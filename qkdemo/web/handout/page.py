@@ -1,7 +1,7 @@
 """A track on paper: one HTML file with every question, its figure, and what was found, for print or for a folder.
 
 * `handout(track, progress, base_url, answers=...)`: the file as text: no script, nothing fetched; A4, light;
-* as a program, `python -m qkdemo.web.handout beginner > beginner.html`; `--form slides` or `--form markdown`
+* as a program, `python -m qkdemo.web.handout.page beginner > beginner.html`; `--form slides` or `--form markdown`
   writes the track as those; it trains what nobody has recorded.
 
 `answers` says where they stand: `below` each question, or at the `end`, on pages of their own. At the end, a question's
@@ -25,10 +25,10 @@ from qkdemo.tracks.catalogue import TRACKS, is_trained, text
 from qkdemo.tracks.progress import Progress, read_progress
 from qkdemo.tracks.stop import Stop
 from qkdemo.training.settings import ENGINE
-from qkdemo.web.deck import deck
-from qkdemo.web.handout_markdown import markdown
-from qkdemo.web.handout_style import STYLE
-from qkdemo.web.sheet import Sheet
+from qkdemo.web.handout.deck import deck
+from qkdemo.web.handout.markdown import markdown
+from qkdemo.web.handout.sheet import Sheet
+from qkdemo.web.handout.style import STYLE
 from qkdemo.web.track.evidence import evidence_now, train_here
 
 AnswersWord: TypeAlias = Literal["below", "end"]
@@ -77,7 +77,7 @@ def _versions() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the file of a track to standard output."""
-    parser = argparse.ArgumentParser(prog="python -m qkdemo.web.handout", description=say("handout.command"))
+    parser = argparse.ArgumentParser(prog="python -m qkdemo.web.handout.page", description=say("handout.command"))
     parser.add_argument("track", choices=list(TRACKS))
     parser.add_argument("--form", choices=get_args(FormWord), default="page", help=say("handout.command_form"))
     parser.add_argument(

@@ -23,8 +23,8 @@ import streamlit as st
 
 from qkdemo.dials import Dials, declarations
 from qkdemo.messages import LANGUAGE, say
-from qkdemo.web import echo
-from qkdemo.web.carried import carry, set_here
+from qkdemo.web.address import echo
+from qkdemo.web.address.carried import carry, set_here
 
 D = TypeVar("D", bound=Dials)
 HIDE: Final = "hide"

@@ -19,9 +19,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from qkdemo.attention.norms import l2_normalise
-from qkdemo.training.groups import Groups, by_rows
-from qkdemo.training.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
-from qkdemo.training.parameters import ALPHA_START, LATER_OF_LAYER, MATRICES, OF_LAYER, Shape
+from qkdemo.training.network.groups import Groups, by_rows
+from qkdemo.training.network.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
+from qkdemo.training.network.parameters import ALPHA_START, LATER_OF_LAYER, MATRICES, OF_LAYER, Shape
 from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
 
 

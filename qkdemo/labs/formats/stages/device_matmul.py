@@ -12,8 +12,9 @@ from torch import Tensor
 
 from qkdemo.floats.devices import DeviceWord
 from qkdemo.floats.formats import ALL_FORMATS, Stack
-from qkdemo.labs.formats.error_counts import Counts, counts_of
-from qkdemo.labs.formats.stages import Choices, Held, Inputs, follow
+from qkdemo.labs.formats.stages.error_counts import Counts, counts_of
+from qkdemo.labs.formats.stages.kinds import Choices, Inputs
+from qkdemo.labs.formats.stages.rounded import Held, follow
 
 
 def native_products(

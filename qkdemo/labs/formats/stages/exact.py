@@ -12,7 +12,7 @@ from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, numerator, reciprocal_root
 from qkdemo.floats.formats import exact
-from qkdemo.labs.formats.stages import PARTS, STAGE_OF, Choices, Inputs, Part, StageWord, factors, power_on
+from qkdemo.labs.formats.stages.kinds import PARTS, STAGE_OF, Choices, Inputs, Part, StageWord, factors, power_on
 
 
 def exactly(inputs: Inputs, scales: Float[Tensor, "scales"], choices: Choices) -> dict[StageWord, Tensor]:

@@ -14,8 +14,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.training.kernels import CausalAttention, Entering, Leaving, Losses, Mlp, by_part, of_rms_normal, rms_normal
-from qkdemo.training.model import Attention, Setup, embedded, rows_of
+from qkdemo.training.network.kernels import (
+    CausalAttention,
+    Entering,
+    Leaving,
+    Losses,
+    Mlp,
+    by_part,
+    of_rms_normal,
+    rms_normal,
+)
+from qkdemo.training.network.model import Attention, Setup, embedded, rows_of
 from qkdemo.training.remedies import gains_of
 
 _GAINS: Final = ("gamma_q", "gamma_k")

@@ -1,0 +1,47 @@
+"""Tensors of 8 bits: what they mean is their numbers times a scale, which stands in a tensor beside them.
+
+* `scaled(x, scale)`: a tensor in float64, by a scale of one number, of one per row, or of one per block;
+* `scale_name(tensor, names)`: the tensor beside it that holds the scale; `NARROW`: dtypes that need one.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import torch
+from torch import Tensor
+
+NARROW: Final = frozenset({torch.float8_e4m3fn, torch.float8_e5m2, torch.int8})
+_BESIDE: Final = ("_scale_inv", "_scale")  # DeepSeek-V3 calls what multiplies the inverse; compressed-tensors the scale
+_BLOCK: Final = 128  # of DeepSeek-V3, and of most that followed; the last block of an axis may be smaller
+
+
+def scale_name(tensor: str, names: Collection[str]) -> str | None:
+    """The name of its scale among `names`; None without one.
+
+    >>> scale_name("k_proj.weight", ["k_proj.weight", "k_proj.weight_scale_inv"])
+    'k_proj.weight_scale_inv'
+    """
+    return next((tensor + suffix for suffix in _BESIDE if tensor + suffix in names), None)
+
+
+def scaled(x: Tensor, scale: Tensor) -> Tensor | None:
+    """x times its scale, in float64; None if the scale's shape fits neither x, nor its rows, nor blocks of it.
+
+    >>> scaled(torch.ones(2, 4), torch.tensor([[1.0, 2.0]])).tolist()
+    [[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]
+    """
+    wide, factor = x.double(), scale.double()
+    if factor.numel() == 1:
+        return wide * factor.reshape(())
+    if wide.dim() != 2:
+        return None
+    if factor.shape == wide.shape[:1]:
+        factor = factor[:, None]
+    if factor.dim() != 2:
+        return None
+    for axis, (size, blocks) in enumerate(zip(wide.shape, factor.shape, strict=True)):
+        block = _BLOCK if blocks == -(-size // _BLOCK) else size // blocks if blocks and size % blocks == 0 else 0
+        if not block:
+            return None
+        factor = factor.repeat_interleave(block, axis).narrow(axis, 0, size)
+    return wide * factor

@@ -1,0 +1,1 @@
+"""What single labs have on their pages beside dials and exhibit."""
