@@ -2,9 +2,9 @@
 //
 // `rest` draws what stays while the cursor moves; `live` draws the cursor. +∞ leaves the frame through its top, NaN is a gap.
 
-import { DASH } from "./theme.js";
+import { DASH } from "../pens/theme.js";
 import { freest, sampled, spread } from "./labels.js";
-import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
+import { drawGuess, drawVeil, lit, veiled } from "../lesson.js";
 import { thinned } from "./thinned.js";
 
 const DOT = 4;
