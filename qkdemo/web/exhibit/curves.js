@@ -3,7 +3,7 @@
 // `rest` draws what stays while the cursor moves; `live` draws the cursor. +∞ leaves the frame through its top, NaN is a gap.
 
 import { DASH } from "./theme.js";
-import { freest, sampled, spread } from "./labels.js";
+import { alongLine, around, besideRule, freest, leader, sampled, spread } from "./labels.js";
 import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
 import { thinned } from "./thinned.js";
 
@@ -241,22 +241,26 @@ function drawRule(pen, x, frame, stroke) {
 function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gutters: [, right] }, levels) {
   const size = theme.small;
   let dots = null; // formed where words have to find a place among them: not while a run goes on
-  const diamonds = points.map((point) => placeOf(point, frame, { sweep, panel })).map(([x, y]) => [x - 2 * DOT, y - 2 * DOT, 4 * DOT, 4 * DOT]);
+  const reach = 2 * DOT * theme.zoom; // of a diamond or a ring
+  const diamonds = points.map((point) => placeOf(point, frame, { sweep, panel })).map(([x, y]) => [x - reach, y - reach, 2 * reach, 2 * reach]);
   const exitBox = ({ x, value }) => [x, value > 0 ? frame.top : frame.bottom - size, size * 1.6, size];
-  const taken = [...levels, ...diamonds, ...lines.flatMap((line) => line.exits.map(exitBox))];
   const named = lines.filter((line) => line.label && line.runs.length);
   const apart = panel.labels === "apart";
   const beside = named.filter((line) => !apart && line.ends && pen.width(line.label, size, 600) <= right - beyondDot(theme) + 0.5);
   const ends = beside.map((line) => clamp(line.runs.at(-1).at(-1), frame.top, frame.bottom));
-  spread(ends, size * 1.15, frame.top - 4, frame.bottom + 4).forEach((y, i) =>
+  const middles = spread(ends, size * 1.15, frame.top - 4, frame.bottom + 4);
+  middles.forEach((y, i) =>
     pen.text(beside[i].label, frame.right + beyondDot(theme), y, { fill: theme.role[beside[i].role], weight: 600, middle: true }),
   );
+  const names = middles.map((y) => [frame.right, y - size / 2, right, size]);
+  const taken = [...names, ...levels, ...diamonds, ...lines.flatMap((line) => line.exits.map(exitBox))];
   const write = (words, fill, candidates) => {
     dots ??= lines.flatMap((line) => line.runs.flatMap((run) => sampled(run)));
     const box = freest(candidates, dots, taken, frame);
-    if (!box) return;
+    if (!box) return null; // words on words say nothing
     taken.push(box);
     pen.text(words, box[0] + 2, box[1] + size * 0.95, { fill, halo: theme.paper });
+    return box;
   };
   const inside = named.filter((one) => !beside.includes(one));
   const placed = apart ? farthestFirst(inside) : inside.map((line) => ({ line, places: pointsOf(line).reverse() }));
@@ -266,28 +270,15 @@ function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gut
   }
   for (const point of points) {
     const [x, y] = placeOf(point, frame, { sweep, panel });
-    const [w, h, r] = [pen.width(point.label, size) + 4, size * 1.25, 2 * DOT * theme.zoom];
-    const [left, right, middle] = [x - w - r, x + r, x - w / 2];
-    const [over, under] = [y - h - r, y + r];
-    const beside = [[right, y - h / 2], [left, y - h / 2], [right, over], [left, over], [left, under]];
-    const around = [[middle, over], [middle, under], ...beside, [left, under + h], [left, over - h]];
-    write(point.label, theme.role[point.role], around.map((corner) => [...corner, w, h]));
+    const fill = theme.role[point.role];
+    const box = write(point.label, fill, around(x, y, pen.width(point.label, size) + 4, size * 1.25, reach, frame));
+    const lead = box && leader(x, y, box, reach);
+    if (lead) pen.line(lead, { stroke: fill });
   }
   for (const mark of marks) {
     const x = xOf(sweep.place(mark.x), frame);
     write(mark.label, theme.role[mark.role ?? "other"], besideRule(x, pen.width(mark.label, size) + 4, size * 1.25, frame));
   }
-}
-
-// Boxes before and behind each point, above and below the line.
-function alongLine(points, w, h, frame) {
-  const candidates = [];
-  for (const [at, y] of points) {
-    const x = clamp(at - w, frame.left + 2, frame.right - w);
-    candidates.push([x, y - h - 3, w, h], [x, y + 4, w, h]);
-    if (at + w < frame.right) candidates.push([at, y - h - 3, w, h], [at, y + 4, w, h]);
-  }
-  return candidates;
 }
 
 // Every line with its points, those far above or below all other lines first; the line that gets farthest comes first.
@@ -305,12 +296,6 @@ function farthestFirst(lines) {
 
 function pointsOf(line) {
   return line.runs.flatMap((run) => Array.from({ length: run.length / 2 }, (_, i) => [run[2 * i], run[2 * i + 1]]));
-}
-
-function besideRule(x, w, h, frame) {
-  const candidates = [];
-  for (let y = frame.top + 1; y + h <= frame.bottom; y += h / 2) candidates.push([x + 3, y, w, h], [x - w - 3, y, w, h]);
-  return candidates.length ? candidates : [[x + 3, frame.top, w, h]];
 }
 
 function translucent(colour) {
