@@ -2,7 +2,7 @@
 //
 // One Stage per mounted component; the same Stage is shown the new data, so that nothing is rebuilt or loses its focus.
 
-import { LiveStage } from "./livestage.js";
+import { LiveStage } from "./live/livestage.js";
 import { canInflate, open } from "./rows/parcel.js";
 import { Stage } from "./stage.js";
 

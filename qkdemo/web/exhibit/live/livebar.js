@@ -1,6 +1,6 @@
 // The controls of a run that one watches: play, step, stop, train, the forks, and what is said of the run.
 
-import { AT_REST } from "./rows/feed.js";
+import { AT_REST } from "../rows/feed.js";
 
 // What a press of each does.
 export function holdBar(stage) {

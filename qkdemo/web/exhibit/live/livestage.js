@@ -3,11 +3,11 @@
 // It follows the newest row until the visitor scrubs back; at the right end it follows again. Whoever owns a run that goes
 // on has its controls; for everybody else, and for what is recorded, the same buttons play it back in the browser.
 
-import { tell } from "./heard/tell.js";
+import { tell } from "../heard/tell.js";
 import { fillBar, fillForks, holdBar } from "./livebar.js";
-import { CALM, CALM_MS } from "./play.js";
-import { AT_REST, Feed, LiveSweep } from "./rows/feed.js";
-import { Stage } from "./stage.js";
+import { CALM, CALM_MS } from "../play.js";
+import { AT_REST, Feed, LiveSweep } from "../rows/feed.js";
+import { Stage } from "../stage.js";
 
 const MARGIN = 1.05;
 const NEWS_MS = 700;
