@@ -30,6 +30,8 @@ TERMS = {
     r"\bany PyTorch model\b": "name the calls that are seen: attention in plain code of its own is not",
     r"\bkeys of every head, just before\b": "before the scores: rotary may follow, and a norm may span all heads",
     r"\b(go|goes|keeps?) (on )?growing\b": "can still grow: whether it does is for a run to show",
+    r"\b(to|on) a fixed length\b|\bfixes the length\b": "divides by its size: a gain may follow, or RMSNorm ends at √d",
+    r"\btimes (larger|longer)\b": "times as large: four times as large is three times larger, to some",
     r"\bnormalized\b|\bnormalization\b|\bcolor\b": "British spelling",
 }
 APHORISMS = (

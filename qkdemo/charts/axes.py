@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.charts.spec import Axis, Tick
+from qkdemo.charts.panels import Axis, Tick
 from qkdemo.notation import superscript, written
 
 _STEPS: Final = (1, 2, 5, 10)

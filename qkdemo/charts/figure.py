@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from qkdemo.charts.figure_curves import curves
 from qkdemo.charts.look import Look, cell, numbers, vector
-from qkdemo.charts.spec import Arcs, Arrows, Bars, Cells, Exhibit, Grid, Heat, Panel
+from qkdemo.charts.panels import Arcs, Arrows, Bars, Cells, Grid, Heat, Panel
+from qkdemo.charts.spec import Exhibit
 from qkdemo.charts.svg import CAPTION, COLOURS, INK, MUTED, PAPER, Drawing, mixed, text_width
 from qkdemo.notation import written
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.charts.look import Look, numbers
-from qkdemo.charts.spec import Axis, Curves, Exhibit
+from qkdemo.charts.panels import Axis, Curves
+from qkdemo.charts.spec import Exhibit
 from qkdemo.charts.svg import CAPTION, COLOURS, DASHES, INK, MUTED, PAPER, RULE, Drawing, Point, mixed, text_width
 from qkdemo.messages import say
 from qkdemo.notation import written

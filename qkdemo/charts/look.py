@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.spec import Entry, Exhibit, Guess
+from qkdemo.charts.panels import Entry
+from qkdemo.charts.spec import Exhibit, Guess
 
 
 @dataclass(frozen=True)

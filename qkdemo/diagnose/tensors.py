@@ -204,13 +204,23 @@ def _heads(pair: Pair) -> list[dict[str, Any]]:
         {"head": head} | {name: column[head] for name, column in columns.items()} for head in range(pair.q.shape[1])
     ]
     for row in rows:
-        row["grown_by"] = _reason(row)
+        row["grown_by"] = _reason(row, pair.scale)
     return sorted(rows, key=lambda row: -math.inf if math.isnan(row["max_logit"]) else -abs(row["max_logit"]))
 
 
-def _reason(row: Mapping[str, float]) -> str:
+def times_usual(row: Mapping[str, float], scale: float) -> float:
+    """How many times as long as usual in this head, together, the query and the key of its largest logit are."""
+    usual = row["q_norm_median"] * row["k_norm_median"]
+    if not usual:
+        return math.inf
+    if not math.isfinite(row["max_logit"]) or not row["cosine"]:  # the pair's own lengths cannot be told then
+        return row["q_norm_max"] * row["k_norm_max"] / usual
+    return abs(row["max_logit"] / (scale * row["cosine"])) / usual
+
+
+def _reason(row: Mapping[str, float], scale: float) -> str:
     """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither."""
-    long = row["q_norm_max"] * row["k_norm_max"] > _GROWN * row["q_norm_median"] * row["k_norm_median"]
+    long = times_usual(row, scale) > _GROWN
     aligned = abs(row["cosine"]) > _TYPICAL
     return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
 

@@ -6,9 +6,9 @@
 * `incidents(losses)`: rises of the loss that recovered (spikes), that did not (divergence), and non-finite losses.
 
 Definitions, with *final* the mean over a run's last 20 steps, and losses counted from the task's floor:
-solved: the final loss is below 0.1. Failed: it is at least half of chance, or not finite. Partly: in between. Of a
+solved: the final loss is below 0.1. Failed: it is at least half-way to chance, or not finite. Partly: in between. Of a
 task whose floor nobody knows nothing is solved, and failed is who ends no better than chance. A run *learnt first*
-if the loss of some step was below 0.1: every step draws a fresh batch, so that this is a test loss.
+if the loss of some step, on a batch drawn afresh, was below 0.1.
 
 A run that failed has one of five ends, the first that is true of it. *Non-finite*: its loss became infinite or no
 number. *Lost*: it had learnt the task and lost it, at the step that is called its collapse, `lost_at`. *Diverged*: it

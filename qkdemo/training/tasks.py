@@ -3,7 +3,8 @@
 * `TASKS`: word → `Task`;
 * `batch_of(task, n_keys, batch, seed, step)`: the batch of one step, a pure function of its arguments.
 
-Every step draws a fresh batch (a fresh window of the text), so that the training loss is the test loss too.
+Every step draws a fresh batch, from a stock that is large for the copies, induction and recall and limited for sums,
+sentences and the text; none of it is kept apart for a test.
 """
 
 import hashlib

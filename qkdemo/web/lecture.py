@@ -18,7 +18,8 @@ from qkdemo.web.address.link import LECTURE, SAID, STOP, TRACK
 from qkdemo.web.network import LOCAL, reachable
 from qkdemo.web.pages import END, HOME
 from qkdemo.web.presenter import PAGE_DOWN, PAGE_UP, keys
-from qkdemo.web.track.lesson import asks, choices, current
+from qkdemo.web.track.lesson import asks, current
+from qkdemo.web.track.shown import choices
 
 _ON: Final = "1"
 _SHEET: Final = Path(__file__).parent / "static" / "lecture.css"

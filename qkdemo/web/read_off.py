@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from qkdemo.charts.look import numbers, row_of
-from qkdemo.charts.spec import Curves, Exhibit, Level, Mark, Note, Panel, Point, Role
+from qkdemo.charts.panels import Curves, Level, Mark, Note, Panel, Point, Role
+from qkdemo.charts.spec import Exhibit
 from qkdemo.dials import Value
 from qkdemo.messages import has, say
 from qkdemo.tracks.stop import Evidence, Read, Stop

@@ -68,6 +68,7 @@ def test_page_down_alone_carries_a_track_to_its_end_and_every_stop_fits_one_scre
     for stop in stops:
         expect(page.locator("h2.stop")).to_have_text(title((track, stop)))
         expect(page.locator(".key", has_text="show the answer")).to_be_visible()
+        expect(page.locator(".st-key-lesson-column[data-fitted]")).to_be_visible()
         drawn = int(stop.lab in (drift.LAB, arrows.LAB))
         if drawn and stop.start is not None:
             expect(page.locator("figure.focus :is(canvas, table), svg.plane").first).to_be_visible()

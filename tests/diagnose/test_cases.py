@@ -101,7 +101,7 @@ def test_keys_beyond_e4m3_are_told_before_they_are_cast() -> None:
     k = np.ones((1, 3, 4))
     k[0, 1, 0] = 600
     report = tensors(q=np.ones((1, 3, 4)) / 100, k=k)
-    assert "8.3 % of a head’s keys" in said(report)["key_cache"]
+    assert "8.3 % of the entries of keys" in said(report)["key_cache"]
     assert report.tables["heads"][0]["beyond_e4m3"] == pytest.approx(1 / 12)
     assert "key_cache" not in said(tensors(q=k / 100, k=np.minimum(k, 11.3)))
 

@@ -59,6 +59,16 @@ def test_a_head_is_worst_by_length_or_by_alignment() -> None:
     assert [row["grown_by"] for row in run(pair_of({"q": aligned, "k": k})).heads[:1]] == ["alignment"]
 
 
+def test_a_long_key_elsewhere_does_not_explain_the_largest_logit() -> None:
+    """Key 0 is a hundred times as long as the others and at a right angle to the query of the largest logit."""
+    q, k = torch.zeros(2, 1, 4, 4, dtype=torch.float64)
+    q[0, :, 0] = k[0, 1:, 0] = 20
+    k[0, 0, 1] = 2000
+    found = run(pair_of({"q": q, "k": k}))
+    assert found.heads[0]["max_logit"] == pytest.approx(200)
+    assert found.heads[0]["grown_by"] == "alignment"
+
+
 def test_formats_say_what_they_lose() -> None:
     pair = pair_of(
         {"q": torch.full((1, 128), 24.0), "k": torch.stack([torch.full((128,), 24.0), torch.full((128,), 23.0)])}

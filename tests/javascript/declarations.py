@@ -1,4 +1,4 @@
-"""What the exhibit's scripts know of its types: `spec.d.ts`, made from `qkdemo.charts.spec`.
+"""What the exhibit's scripts know of its types: `spec.d.ts`, made from `qkdemo.charts.panels` and `spec`.
 
 `python -m tests.javascript.declarations` writes it anew; `tests/charts/test_spec.py` says when that was forgotten.
 """
@@ -8,19 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from qkdemo.charts import spec
+from qkdemo.charts import panels, spec
 
 FILE: Final = Path(__file__).parent / "spec.d.ts"
-_HEAD: Final = "// Made by `python -m tests.javascript.declarations` from qkdemo/charts/spec.py. Not to be edited.\n"
+_HEAD: Final = "// Made by `python -m tests.javascript.declarations` from qkdemo/charts: panels.py, spec.py.\n"
 _SIMPLE: Final = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 
 def declarations() -> str:
     """All of the file."""
-    named = {name: value for name, value in vars(spec).items() if is_typeddict(value) and not name.startswith("_")}
-    panels = " | ".join(kind.__name__ for kind in get_args(spec.Panel))
+    known = vars(panels) | vars(spec)
+    named = {name: value for name, value in known.items() if is_typeddict(value) and not name.startswith("_")}
+    kinds = " | ".join(kind.__name__ for kind in get_args(panels.Panel))
     inner = "\n".join(_interface(name, kind) for name, kind in named.items())
-    return f"{_HEAD}\ndeclare namespace Spec {{\n{inner}\n  type Panel = {panels};\n}}\n"
+    return f"{_HEAD}\ndeclare namespace Spec {{\n{inner}\n  type Panel = {kinds};\n}}\n"
 
 
 def _interface(name: str, kind: type) -> str:

@@ -1,40 +1,8 @@
-// Made by `python -m tests.javascript.declarations` from qkdemo/charts/spec.py. Not to be edited.
+// Made by `python -m tests.javascript.declarations` from qkdemo/charts: panels.py, spec.py.
 
 declare namespace Spec {
-  interface Pick {
-    dial?: number;
-    query?: number;
-    key?: number;
-    row?: number;
-    column?: number;
-    fork?: number;
-    news?: number;
-    command?: string;
-    guess?: number;
-    again?: number;
-  }
-
   interface Text {
     text: string;
-  }
-
-  interface Dial {
-    column: string;
-    name?: string;
-    text: string;
-    label: string;
-    at: number;
-    log: boolean;
-  }
-
-  interface TileLine {
-    role: "plain" | "norm" | "bound" | "left" | "right" | "other";
-    column: string | Text;
-  }
-
-  interface Tile {
-    label: string;
-    lines: TileLine[];
   }
 
   interface PlainAxis {
@@ -229,6 +197,38 @@ declare namespace Spec {
     reach: number;
     ring: number | null;
     label: string;
+  }
+
+  interface Pick {
+    dial?: number;
+    query?: number;
+    key?: number;
+    row?: number;
+    column?: number;
+    fork?: number;
+    news?: number;
+    command?: string;
+    guess?: number;
+    again?: number;
+  }
+
+  interface Dial {
+    column: string;
+    name?: string;
+    text: string;
+    label: string;
+    at: number;
+    log: boolean;
+  }
+
+  interface TileLine {
+    role: "plain" | "norm" | "bound" | "left" | "right" | "other";
+    column: string | Text;
+  }
+
+  interface Tile {
+    label: string;
+    lines: TileLine[];
   }
 
   interface Fork {

@@ -131,6 +131,19 @@ def test_a_number_computed_from_what_is_printed_is_the_one_that_stands_there(tra
                 )
 
 
+@pytest.mark.parametrize(
+    ("track", "name", "reached", "bound"),
+    [("researcher", "rotary_bound", "reached", "right"), ("beginner", "ceiling", "largest", "right")],
+)
+def test_no_logit_is_printed_above_the_bound_that_stands_beside_it(
+    track: str, name: str, reached: str, bound: str
+) -> None:
+    """The one must not be written with more digits than the other: 282.84 would seem to pass 282.8."""
+    for seed in SEEDS:
+        numbers = QUIZZES[track][name](random.Random(seed)).numbers
+        assert number(numbers[reached]) <= number(numbers[bound]), seed
+
+
 def test_as_many_digits_are_printed_as_the_answer_needs_and_no_more() -> None:
     raw, largest = 17.1384, 65504.0
     digits = digits_for(lambda shown: [written(math.sqrt(largest / shown(raw)), 3)], 3)

@@ -65,6 +65,7 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
         for name in ("gamma", "one_plus_gamma")
     }
     values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
+    values["d"] = layers[0].d_head
     values["formula"] = say(f"finding.bound.{layers[0].place}", d=layers[0].d_head) if layers[0].place else ""
     if math.isnan(bounds["gamma"]):
         return Finding("watch", "gains_differ", values)

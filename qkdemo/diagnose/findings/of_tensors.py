@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
-from qkdemo.diagnose.findings.finding import Finding, Report, Row, by_level
+from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.notation import written
 
 
@@ -25,7 +25,7 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     pair, worst = result.pair, result.heads[0]
     logit, seen = abs(worst["max_logit"]), f"[{', '.join(map(str, pair.q.shape))}]"
     values = {"head": worst["head"], "logit": written(logit), "cosine": written(worst["cosine"], 2)}
-    values |= {"times": written(_beyond_usual(worst), 2)}
+    values |= {"times": written(tensors.times_usual(worst, pair.scale), 2)}
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": seen})
     if pair.unscaled:
@@ -67,8 +67,3 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     if beyond:
         largest = max(row["k_norm_max"] for row in result.heads)
         yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2), "norm": written(largest)})
-
-
-def _beyond_usual(row: Row) -> float:
-    usual = row["q_norm_median"] * row["k_norm_median"]
-    return float(row["q_norm_max"] * row["k_norm_max"] / usual) if usual else math.inf

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from qkdemo.charts.columns import vectors, words
-from qkdemo.charts.spec import Bars, Dial, Drawn, Role
+from qkdemo.charts.panels import Bars, Role
+from qkdemo.charts.spec import Dial, Drawn
 from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
 from qkdemo.labs.arrows.words import explain, findings
 from qkdemo.messages import say

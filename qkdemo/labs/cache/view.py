@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import gap, vectors, words
-from qkdemo.charts.spec import Axis, Cells, Curves, Drawn, Exhibit, Pick, PlainAxis, Role, Tile
+from qkdemo.charts.panels import Axis, Cells, Curves, PlainAxis, Role
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run

@@ -1,9 +1,13 @@
 """A cache result in words: `findings(result)`, a headline per step; `explain(result)`, the shown step and its label."""
 
+from typing import Final
+
 from qkdemo.attention.norms import SIZED
 from qkdemo.charts.columns import gap_in_words
 from qkdemo.labs.cache.lab import Result
 from qkdemo.messages import say
+
+_MISTAKES: Final = ("normed_again", "other_heads_gain", "one_late")
 
 
 def findings(result: Result) -> list[str]:
@@ -26,9 +30,8 @@ def _finding(result: Result, step: int) -> str:
         return say(f"cache.finding.{result.label}", **values)
     if result.from_step is not None and step < result.from_step:
         return say("cache.finding.not_yet", **values)
-    mistaken = settings.way in ("normed_again", "other_heads_gain", "one_late")
-    because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
-    return say(f"cache.finding.{'wrong' if mistaken else 'inexact'}", because=because, **values)
+    because = say(f"cache.because.{settings.way if settings.way in _MISTAKES else 'quantised'}", **values)
+    return say(f"cache.finding.{'wrong' if settings.way in _MISTAKES else 'inexact'}", because=because, **values)
 
 
 def explain(result: Result) -> list[str]:
@@ -41,10 +44,12 @@ def explain(result: Result) -> list[str]:
         "logit": gap_in_words(result.logit_error[-1], result.noise),
         "off": gap_in_words(result.key_error[-1], result.noise),
         "step": "–" if result.from_step is None else result.from_step,
+        "stored": say(f"choice.quantised.{settings.quantised}"),
     }
     sentences = [_finding(result, result.shown[0])]
     if result.label != "undecided":
-        sentences += [say(f"cache.{result.label}", **values), say("cache.first_step")]
+        inexact = result.label == "wrong" and settings.way not in _MISTAKES
+        sentences += [say(f"cache.{'inexact' if inexact else result.label}", **values), say("cache.first_step")]
     if settings.quantised != "none":
         before = say("cache.before" if settings.way == "raw" else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")

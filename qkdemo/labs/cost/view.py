@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import linear_axis, log_axis
 from qkdemo.charts.columns import percent, words
-from qkdemo.charts.spec import Cells, Curves, Drawn, Entry, Exhibit, Pick, PlainAxis, Role, Text
+from qkdemo.charts.panels import Cells, Curves, Entry, PlainAxis, Role, Text
+from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.cost.lab import PartWord, Result, Settings, run, sweep
 from qkdemo.labs.cost.timing import Measured, WayWord

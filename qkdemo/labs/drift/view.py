@@ -18,23 +18,8 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.axes import decades, log_axis, share_axis
 from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
-from qkdemo.charts.spec import (
-    Arrows,
-    Axis,
-    Bars,
-    Cells,
-    Curves,
-    Drawn,
-    Entry,
-    Exhibit,
-    Heat,
-    Line,
-    Pick,
-    PlainAxis,
-    Role,
-    Text,
-    Tile,
-)
+from qkdemo.charts.panels import Arrows, Axis, Bars, Cells, Curves, Entry, Heat, Line, PlainAxis, Role, Text
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side

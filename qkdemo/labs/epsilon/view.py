@@ -12,7 +12,8 @@ import pyarrow as pa
 from qkdemo.attention.norms import RuleWord
 from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import reading, words
-from qkdemo.charts.spec import Axis, Cells, Curves, Drawn, Exhibit, Mark, Pick, Role, Text
+from qkdemo.charts.panels import Axis, Cells, Curves, Mark, Role, Text
+from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.epsilon.lab import RULE_WORDS, Result, Settings, formats, run

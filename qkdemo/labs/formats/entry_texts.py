@@ -11,7 +11,7 @@ import math
 from typing import Final
 from urllib.parse import urlencode
 
-from qkdemo.charts.spec import Details
+from qkdemo.charts.panels import Details
 from qkdemo.floats.layout import Rung
 from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages.kinds import STORED, CastWord, StageWord

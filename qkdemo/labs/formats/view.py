@@ -15,7 +15,8 @@ import numpy as np
 
 from qkdemo.charts.axes import decades, share_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import Cells, Curves, Drawn, Entry, Exhibit, Grid, Heat, Mark, Pick, Role, Tile, TileLine
+from qkdemo.charts.panels import Cells, Curves, Entry, Grid, Heat, Mark, Role
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile, TileLine
 from qkdemo.dials import Value
 from qkdemo.labs.formats.entry_texts import PARTS, details, title
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, sweep

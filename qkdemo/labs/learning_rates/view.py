@@ -13,21 +13,8 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import (
-    Axis,
-    Cells,
-    Drawn,
-    Entry,
-    Exhibit,
-    Level,
-    Line,
-    Panel,
-    Pick,
-    PlainAxis,
-    Point,
-    Role,
-    Tile,
-)
+from qkdemo.charts.panels import Axis, Cells, Entry, Level, Line, Panel, PlainAxis, Point, Role
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.learning_rates.lab import Result, Settings, median_logit, rates_of, seen_of
 from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of

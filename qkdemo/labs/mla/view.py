@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import decades, log_axis
 from qkdemo.charts.columns import codes, vectors, words
-from qkdemo.charts.spec import Cells, Curves, Drawn, Exhibit, Heat, Pick, PlainAxis, Role, Text, Tile
+from qkdemo.charts.panels import Cells, Curves, Heat, PlainAxis, Role, Text
+from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.mla.baselines import METHODS, MethodWord
 from qkdemo.labs.mla.costs import COSTS, ReadingWord

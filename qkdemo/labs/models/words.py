@@ -3,6 +3,8 @@
 * `finding(result)`, `explain(result)`: how many rows pass, and how they are spread;
 * `beside(left, right)`: what sets two models apart; `corrections()`: what is often told wrongly."""
 
+from collections.abc import Iterable
+
 from qkdemo.facts.models import MODELS, Model, differing, named
 from qkdemo.labs.models.lab import Result, counts
 from qkdemo.messages import say
@@ -10,20 +12,27 @@ from qkdemo.notation import written
 
 
 def finding(result: Result) -> str:
-    """How many rows pass, and how many different functions they are at least."""
+    """How many rows pass, and how many different functions those with QK norm are at least."""
     values = {"found": len(result.models), "all": len(MODELS)}
     if not result.models:
         return say("models.none", **values)
     if len(result.models) == 1:
         return say("models.one", name=result.models[0].model, **values)
-    known = [model for model in result.models if model.pipeline is not None]
+    normed = [model for model in result.models if model.qk_norm == "yes"]
+    if (ways := len(_kinds(normed))) > 1:
+        return say("models.ways", normed=len(normed), ways=ways, **values)
+    alike = all(model.pipeline is not None for model in result.models) and len(_kinds(result.models)) == 1
+    return say("models.alike_all" if alike else "models.found", **values)
+
+
+def _kinds(models: Iterable[Model]) -> list[Model]:
+    """One of each function among those whose every choice is known."""
     kinds: list[Model] = []
+    known = (model for model in models if model.pipeline is not None)
     for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
         if all(_differing(model, other) for other in kinds):
             kinds.append(model)
-    several = "ways_all" if len(result.models) == len(MODELS) else "ways"
-    word = several if len(kinds) > 1 else "alike_all" if len(known) == len(result.models) else "found"
-    return say(f"models.{word}", ways=len(kinds), **values)
+    return kinds
 
 
 def _differing(left: Model, right: Model) -> list[str]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from qkdemo.attention.pipeline import CHOICES
 from qkdemo.charts.axes import decades, linear_axis
 from qkdemo.charts.columns import codes, gap, reading, vectors, words
-from qkdemo.charts.spec import Bars, Cells, Curves, Drawn, Exhibit, Line, Panel, Pick, PlainAxis, Role
+from qkdemo.charts.panels import Bars, Cells, Curves, Line, Panel, PlainAxis, Role
+from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, known_as

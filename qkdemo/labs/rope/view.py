@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.axes import linear_axis
 from qkdemo.charts.columns import words
-from qkdemo.charts.spec import Axis, Curves, Dial, Drawn, Exhibit, Line, Pick, Role
+from qkdemo.charts.panels import Axis, Curves, Line, Role
+from qkdemo.charts.spec import Dial, Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.rope.lab import AGREE, Order, Result
 from qkdemo.labs.rope.words import explain, findings

@@ -43,7 +43,7 @@ def explain(result: Result) -> list[str]:
     sentences.append(say(f"rope.{state}", **_bounds(result)))
     if result.reach is not None:
         assert result.reached is not None
-        far = "far" if result.reach > result.distances[-1] else "near"
+        far = "here" if result.reach == 0 else "far" if result.reach > result.distances[-1] else "near"
         values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
         sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
     return sentences

@@ -4,7 +4,7 @@
 * `rows_of(plan, head, curves, late, first)`: steps as the exhibit draws them, `Rows`;
 * `table_rows(plan, curves)`: them all, for the table;
 * `status_words(status, plan)`: the line beside the controls;
-* `seeds_exhibit(plan, curves)`: small multiples of many seeds.
+* `step_ticks(steps)`, `nat_ticks()`: where its axes are named.
 """
 
 import math
@@ -18,28 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.charts.axes import share_axis
-from qkdemo.charts.spec import (
-    Axis,
-    Curves,
-    Drawn,
-    Exhibit,
-    Line,
-    Live,
-    Mark,
-    Panel,
-    PlainAxis,
-    Role,
-    Tick,
-    Tile,
-)
+from qkdemo.charts.panels import Axis, Curves, Line, Mark, Panel, PlainAxis, Role, Tick
+from qkdemo.charts.spec import Drawn, Exhibit, Live, Tile
 from qkdemo.floats.float_text import shortest
 from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Result, Settings
-from qkdemo.labs.training.words import counted, findings, longest_finding
+from qkdemo.labs.training.words import findings, longest_finding
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
 from qkdemo.runs.kept.record import Chunk, joined_chunks
-from qkdemo.runs.plan import Plan, outcomes
+from qkdemo.runs.plan import Plan
 from qkdemo.runs.workers.live import Status
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -110,7 +98,7 @@ def live_view(settings: Settings, plan: Plan, live: Live, alt: str) -> Exhibit:
     """The view of twins; `live` says where their rows come from."""
     names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
     task, n = TASKS[settings.task], settings.n_keys
-    x: PlainAxis = {"ticks": _step_ticks(plan.steps)}
+    x: PlainAxis = {"ticks": step_ticks(plan.steps)}
     marks: list[Mark] = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
     layer, head = shown_head(settings)
 
@@ -127,7 +115,7 @@ def live_view(settings: Settings, plan: Plan, live: Live, alt: str) -> Exhibit:
         }
 
     chance = task.chance()
-    loss = curve("loss", {"log": False, "domain": (0, chance * 1.2), "ticks": _nat_ticks(), "grows": True})
+    loss = curve("loss", {"log": False, "domain": (0, chance * 1.2), "ticks": nat_ticks(), "grows": True})
     loss["levels"] = [{"y": chance, "label": say("training.chance", chance=written(chance, 3))}]
     logit = curve("max_abs_logit", _log_axis(0, 3))
     logit["levels"] = [{"y": 100.0, "label": say("training.warning")}]
@@ -246,58 +234,6 @@ def recorded_exhibit(result: Result) -> Drawn:
     return pa.table({**scalars, **rows.texts}), view
 
 
-# ---- many seeds
-
-
-def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> Drawn:
-    """Small multiples: the loss of every pair, and the count as the finding."""
-    steps = np.arange(1, len(curves) + 1, dtype=np.float64)
-    found = outcomes(plan, curves)
-    columns: dict[str, Any] = {"step": steps, "step.text": [str(int(step)) for step in steps]}
-    sentence = " ".join(counted(plan, curves))
-    columns["finding"] = [sentence] * len(steps)
-    at = CURVES.index("loss")
-    chance = TASKS[plan.legs[0].runs[0].task].chance()
-    short = say(f"variant.{plan.legs[0].runs[1].variant}.short")
-    panels: list[Panel] = []
-    for pair in range(len(found) // 2):
-        lines: list[Line] = []
-        words: list[str] = []
-        for row, role in enumerate(ROLES):
-            name = f"{role}.{pair}"
-            columns[name] = curves[:, 2 * pair + row, at].astype(np.float64)
-            lines.append({"role": role, "column": name, "label": ""})
-            words.append(say(f"rates.head.{found[2 * pair + row].outcome}"))
-        panels.append(
-            {
-                "kind": "curves",
-                "title": say("training.panel.seed", seed=plan.legs[0].runs[2 * pair].seed),
-                "subtitle": say("training.seeds.ends", variant=short, plain=words[0], twin=words[1]),
-                "wide": 3,
-                "x": {"ticks": _step_ticks(plan.steps)[::2]},
-                "y": {"log": False, "domain": (0, chance * 1.2), "ticks": _nat_ticks()},
-                "lines": lines,
-                "marks": [],
-            }
-        )
-    view: Exhibit = {
-        "dial": {
-            "column": "step",
-            "text": "step.text",
-            "label": say("training.step"),
-            "at": float(len(steps)),
-            "log": False,
-        },
-        "finding": "finding",
-        "heading": 3,
-        "tiles": [],
-        "panels": panels,
-        "words": {name: say(f"exhibit.{name}") for name in ("png", "svg", "undefined")} | {"hint": ""},
-        "alt": sentence,
-    }
-    return pa.table(columns), view
-
-
 def _log_axis(low: int, high: int) -> Axis:
     """It grows by decades up and down; there are ticks for all that it may show."""
     ticks = [(10.0**power, _power(power)) for power in range(-6, _MOST_LOGIT + 1)]
@@ -308,7 +244,8 @@ def _power(power: int) -> str:
     return written(10.0**power) if -3 < power < 4 else f"10{superscript(power)}"
 
 
-def _nat_ticks() -> list[Tick]:
+def nat_ticks() -> list[Tick]:
+    """Whole nats."""
     return [(x, str(x)) for x in range(21)]
 
 
@@ -316,7 +253,7 @@ def _tenths() -> list[Tick]:
     return [(x / 50, written(x / 50)) for x in range(14)]
 
 
-def _step_ticks(steps: int) -> list[Tick]:
+def step_ticks(steps: int) -> list[Tick]:
     """Round numbers of steps, 0 apart: the first step is 1."""
     raw = steps / _TICKS
     unit = 10 ** math.floor(math.log10(raw))

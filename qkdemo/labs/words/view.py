@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from qkdemo.charts.axes import decades, share_axis
 from qkdemo.charts.columns import percent, readings, vectors, words
-from qkdemo.charts.spec import Arcs, Bars, Cells, Dial, Drawn, Exhibit, Mark, Panel, Pick
+from qkdemo.charts.panels import Arcs, Bars, Cells, Mark, Panel
+from qkdemo.charts.spec import Dial, Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.words.lab import Result, Settings
 from qkdemo.labs.words.network import SideWord

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
-from qkdemo.charts.spec import Drawn, Exhibit, Guess, Panel
+from qkdemo.charts.panels import Panel
+from qkdemo.charts.spec import Drawn, Exhibit, Guess
 from qkdemo.facts.references import named_in
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -27,7 +28,7 @@ from qkdemo.web.address.link import STOP, TRACK
 from qkdemo.web.lab.exhibit import untold
 from qkdemo.web.read_off import that_matter, with_marks
 from qkdemo.web.track.evidence import drawn, evidence_now
-from qkdemo.web.track.lesson import verdict
+from qkdemo.web.track.shown import was_right
 
 _MOST_HEATS: Final = 2
 _MARKED: Final = (re.compile(r"`([^`]+)`"), re.compile(r"\*\*([^*]+)\*\*"))  # what little Markdown sentences hold
@@ -119,7 +120,7 @@ class Sheet:
         guess = self.said.guess
         if guess is None:
             return ""
-        right = verdict(self.stop, guess, found)
+        right = was_right(self.stop, guess, found)
         return f" {escape(say('handout.predicted' if right else 'handout.not_predicted'))}"
 
     def _figure(self, exhibit: Drawn | None, *, start_only: bool = False) -> str:

@@ -19,13 +19,14 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.runtime import Runtime
 
-from qkdemo.charts.spec import Exhibit, Panel, Pick
+from qkdemo.charts.panels import Panel
+from qkdemo.charts.spec import Exhibit, Pick
 from qkdemo.messages import phrase
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.parcel import Known, parcel
 from qkdemo.web.read_off import dial_name
-from qkdemo.web.track import lesson
+from qkdemo.web.track import lesson, shown
 
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
@@ -116,14 +117,14 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
     if lesson.current() is not None:  # a stop says itself what it is about
         view = view.copy()
         view.pop("fold", None)
-    view = lesson.read_off(table, view)
+    view = shown.read_off(table, view)
     if lesson.asks():
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
     words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}}
     taught = view | {"words": words}
-    return taught | {"veil": lesson.veil(dial), "guesses": lesson.marks(dial), "lecture": lecture.on()}
+    return taught | {"veil": shown.veil(dial), "guesses": shown.marks(dial), "lecture": lecture.on()}
 
 
 def untold(panel: Panel) -> Panel:

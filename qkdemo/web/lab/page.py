@@ -21,7 +21,8 @@ from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.pages import PAGES
-from qkdemo.web.track.lesson import asks, current, tell
+from qkdemo.web.track.lesson import asks, current
+from qkdemo.web.track.shown import tell
 
 Body = Callable[[S], R]
 NO_TABS: Mapping[str, Callable[[R], None]] = {}

@@ -6,8 +6,22 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".prose");
   if (!root || !data?.words) return undefined;
   const words = JSON.parse(data.words);
-  root.replaceChildren(...words.map((word, at) => wordNode(word, () => setTriggerValue("turn", at))));
+  const nodes = words.map((word, at) => wordNode(word, () => setTriggerValue("turn", at)));
+  root.replaceChildren(...nodes);
+  nodes.forEach(keepStop);
   return () => look({});
+}
+
+// A comma or a full stop stays on the line of what it follows.
+function keepStop(node) {
+  const next = node.nextSibling?.firstChild;
+  const [stop] = (node.matches("button, a, span:has(> button)") && next?.nodeType === Node.TEXT_NODE && /^[.,;:!?)]+/.exec(next.nodeValue)) || [];
+  if (!stop) return;
+  next.nodeValue = next.nodeValue.slice(stop.length);
+  const whole = document.createElement("span");
+  whole.className = "unbroken";
+  node.replaceWith(whole);
+  whole.append(node, stop);
 }
 
 function wordNode(word, press) {
@@ -75,7 +89,7 @@ function place(entry, button) {
 function plain(text) {
   const whole = document.createElement("span");
   const nodes = text.split("`").map((part, at) => {
-    if (at % 2 === 0) return document.createTextNode(part);
+    if (at % 2 === 0) return document.createTextNode(part.replace(/(?<=\d) %/g, "\u00a0%"));
     const code = document.createElement("code");
     code.textContent = part;
     return code;

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import streamlit as st
 
@@ -15,7 +15,10 @@ from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
 from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
 from qkdemo.messages import say
 from qkdemo.web import lecture
-from qkdemo.web.track.lesson import asks, current, tell
+from qkdemo.web.track.lesson import asks, current
+from qkdemo.web.track.shown import tell
+
+_HALL: Final = 26  # px: what is written into a picture that fills a hall's screen
 
 
 def theme() -> Theme:
@@ -23,10 +26,14 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def in_space(figure: Mapping[str, Any], key: str, words: str) -> None:
-    """A picture that can be turned; `words` say what it shows."""
+def in_space(figure: Mapping[str, Any], key: str, words: str, *, fills: bool = False) -> None:
+    """A picture that can be turned; `words` say what it shows. It may fill its container."""
     config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
-    st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words)
+    height: Any = "stretch" if fills else "content"
+    if fills:
+        font = {**figure["layout"]["font"], "size": _HALL}
+        figure = {**figure, "layout": {**figure["layout"], "font": font}}
+    st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words, height=height)
 
 
 def sphere_body(settings: Settings) -> Result:
@@ -36,7 +43,7 @@ def sphere_body(settings: Settings) -> Result:
     st.title(say("sphere.question") if asks() else said[0])
     if lecture.on() and current() is not None:  # a hall sees on one screen what the stop asks about
         with st.container(key="sphere:exhibit"):
-            in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
+            in_space(sphere(result, look), "sphere:norm", alt_sphere(result), fills=True)
     else:
         _both(result, look)
     tell(" ".join(said[1:]))
@@ -47,13 +54,13 @@ def sphere_body(settings: Settings) -> Result:
 
 
 def _both(result: Result, look: Theme) -> None:
-    """The arrows beside the sphere."""
-    left, right = st.columns(2)
-    with left:
-        st.markdown(f"## {say('sphere.arrows')}")
-        in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result))
-        st.caption(say("sphere.arrows_help"))
-    with right:
+    """The arrows beside the sphere; at a track's stop, which asks about the sphere, that comes first."""
+    arrows, globe = reversed(st.columns(2)) if current() is not None else st.columns(2)
+    with globe:
         st.markdown(f"## {say('sphere.globe')}")
         in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
         st.caption(say("sphere.globe_help"))
+    with arrows:
+        st.markdown(f"## {say('sphere.arrows')}")
+        in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result))
+        st.caption(say("sphere.arrows_help"))

@@ -15,7 +15,8 @@ from qkdemo.tracks.stop import Choose, Stop
 from qkdemo.web.quiz.arrival import arrive_at
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.track.glossary import read_as
-from qkdemo.web.track.lesson import page_of, place_of, say_at, verdict
+from qkdemo.web.track.lesson import page_of, place_of, say_at
+from qkdemo.web.track.shown import was_right
 
 _SHOWN: Final = "claims.shown"  # the claim whose verdict has just been asked for
 
@@ -30,7 +31,7 @@ def claim_card(at: int, stop: Stop, said: Said) -> None:
         _prediction(at, stop, said, stop.ask, key)
     with st.container(horizontal=True, vertical_alignment="center"):
         if said.shown and found is not None:
-            right = verdict(stop, said.guess, found)
+            right = was_right(stop, said.guess, found)
             judged = told(CLAIMS, stop, f"choice.{found.answer}")
             words = say("claims.said", guess=told(CLAIMS, stop, f"choice.{said.guess}")) if right is not None else ""
             with st.container(key=f"{key}:verdict"):
@@ -78,5 +79,5 @@ def tally(progress: Progress) -> str:
     """How many claims were tested, and how many of them were predicted."""
     shown = [(stop, said) for stop, said in zip(TRACKS[CLAIMS], progress, strict=True) if said.shown]
     found = [(stop, said, evidence_now(stop)) for stop, said in shown]
-    right = sum(bool(verdict(stop, said.guess, told)) for stop, said, told in found if told is not None)
+    right = sum(bool(was_right(stop, said.guess, told)) for stop, said, told in found if told is not None)
     return say("claims.tally", shown=len(shown), of=len(progress), right=right)

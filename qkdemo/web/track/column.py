@@ -21,6 +21,7 @@ from qkdemo.web.track import lesson as lessons
 from qkdemo.web.track.driving import prose
 from qkdemo.web.track.glossary import address, linked
 from qkdemo.web.track.lesson import Lesson
+from qkdemo.web.track.shown import was_right
 
 _KEY: Final = "lesson"
 COLUMN: Final = f"{_KEY}:column"
@@ -164,7 +165,7 @@ def _answer(lesson: Lesson, found: Evidence | None) -> None:
 def verdict(lesson: Lesson, found: Evidence) -> None:
     """Whether it was predicted, and the answer for those who hear the page: the focus goes here when that is shown."""
     said, answer = "", found.answer
-    right = lessons.verdict(lesson.stop, lesson.said.guess, found)
+    right = was_right(lesson.stop, lesson.said.guess, found)
     if isinstance(answer, float):
         heard = say("lesson.measured", measured=written(answer))
         if right is not None:

@@ -10,7 +10,8 @@ from qkdemo.labs.training.view import NO_ROWS, live_view
 from qkdemo.labs.training.words import definitions
 from qkdemo.messages import has, say
 from qkdemo.web.lab.exhibit import exhibit
-from qkdemo.web.track.lesson import current, tell
+from qkdemo.web.track.lesson import current
+from qkdemo.web.track.shown import tell
 from qkdemo.web.training import shown as runs
 from qkdemo.web.training.forks import among_rates, beside, came_along, forks
 from qkdemo.web.training.seeds import seeds_tab

@@ -17,7 +17,7 @@ from qkdemo.messages import in_each_language, say
 from qkdemo.web.address.language import speak_on
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.lab.exhibit import exhibit
-from qkdemo.web.track.lesson import tell
+from qkdemo.web.track.shown import tell
 from qkdemo.web.training.rates_runs import PREFIX, Sweep, attend, came, look, own_run, show_shipped, start, stop
 
 _EVERY_S: Final = 1.0

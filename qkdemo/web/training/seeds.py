@@ -12,7 +12,8 @@ from typing import Final
 import streamlit as st
 
 from qkdemo.labs.training.lab import Settings, plan_of
-from qkdemo.labs.training.view import seeds_exhibit, status_words, table_rows
+from qkdemo.labs.training.seeds_view import seeds_exhibit
+from qkdemo.labs.training.view import status_words, table_rows
 from qkdemo.labs.training.words import definitions
 from qkdemo.messages import now, say
 from qkdemo.runs.budget import Part, by_seeds, joined_curves, plan_bytes, price

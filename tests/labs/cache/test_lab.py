@@ -205,6 +205,12 @@ def test_no_mistake_shows_in_the_first_step() -> None:
         assert result.from_step != 0
 
 
+def test_a_quantised_cache_is_not_called_wrong() -> None:
+    said = " ".join(explain(run(PRESETS["int8_after_the_norm"])))
+    assert "not what a fresh pass gives from step" in said
+    assert "wrong" not in said
+
+
 def test_quantising_after_the_norm_costs_less_when_heads_differ_in_size() -> None:
     before, after = (run(PRESETS[f"int8_{when}_the_norm"]).key_error[-1] for when in ("before", "after"))
     assert after < before / 3

@@ -75,6 +75,14 @@ def test_the_headline_counts_functions_not_rows() -> None:
     assert "2 different functions" in finding(three)
 
 
+def test_what_has_no_qk_norm_says_nothing_about_its_formulas() -> None:
+    """Four implementations have a softcap and no norm; of all, those with a norm are counted alone."""
+    for word in ("softcap", "without"):
+        assert "QK norm is not one formula" not in finding(run(models.PRESETS[word]))
+    normed = models.Result(Settings(), run(Settings(normed="yes")).models)
+    assert finding(run(Settings())).split("formula: ")[1] == finding(normed).split("formula: ")[1]
+
+
 def test_qwen_3_beside_olmo_2() -> None:
     apart, left, right = beside(model("Qwen3 (dense)"), model("OLMo 2"))
     assert apart == "Qwen3 (dense) and OLMo 2 differ in: place of the norm, gain."

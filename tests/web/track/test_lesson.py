@@ -13,7 +13,8 @@ from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained, text, told
 from qkdemo.tracks.progress import Said, written_progress
 from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Choose, Estimate, Stop
-from qkdemo.web.track.lesson import page_of, verdict
+from qkdemo.web.track.lesson import page_of
+from qkdemo.web.track.shown import was_right
 from tests.tracks.finding import evidence_of
 from tests.web.visit import complaints, link_of, standing, visit
 
@@ -93,9 +94,9 @@ def test_an_estimate_is_kept_and_judged_by_its_ratio_to_what_was_measured() -> N
     press(app, "show")
     assert link_of(app)["said"] == said_at(ESTIMATE, Said(stop.ask.low, shown=True))
     measured = evidence_of(stop)
-    assert verdict(stop, measured.answer, measured) is True
-    assert verdict(stop, float(measured.answer) * stop.ask.within * 1.01, measured) is False
-    assert verdict(stop, None, measured) is None
+    assert was_right(stop, measured.answer, measured) is True
+    assert was_right(stop, float(measured.answer) * stop.ask.within * 1.01, measured) is False
+    assert was_right(stop, None, measured) is None
 
 
 def test_a_page_that_would_give_the_answer_away_is_not_drawn_before_the_prediction() -> None:

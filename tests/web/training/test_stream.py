@@ -21,15 +21,8 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from qkdemo.labs.training.lab import PRESETS, Fork, Settings, forked_from, forks_of, plan_of, with_forks
-from qkdemo.labs.training.view import (
-    live_view,
-    pace_of,
-    scalar_names,
-    seeds_exhibit,
-    shown_head,
-    status_words,
-    table_rows,
-)
+from qkdemo.labs.training.seeds_view import seeds_exhibit
+from qkdemo.labs.training.view import live_view, pace_of, scalar_names, shown_head, status_words, table_rows
 from qkdemo.labs.training.words import counted, definitions, explain, findings, longest_finding
 from qkdemo.messages import LANGUAGES, say
 from qkdemo.notation import written

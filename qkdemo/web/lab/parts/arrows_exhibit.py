@@ -25,6 +25,7 @@ from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.controls import turn
 from qkdemo.web.track import lesson
+from qkdemo.web.track.shown import tell
 
 _SHOWN: Final = (0.1, 1000.0)  # weight scales that the component's own dial reaches
 _WORDS: Final = (
@@ -57,7 +58,7 @@ def arrows_body(settings: Settings) -> Result:
             st.markdown(say("arrows.instruction"))
     arrows(settings, key="arrows.exhibit", turned=partial(turn, Settings, "arrows"))
     result = run(settings)
-    lesson.tell(" ".join(explain(result)[1:]))
+    tell(" ".join(explain(result)[1:]))
     return result
 
 

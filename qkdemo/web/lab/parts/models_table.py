@@ -31,7 +31,8 @@ from qkdemo.notation import written
 from qkdemo.web import lecture
 from qkdemo.web.address.link import ask, asked
 from qkdemo.web.pages import PAGES
-from qkdemo.web.track.lesson import current, tell
+from qkdemo.web.track.lesson import current
+from qkdemo.web.track.shown import tell
 
 _SEARCH: Final = "models:find"
 _SIDES: Final = ("left", "right")
