@@ -71,8 +71,9 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
     """What each attention layer does with q and k, from one batch. Raises ValueError as `assert_qk_norm`."""
     if not args and not kwargs:
         kwargs = _own_batch(model)
-    if len(args) == 1 and isinstance(args[0], Mapping) and args[0].keys() <= signature(model.forward).parameters.keys():
-        args, kwargs = (), {**args[0], **kwargs}
+    batch = args[0] if len(args) == 1 else None
+    if isinstance(batch, Mapping) and batch.keys() <= signature(model.forward).parameters.keys():
+        args, kwargs = (), {**batch, **kwargs}
     layers: dict[str, _Layer] = {}
     modules = {name or type(model).__name__: module for name, module in model.named_modules()}
 
