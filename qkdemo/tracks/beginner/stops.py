@@ -5,13 +5,7 @@ from typing import Final
 from qkdemo.labs import arrows, drift, sphere
 from qkdemo.labs import training as twins
 from qkdemo.tracks.beginner import answers
-from qkdemo.tracks.beginner.answers import (
-    ARROWS,
-    BLUNT,
-    FRESH,
-    HALF,
-    SHORT_QUERY,
-)
+from qkdemo.tracks.beginner.answers import ARROWS, BLUNT, FRESH, HALF, SHORT_QUERY
 from qkdemo.tracks.stop import Choose, Estimate, Read, Stop, in_slots
 
 _FIRST: Final = {"scale": 1.0}

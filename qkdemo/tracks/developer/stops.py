@@ -9,12 +9,7 @@ from qkdemo.tracks.developer import on_norms as norms
 from qkdemo.tracks.developer import on_places as places
 from qkdemo.tracks.developer import on_runs as runs
 from qkdemo.tracks.developer.on_norms import ALIGNED, HEADS, SEED_TABLE, TABLE
-from qkdemo.tracks.developer.on_places import (
-    ELSEWHERE,
-    FRESH_GAINS,
-    TOKENS,
-    UNEVEN,
-)
+from qkdemo.tracks.developer.on_places import ELSEWHERE, FRESH_GAINS, TOKENS, UNEVEN
 from qkdemo.tracks.stop import Choose, Estimate, Read, Stop, in_slots
 
 _SLOTS: Final = (
