@@ -6,7 +6,7 @@ import { test } from "node:test";
 // There is no page here, and the pen is ours.
 const matchMedia = () => ({ matches: false, addEventListener() {} });
 Object.assign(globalThis, { document: { createElement: () => ({ getContext: () => null }) }, window: { matchMedia }, matchMedia });
-const { rest } = await import("../../qkdemo/web/exhibit/curves.js");
+const { rest } = await import("../../qkdemo/web/exhibit/drawn/curves.js");
 
 // What a pen is asked to draw of lines, bands and dots, as places along the dial.
 function drawn(columns, line) {

@@ -4,7 +4,7 @@
 * `parcel(view, table, exact, known)`: the view, and those parts that the browser does not have; the others by name.
 
 A part holds the columns whose names begin alike ("norm.entropy", "norm.heat"): a dial of the norm leaves "plain…"
-alone. It is named by its content. `exhibit/parcel.js` opens what is laid out here:
+alone. It is named by its content. `exhibit/rows/parcel.js` opens what is laid out here:
 
     parcel  head (JSON: rows, view: its bytes, plain, parts: [[name, bytes, or 0 if it was sent before]]) · view · parts
     part    head (JSON: [[column, kind, width, bytes]]) · columns
