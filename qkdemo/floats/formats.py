@@ -220,15 +220,14 @@ def dot_products(
         return _summed(a, b, stack)
     parts = []
     for where, each in stack.apart:  # most of which a processor rounds to by itself
-        pair = [x if x.shape[1] == 1 else x[:, where] for x in (a, b)]
-        sums, beyond = _summed(*pair, each)
+        x, y = (factor if factor.shape[1] == 1 else factor[:, where] for factor in (a, b))
+        sums, beyond = _summed(x, y, each)
         gone = sums.isnan().flatten(1).any(-1)
         if each.shared in _BY_ITSELF and gone.any():  # what is NaN may have been ∞ on the way
-            again = [x if x.shape[1] == 1 else x[:, gone] for x in pair]
-            beyond[gone] = _summed(*again, each, every_step=True)[1]
+            x, y = (factor if factor.shape[1] == 1 else factor[:, gone] for factor in (x, y))
+            beyond[gone] = _summed(x, y, each, every_step=True)[1]
         parts.append((sums, beyond))
-    sums, beyond = zip(*parts, strict=True)
-    return torch.cat(sums), torch.cat(beyond)
+    return torch.cat([sums for sums, _ in parts]), torch.cat([beyond for _, beyond in parts])
 
 
 def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> tuple[Tensor, Tensor]:
