@@ -34,6 +34,7 @@ AnyFormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16", 
 Rounding: TypeAlias = Callable[[Tensor], Tensor]
 
 _CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+_BY_ITSELF: Final = ("float32", *_CAST)  # what a processor rounds to
 _EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
 _SIGN: Final = -0x8000_0000_0000_0000
 _FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
@@ -155,6 +156,19 @@ class Stack:
         self._runs = list(zip([0, *ends], [*ends, len(formats)], strict=True))  # of equal formats
         self._alone = [_Rounding(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
         self._together = _Rounding(formats, saturate=saturate)
+        self._saturate = saturate
+
+    @cached_property
+    def apart(self) -> "list[tuple[slice, Stack]]":
+        """Runs of equal formats that a processor rounds to by itself, and what lies between, as stacks of their own."""
+        parts: list[tuple[slice, list[Format]]] = []
+        for start, end in self._runs:
+            run = list(self.formats[start:end])
+            if parts and parts[-1][1][-1].is_narrow and run[0].is_narrow:
+                parts[-1] = slice(parts[-1][0].start, end), parts[-1][1] + run
+            else:
+                parts.append((slice(start, end), run))
+        return [(where, Stack(formats, saturate=self._saturate)) for where, formats in parts]
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:  # shapes unchecked: it is called for every addition
         """`x`, [formats, …], as stored, and where its nearest number would lie beyond the largest one.
@@ -202,6 +216,22 @@ def dot_products(
         return torch.from_numpy(small), torch.from_numpy(np.isinf(small))
     a = a.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-1).contiguous()
     b = b.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-2).contiguous()
+    if stack.shared is not None or len(stack.formats) * a.shape[2] * a.shape[3] * b.shape[4] < _SMALL:
+        return _summed(a, b, stack)
+    parts = []
+    for where, each in stack.apart:  # most of which a processor rounds to by itself
+        x, y = (factor if factor.shape[1] == 1 else factor[:, where] for factor in (a, b))
+        sums, beyond = _summed(x, y, each)
+        gone = sums.isnan().flatten(1).any(-1)
+        if each.shared in _BY_ITSELF and gone.any():  # what is NaN may have been ∞ on the way
+            x, y = (factor if factor.shape[1] == 1 else factor[:, gone] for factor in (x, y))
+            beyond[gone] = _summed(x, y, each, every_step=True)[1]
+        parts.append((sums, beyond))
+    return torch.cat([sums for sums, _ in parts]), torch.cat([beyond for _, beyond in parts])
+
+
+def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> tuple[Tensor, Tensor]:
+    """Products of `a` and `b` along their first axis, summed, and where that overflowed: `every_step` or at the end."""
     sums, product, beyond = torch.zeros_like(a[0] * b[0]), torch.empty_like(a[0] * b[0]), None
     for x, y in zip(a, b, strict=True):
         sums.add_(torch.mul(x, y, out=product))
@@ -210,6 +240,8 @@ def dot_products(
         elif stack.shared != "float32":
             stored, too_large = stack(sums.double())
             sums, beyond = stored.to(torch.float32), too_large if beyond is None else beyond | too_large
+        if every_step:
+            beyond = sums.isinf() if beyond is None else beyond | sums.isinf()
     return sums.double(), sums.isinf() if beyond is None else beyond
 
 
