@@ -95,8 +95,8 @@ class Watch(Report):
     # ---- the model's steps
 
     def _attach(self, optimizer: Any) -> None:
-        before = self._model.register_forward_pre_hook(self._before, with_kwargs=True)
-        after = self._model.register_forward_hook(lambda *_: self._after(), always_call=True)
+        before = self._model.register_forward_pre_hook(_Hook(self._before), with_kwargs=True)
+        after = self._model.register_forward_hook(_Hook(lambda *_: self._after()), always_call=True)
         self._closers += [before.remove, after.remove]
         self._counts_forwards = optimizer is None
         if optimizer is not None:
@@ -129,6 +129,20 @@ class Watch(Report):
     def advance(self) -> None:
         """One more step of the optimiser."""
         self._step += 1
+
+
+class _Hook:
+    """A hook that a copy of the model, or a model that is saved whole, does not take along: it is not watched."""
+
+    def __init__(self, act: Callable[..., None] | None = None) -> None:
+        self._act = act
+
+    def __call__(self, *given: Any) -> None:
+        if self._act is not None:
+            self._act(*given)
+
+    def __reduce__(self) -> tuple[type["_Hook"], tuple[()]]:
+        return _Hook, ()
 
 
 class _Updates:
