@@ -4,7 +4,7 @@
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
 * `MEASURES`: the names of these measures, each with its unit.
 
-Everything is taken from at most `BATCH` sequences of the batch, unless all are asked for: then lengths and maxima are of
+It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
 all. Maxima are taken over every visible pair of these; what needs a softmax over at most `rows` queries, evenly spread,
 and never from more than `BATCH` sequences. Grouped keys are not repeated. Everything is computed in float32, or in
 float64 for float64 tensors, without gradients, and never touches a random generator.
