@@ -73,6 +73,11 @@ class Result:
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
     log = thinned(log)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the end of float64, of which all is said
+        return _result(log, given)
+
+
+def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
     loss = columns.get("loss")
