@@ -117,7 +117,7 @@ def test_what_is_heard_in_the_browser_is_written_as_everywhere_else() -> None:
     numbers = [
         sign * digits * 10.0**power for sign in (1, -1) for digits in (1, 1.23456, 9.9996) for power in range(-9, 10)
     ]
-    module = (Path(__file__).parents[1] / "qkdemo" / "web" / "exhibit" / "numbers.js").as_uri()
+    module = (Path(__file__).parents[1] / "qkdemo" / "web" / "exhibit" / "heard" / "numbers.js").as_uri()
     program = (
         f"import {{ written }} from {module!r}; const more = [NaN, Infinity, -Infinity, 0, -0];"
         f"console.log(JSON.stringify([...{json.dumps(numbers)}, ...more].map((x) => [written(x), written(x, 3)])));"

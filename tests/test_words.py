@@ -107,6 +107,16 @@ def test_sentences_are_short(name: str) -> None:
             assert len(sentence.split()) <= LONGEST[name], f"{key}: {sentence}"
 
 
+def test_a_sentence_outside_the_tracks_ends_before_its_37th_word() -> None:
+    """What stands under “How computed” is for those who look a formula up."""
+    for name, texts in readability.texts().items():
+        if name not in readability.TRACKS:
+            for key, text in texts.items():
+                if not key.startswith("how."):
+                    for sentence in readability.sentences_of(text):
+                        assert len(sentence.split()) <= 36, f"{key}: {sentence}"
+
+
 def test_syllables_are_counted_as_they_are_spoken() -> None:
     spoken = {
         "attention": 3,

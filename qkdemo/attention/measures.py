@@ -53,16 +53,16 @@ def attend(
     top, where = logits.max(-1, keepdim=True)
     empty = (seen == 0).expand(top.shape[:-1])
     defined = top.squeeze(-1).isfinite() & ~empty
-    below = logits - top  # ≤ 0; NaN where undefined
+    below = torch.sub(logits, top, out=None if visible is None else logits)  # ≤ 0; NaN where undefined
     faintest = math.log(torch.finfo(below.dtype).tiny)  # beyond it exp works in denormals, many times slower
     terms = threshold(below, faintest, -torch.inf).exp_().scatter_(-1, where, 0)
     rest = terms.sum(-1, keepdim=True)  # the softmax's denominator, less the largest term, which is 1
     top_weight = (1 / (1 + rest)).masked_fill_(~top.isfinite(), torch.nan)  # a lone ∞ too: ∞ − ∞ is undefined
     weights = terms.mul_(top_weight)
     entropy = torch.log1p(rest).squeeze(-1) - torch.mul(weights, below.clamp_min_(-1e5), out=below).sum(-1)
-    slope = (top_weight.square() * rest).squeeze(-1) + torch.mul(weights, 1 - weights, out=below).sum(-1)
+    slope = (top_weight.square() * rest).squeeze(-1) + torch.sub(1, weights, out=below).mul_(weights).sum(-1)
     weights.scatter_(-1, where, top_weight)
-    if visible is not None:
+    if bool(empty.any()):
         weights.masked_fill_(empty.unsqueeze(-1), 0)
 
     pairs = (defined * seen).sum((-2, -1))

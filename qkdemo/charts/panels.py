@@ -46,7 +46,7 @@ class Line(TypedDict):
     label: str
     low: NotRequired[str]  # the columns between which a band is laid
     high: NotRequired[str]
-    dots: NotRequired[bool]  # at the rows that are known; NaN is no gap then
+    dots: NotRequired[bool]  # at the rows that are known
 
 
 class Mark(TypedDict):

@@ -3,8 +3,8 @@
 * `LIGHT`, `DARK`: colours as `.streamlit/config.toml` names them, which Streamlit gives to the canvas too;
 * `vega_config(theme)`: the same as Vega-Lite takes it, for a file of its own.
 
-What a role's colour and dash are on paper stands in `charts.svg`, and on the canvas in `web/exhibit/theme.js`: a test
-holds all three to the same colours and dashes.
+What a role's colour and dash are on paper stands in `charts.svg`, and on the canvas in `web/exhibit/pens/theme.js`.
+A test holds all three to the same colours and dashes.
 """
 
 import tomllib

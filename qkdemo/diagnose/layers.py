@@ -88,7 +88,8 @@ class Result:
     """Every layer, and what the config and the tensors say against each other: keys of sentences."""
 
     layers: tuple[Layer, ...]
-    packed: tuple[str, ...]  # layers whose W_q or W_k holds codes of a quantiser, which are no numbers to multiply
+    packed: tuple[str, ...]  # layers whose W_q or W_k holds codes of a quantiser, or complex numbers
+    unshared: tuple[str, ...]  # layers whose W_q and W_k make heads that cannot share keys evenly
     latent: tuple[str, ...]  # layers with latent attention, whose keys are never formed whole
     flags: tuple[str, ...]  # of the config, that ask for QK norm
     unnormed: tuple[str, ...]  # layers without gains
@@ -105,13 +106,15 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     config = _text_config(config or {})
     gains = _gains(checkpoint)
     packed: list[str] = []
-    layers = tuple(_layers(checkpoint, config, gains, packed))
+    made = tuple(_layers(checkpoint, config, gains, packed))
+    layers = tuple(layer for layer in made if layer.heads % layer.kv_heads == 0)
     latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
-    if not layers and not latent and not packed:
+    if not made and not latent and not packed:
         raise InputError("no_attention", count=len(checkpoint.names))
     return Result(
         layers=layers,
         packed=tuple(packed),
+        unshared=tuple(layer.name for layer in made if layer.heads % layer.kv_heads),
         latent=tuple(sorted(latent, key=_natural)),
         flags=tuple(name for name, value in config.items() if _FLAG.fullmatch(name) and value is True),
         unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
@@ -195,14 +198,17 @@ def _layer(
 ) -> Layer:
     q, k, lacks = weights
     heads, _ = _heads_of(config)
-    gain = gains.get("q")
-    d_head = config.get("head_dim") or (gain.numel() if gain is not None and q.shape[0] % gain.numel() == 0 else None)
-    if not isinstance(d_head, int) or q.shape[0] % d_head or k.shape[0] % d_head:
+    count = gains["q"].numel() if "q" in gains else 0
+    d_head = config.get("head_dim") or (count if count and q.shape[0] % count == 0 else None)
+    if type(d_head) is not int or d_head < 1 or q.shape[0] % d_head or k.shape[0] % d_head:
         d_head = q.shape[0] // heads if heads and q.shape[0] % heads == 0 else q.shape[0]
     if d_head == q.shape[0] and not heads and k.shape[0] != q.shape[0]:
         d_head = math.gcd(q.shape[0], k.shape[0])
     n_heads, n_kv = q.shape[0] // d_head, max(1, k.shape[0] // d_head)
-    spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
+    if n_heads % n_kv:
+        spectral = torch.full((n_heads,), torch.nan)
+    else:
+        spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
     both = [gains[side] for side in ("q", "k") if side in gains]
     return Layer(name, n_heads, n_kv, d_head, spectral, gains.get("q"), gains.get("k"), _reading(both), dtype, lacks)
 

@@ -32,6 +32,8 @@ _GAINS: Final = (
 _GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
 _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
 _MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
+_SMALL: Final = 1e-12  # below it, and above the other, squares leave float32
+_BIG: Final = 1e12
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 
@@ -77,6 +79,8 @@ def pair_of(
     named = _two(arrays)
     unscaled = tuple(side for side, name in zip("qk", named, strict=True) if _lacks_scale(name, arrays))
     q, k = (_finite_axes(side, _in_units(name, arrays)) for side, name in zip("qk", named, strict=True))
+    if torch.float64 in (q.dtype, k.dtype):
+        q, k = q.double(), k.double()
     axes = _axes(q, k)
     if swapped or axes == "positions":
         q, k = q.transpose(1, 2), k.transpose(1, 2)
@@ -86,11 +90,9 @@ def pair_of(
         raise InputError("other_batches", q=listed(q.shape), k=listed(k.shape))
     if q.shape[1] % k.shape[1]:
         raise InputError("heads_do_not_share", heads=q.shape[1], kv_heads=k.shape[1])
-    given = next((x for name, x in arrays.items() if name.lower() in ("scale", "scaling")), None)
-    if scale is None:
-        scale = q.shape[-1] ** -0.5 if given is None else float(given.reshape(-1)[0])
-    if not math.isfinite(scale) or scale == 0:
-        raise InputError("bad_scale", scale=scale)
+    factor = _scale(arrays, q.shape[-1]) if scale is None else scale
+    if not math.isfinite(factor) or factor == 0:
+        raise InputError("bad_scale", scale=factor)
     gains = [next((x for name, x in arrays.items() if pattern.fullmatch(name)), None) for pattern in _GAINS]
     for gain in gains:
         if gain is not None and gain.numel() not in (1, q.shape[-1]):
@@ -99,7 +101,7 @@ def pair_of(
     return Pair(
         q=q,
         k=k,
-        scale=scale,
+        scale=factor,
         visible=None if mask is None else _visible(mask, q, k),
         gamma_q=gains[0],
         gamma_k=gains[1],
@@ -148,6 +150,16 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
     raise InputError("no_pair", names=", ".join(arrays) or "–")
 
 
+def _scale(arrays: Mapping[str, Tensor], d_head: int) -> float:
+    """The array called scale, or 1/√d_head."""
+    given = next((x for name, x in arrays.items() if name.lower() in ("scale", "scaling")), None)
+    if given is None:
+        return float(d_head**-0.5)
+    if given.numel() != 1:
+        raise InputError("scale_shape", shape=listed(given.shape))
+    return float(given.reshape(()))
+
+
 def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
     """An array; of 8 bits, times the scale beside it, if there is one that fits."""
     x, beside = arrays[name], scale_name(name, arrays)
@@ -170,6 +182,8 @@ def _finite_axes(name: str, x: Tensor) -> Tensor:
         x = x.float()  # the 8-bit formats have no arithmetic
     if bool(x.isnan().all()):
         raise InputError("all_nan", name=name)
+    size = float(x.abs().nan_to_num(0, 0, 0).max())
+    x = x.double() if 0 < size < _SMALL or size > _BIG else x
     return x[(None,) * (4 - x.dim())]
 
 
@@ -199,7 +213,7 @@ def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _heads(pair: Pair) -> list[dict[str, Any]]:
-    columns = {name: values.double().tolist() for name, values in measure(pair.call).items()}
+    columns = {name: values.double().tolist() for name, values in measure(pair.call, every_sequence=True).items()}
     rows = [
         {"head": head} | {name: column[head] for name, column in columns.items()} for head in range(pair.q.shape[1])
     ]
@@ -270,6 +284,8 @@ def _variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> lis
 def _formats(pair: Pair) -> list[dict[str, Any]]:
     """Plain attention of the same q and k, stored in every format: scores, then logits."""
     rows = []
+    repeated = pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
+    there = (pair.q.double() @ repeated.mT).isfinite()  # what is lost already is not lost by a format
     for word, kind in FORMATS.items():
         q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
@@ -278,7 +294,7 @@ def _formats(pair: Pair) -> list[dict[str, Any]]:
         if pair.causal:
             seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
         seen = seen.expand_as(scores)
-        lost = ~scores.isfinite() & seen
+        lost = ~scores.isfinite() & seen & there
         undefined = lost.any(-1).double().mean()
         rows.append(
             {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
@@ -288,7 +304,7 @@ def _formats(pair: Pair) -> list[dict[str, Any]]:
 
 def _summed(call: Call) -> dict[str, float]:
     """Over all heads: the largest |logit|, the mean entropy fraction and the mean slope."""
-    found = measure(call)
+    found = measure(call, every_sequence=True)
     return {
         "max_abs_logit": float(found["max_logit"].abs().max()),
         "entropy_fraction": float(found["entropy_fraction"].nanmean()),

@@ -6,7 +6,7 @@
   `joined_curves(...)`: what they made, as that of the plan;
 * `seconds_of(plan)`: how long it takes on the machine on which this was measured, on one core;
 * `UNASKED_S`: what takes longer is not begun by opening a link; `price(...)`: what it takes, in words;
-* `free_memory()`: bytes that a new process may still take here.
+* `free_memory()`: bytes that a new process may still take here; `beyond_memory(plan)`: why a plan has no room in them.
 
 The numbers are fits to measurements: memory rather too much than too little, seconds within a factor of two from the
 smallest models to the largest. What is said before a run begins is no more than that.
@@ -36,6 +36,7 @@ UNASKED_S: Final = 120.0
 _SHARE: Final = 8  # of the free memory one part, for a group of runs
 _UNKNOWN: Final = 2 << 30  # where nothing says how much is free
 _NUMBER: Final = 4  # bytes
+_MIB: Final = 1 << 20
 _COPIES: Final = 8  # of the weights: gradients, what joins them, and what the optimiser forms on its way
 _OF_HIDDEN, _OF_LOGITS, _OF_OUTPUTS = 16, 5, 8  # tensors that one layer keeps for the way back
 _NS_PER_ENTRY: Final = 21.0  # of hidden states and logits
@@ -67,6 +68,12 @@ def plan_bytes(plan: Plan) -> int:
     """The most that a worker holds for `plan`: the state of all its runs, and a step of those that take it together."""
     run = plan.legs[0].runs[0]
     return plan.width * state_bytes(run) + min(plan.width, at_once(run, GROUP_BYTES)) * step_bytes(run)
+
+
+def beyond_memory(plan: Plan) -> str:
+    """Why this machine has no room for `plan` now, in a sentence; nothing if it has."""
+    need, free = plan_bytes(plan), free_memory()
+    return say("live.too_large", need=round(need / _MIB), free=round(free / _MIB)) if need > free else ""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_plain_attention_and_its_twin_have_their_colours_and_dashes(theme: Theme
 
 
 def test_paper_canvas_and_vega_have_one_set_of_colours_and_dashes() -> None:
-    source = (ROOT / "qkdemo" / "web" / "exhibit" / "theme.js").read_text(encoding="utf-8")
+    source = (ROOT / "qkdemo" / "web" / "exhibit" / "pens" / "theme.js").read_text(encoding="utf-8")
     found = re.search(r"DASH = \{(.*)\};", source)
     assert found
     canvas = {name: json.loads(f"[{dash}]") for name, dash in re.findall(r"(\w+): \[([\d, ]*)\]", found[1])}

@@ -22,7 +22,7 @@ def test_a_healthy_file_ends_with_0_and_one_with_findings_with_1(
     pair: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["diagnose", str(pair)]) == 0
-    assert "In order: The largest logit is" in capsys.readouterr().out
+    assert "In order: The largest |logit| is" in capsys.readouterr().out
     assert main(["diagnose", str(pair), "--scale", "100"]) == 1
     assert "Found: In head" in capsys.readouterr().out
 

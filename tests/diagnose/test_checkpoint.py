@@ -10,6 +10,7 @@ import safetensors.torch
 import torch
 
 from qkdemo.diagnose.checkpoint import open_checkpoint
+from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.layers import run, spectral_norms
 from qkdemo.diagnose.readers.inputs import InputError
 from tests.diagnose.watching.models import language_model
@@ -137,6 +138,28 @@ def test_a_wrong_index_gets_its_sentence(tmp_path: Path, index: Any, sentence: s
     with pytest.raises(InputError) as error:
         open_checkpoint(path)
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("d_head", [-2, 0, True, "8", 1e9, 10**30])
+def test_a_head_width_that_is_none_is_not_believed(tmp_path: Path, d_head: Any) -> None:
+    (layer,) = found(saved(tmp_path, weights()), CONFIG | {"head_dim": d_head}).layers
+    assert (layer.heads, layer.kv_heads, layer.d_head) == (4, 2, 8)
+
+
+def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
+    """Heads that do not share keys evenly, gains without an entry, weights that are 0 throughout."""
+    stem = "model.layers.0.self_attn."
+    uneven = {f"{stem}q_proj.weight": torch.ones(6, 4), f"{stem}k_proj.weight": torch.ones(4, 4)}
+    assert "The first is model.layers.0.self_attn." in said(saved(tmp_path, uneven))["unshared"]
+    no_gains = weights() | {f"{stem}q_norm.weight": torch.ones(0)}
+    assert found(saved(tmp_path, no_gains), CONFIG).layers[0].place == ""
+    dead = said(saved(tmp_path, {name: torch.zeros_like(x) for name, x in weights().items()}))
+    assert "attention is uniform" in dead["weights_zero"]
+    assert "spectral" not in dead
+
+
+def said(path: Path) -> dict[str, str]:
+    return {finding.key: finding.sentence for finding in examine_path(path).findings}
 
 
 def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
+from qkdemo.diagnose.findings.of_tensors import of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
 
@@ -59,6 +60,15 @@ def test_a_head_is_worst_by_length_or_by_alignment() -> None:
     assert [row["grown_by"] for row in run(pair_of({"q": aligned, "k": k})).heads[:1]] == ["alignment"]
 
 
+def test_the_largest_logit_of_the_last_sequence_is_found() -> None:
+    """A training script is measured on four sequences of a batch; what somebody brings is looked at whole."""
+    q, k = torch.ones(2, 9, 1, 3, 4, dtype=torch.float64)
+    q[8] = 300
+    found = run(pair_of({"q": q, "k": k}))
+    assert found.heads[0]["max_logit"] == pytest.approx(300 * 4 / 2)
+    assert found.variants[0]["max_abs_logit"] == pytest.approx(300 * 4 / 2)
+
+
 def test_a_long_key_elsewhere_does_not_explain_the_largest_logit() -> None:
     """Key 0 is a hundred times as long as the others and at a right angle to the query of the largest logit."""
     q, k = torch.zeros(2, 1, 4, 4, dtype=torch.float64)
@@ -102,6 +112,8 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "NaN": ({"q": drawn(2, 8) * math.nan, "k": drawn(2, 8)}, {}, "Every number of q is NaN"),
     "mask": ({"q": drawn(4, 8), "k": drawn(4, 8), "mask": torch.ones(3, 3)}, {}, "does not broadcast"),
     "gain": ({"q": drawn(4, 8), "k": drawn(4, 8), "gamma_q": torch.ones(5)}, {}, "each of the 8 channels"),
+    "scales": ({"q": drawn(4, 8), "k": drawn(4, 8), "scale": drawn(4)}, {}, r"The scale has the shape \[4\]"),
+    "no scale": ({"q": drawn(4, 8), "k": drawn(4, 8), "scale": drawn(0)}, {}, r"The scale has the shape \[0\]"),
     "scale": ({"q": drawn(4, 8), "k": drawn(4, 8)}, {"scale": 0.0}, "finite number other than 0"),
 }
 
@@ -112,6 +124,31 @@ def test_arrays_that_do_not_fit_get_a_sentence(name: str) -> None:
     with pytest.raises(InputError) as error:
         pair_of(arrays, **options)
     assert re.search(sentence, str(error.value)), str(error.value)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_numbers_whose_squares_leave_float32_are_measured(size: float) -> None:
+    q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
+    plain = run(pair_of({"q": q.float(), "k": k.float()})).heads[0]
+    other = run(pair_of({"q": (size * q).float(), "k": (size * k).float()})).heads[0]
+    assert other["max_logit"] == pytest.approx(size * size * plain["max_logit"], rel=1e-5)
+    assert other["q_norm_max"] == pytest.approx(size * plain["q_norm_max"], rel=1e-5)
+
+
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_what_is_not_finite_in_q_is_placed_and_no_format_is_blamed(lost: float) -> None:
+    q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
+    q[1, 4] = lost
+    report = of_tensors(run(pair_of({"q": q, "k": k})), "pair")
+    said = {finding.key: finding.sentence for finding in report.findings}
+    assert "Values of q that are not finite: 8 of 96. The first is in head 1, at position 4." in said["not_finite"]
+    assert not {"format", "one_key"} & said.keys()
+
+
+def test_where_no_key_is_seen_nothing_is_said_of_logits() -> None:
+    mask = torch.zeros(6, 6, dtype=torch.bool)
+    report = of_tensors(run(pair_of({"q": drawn(6, 8), "k": drawn(6, 8), "mask": mask})), "pair")
+    assert {finding.key for finding in report.findings} == {"no_key"}
 
 
 def test_zeros_are_measured() -> None:

@@ -224,7 +224,7 @@ def test_models_are_counted_once_where_the_app_counts_models() -> None:
     assert "each model once" in why
     claim = next(stop for stop in TRACKS["claims"] if stop.name == "every_model")
     told = text("claims", claim, "explain", evidence(claim).numbers)
-    assert f"The table has {len(MODELS)} implementations, of {len(whole)} models" in told
+    assert f"The table has {len(MODELS)} implementations. {len(whole)} of them are models" in told
 
 
 def test_norms_on_latents_and_before_projections_are_no_qk_norm() -> None:

@@ -8,7 +8,7 @@ Object.assign(globalThis, {
   window: { matchMedia: () => ({ matches: false }) },
   matchMedia: () => ({ matches: false }),
 });
-const { gutters, rest } = await import("../../qkdemo/web/exhibit/curves.js");
+const { gutters, rest } = await import("../../qkdemo/web/exhibit/drawn/curves.js");
 
 const dice = (seed) => () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 const ROLES = ["plain", "norm", "bound", "other"];

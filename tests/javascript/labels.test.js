@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { freest, sampled, spread } from "../../qkdemo/web/exhibit/labels.js";
+import { freest, sampled, spread } from "../../qkdemo/web/exhibit/drawn/labels.js";
 
 const dice = (seed) => () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { LiveSweep } from "../../qkdemo/web/exhibit/feed.js";
-import { Sweep } from "../../qkdemo/web/exhibit/sweep.js";
-import { thinned } from "../../qkdemo/web/exhibit/thinned.js";
+import { LiveSweep } from "../../qkdemo/web/exhibit/rows/feed.js";
+import { Sweep } from "../../qkdemo/web/exhibit/rows/sweep.js";
+import { thinned } from "../../qkdemo/web/exhibit/drawn/thinned.js";
 
 const DIAL = [0.1, 0.3, 1, 3, 10, 200];
 

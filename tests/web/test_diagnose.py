@@ -13,8 +13,8 @@ from tests.web.visit import link_of, visit
 
 FOUND = {
     "log": "Attention came first: the largest logit passed 100 at step 98",
-    "tensors": "In head 2 the largest logit is",
-    "checkpoint": "q and k are normalised",
+    "tensors": "In head 2 the largest |logit| is",
+    "checkpoint": "There are gains for q and k; they are read as γ",
     "port": "rotary before the norm fits every logit",
 }
 

@@ -29,6 +29,7 @@ _NEVER: Final = 0.9  # of the loss after the first steps: a run that never came 
 _FELL: Final = 0.5  # of the first loss: what came below it did learn
 _STILL: Final = 0.03  # of that loss: a fall of less is none
 _LEAST_STUCK: Final = 20  # rows, before that is said
+_HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
 _MOST: Final = 0.5  # of a run
 _RESTLESS: Final = 2.0  # times as far above its median as below
 _TAIL: Final = 0.05  # of the values, on either side
@@ -72,6 +73,11 @@ class Result:
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
     log = thinned(log)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the end of float64, of which all is said
+        return _result(log, given)
+
+
+def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
     loss = columns.get("loss")
@@ -103,7 +109,7 @@ def _causes(
     if stuck is not None:
         return [*found, stuck]
     if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
-        return [*found, *_warnings(columns, grown, step), Cause("small_spikes", 0.3, {"count": len(events)})]
+        return [*found, *_warnings(columns, grown, step), _of_passed(columns["loss"], events, step)]
     if event is None:
         return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
     return [*found, *_of_updates(columns, event, step), _of_event(columns, event, step)]
@@ -155,6 +161,7 @@ def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     tenth = len(loss) // 10
     smooth = smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
     first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
+    first = min(first, float(loss[0]))  # back from a rise to where it began is no fall
     if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
         return None
     times = _skew(loss[len(loss) // 3 :])
@@ -187,6 +194,16 @@ def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
     most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
     later = [event for event in events if event.start > len(loss) // 20]
     return all(np.nanmax(loss[event.start : event.stop + 1]) < most for event in later)
+
+
+def _of_passed(loss: Numbers, events: tuple[Event, ...], step: Numbers) -> Cause:
+    """Small spikes; or, if the loss went far above its start in the first steps, that."""
+    high = max(events, key=lambda event: float(np.nanmax(loss[event.start : event.stop + 1])))
+    most, first = float(np.nanmax(loss[high.start : high.stop + 1])), float(loss[np.isfinite(loss)][0])
+    if most > _HIGH * first:
+        numbers = {"first": first, "most": most, "step": float(step[high.start]), "back": float(step[high.stop])}
+        return Cause("high_start", 0.4, numbers)
+    return Cause("small_spikes", 0.3, {"count": len(events)})
 
 
 # ---- attention

@@ -1,11 +1,11 @@
 """What is found in a checkpoint."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from qkdemo.diagnose import layers as attention
 from qkdemo.diagnose.curves import causes
-from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -38,13 +38,8 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
         yield Finding("bad", "promised", {"flag": result.flags[0]})
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
-    if result.packed:
-        yield Finding("watch", "packed", {"count": len(result.packed), "layer": result.packed[0]})
-    if lacking := [layer.name for layer in result.layers if layer.unscaled]:
-        yield Finding("watch", "weights_unscaled", {"count": len(lacking), "layer": lacking[0]})
-    if lost := [layer.name for layer in result.layers if not layer.finite]:
-        yield Finding("bad", "weights_lost", {"count": len(lost), "layer": lost[0]})
-    sound = [layer for layer in result.layers if layer.finite]
+    yield from _of_groups(result)
+    sound = [layer for layer in result.layers if layer.finite and bool(layer.spectral.any())]
     normed = [layer for layer in sound if layer.name not in result.unnormed]
     if normed and result.unnormed:
         yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
@@ -54,6 +49,21 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     ):
         if layers:
             yield sentence(layers)
+
+
+def _of_groups(result: attention.Result) -> Iterator[Finding]:
+    """Layers that were not measured, or whose numbers mean less than they seem to."""
+    whole = [layer for layer in result.layers if layer.finite]
+    groups: dict[str, tuple[Level, Sequence[str]]] = {
+        "packed": ("watch", result.packed),
+        "unshared": ("bad", result.unshared),
+        "weights_unscaled": ("watch", [layer.name for layer in result.layers if layer.unscaled]),
+        "weights_lost": ("bad", [layer.name for layer in result.layers if not layer.finite]),
+        "weights_zero": ("bad", [layer.name for layer in whole if not layer.spectral.any()]),
+    }
+    for key, (level, names) in groups.items():
+        if names:
+            yield Finding(level, key, {"count": len(names), "layer": names[0]})
 
 
 def _of_normed(layers: list[attention.Layer]) -> Finding:

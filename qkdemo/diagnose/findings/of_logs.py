@@ -13,6 +13,7 @@ from qkdemo.notation import written
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
     "small_spikes": "good",
+    "high_start": "watch",
     "no_loss": "watch",
     "logits_alone": "good",
     "growing_logits": "watch",

@@ -1,12 +1,13 @@
 """What is found in q and k."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.watching.heads import BATCH, ROWS
 from qkdemo.notation import written
 
 
@@ -31,14 +32,7 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
-    if not math.isfinite(logit):
-        yield Finding("bad", "infinite", values)
-    elif logit >= LARGE:
-        yield Finding("bad", f"large_{worst['grown_by']}", values)
-    elif logit > causes.CALM:
-        yield Finding("watch", f"large_{worst['grown_by']}", values)
-    else:
-        yield Finding("good", "calm", values)
+    yield from _of_largest(logit, worst["grown_by"], values)
     gone = [row for row in result.heads if row["entropy_fraction"] < causes.COLLAPSED]
     if gone:
         yield Finding("bad", "one_hot", {"count": len(gone), "of": len(result.heads)})
@@ -51,16 +45,32 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
             yield Finding("bad" if row["format"] != "float16" or pair.q.itemsize == 2 else "watch", "format", lost)
 
 
+def _of_largest(logit: float, grown_by: str, values: Mapping[str, object]) -> Iterator[Finding]:
+    """Nothing for NaN: no query sees a key whose logit is a number, which is said elsewhere."""
+    if math.isinf(logit):
+        yield Finding("bad", "infinite", values)
+    elif logit > causes.CALM:
+        yield Finding("bad" if logit >= LARGE else "watch", f"large_{grown_by}", values)
+    elif logit <= causes.CALM:
+        yield Finding("good", "calm", values)
+
+
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     """What makes numbers mean less than they seem to."""
     pair = result.pair
+    for side, x in (("q", pair.q), ("k", pair.k)):
+        if lost := int((~x.isfinite()).sum()):
+            _, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
+            yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel(), "head": head, "at": at})
     zeros = [row for row in result.heads if not row["q_norm_max"] or not row["k_norm_max"]]
     if zeros:
         yield Finding("bad", "zeros", {"count": len(zeros), "of": len(result.heads)})
     if pair.visible is not None and (hidden := int((~pair.visible.any(-1)).sum())):
         yield Finding("watch", "no_key", {"count": hidden})
-    if all(math.isnan(row["entropy"]) for row in result.heads):
+    if (pair.k.shape[2] if pair.visible is None else int(pair.visible.sum(-1).max())) == 1:
         yield Finding("watch", "one_key")
+    if pair.q.shape[0] > BATCH or pair.q.shape[2] > ROWS:
+        yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})
     if result.queries < pair.q.shape[2]:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)

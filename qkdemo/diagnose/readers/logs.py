@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +45,11 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
 }
 _EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_MOST_RESTARTS: Final = 100
+_ROWS_OF_A_RESTART: Final = 20
+_OF_A_RESTART: Final = 3  # rows
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
@@ -67,6 +73,8 @@ def read_logs(data: bytes, name: str) -> list[Log]:
     """Every run in a log, its kind told by what it holds. Raises InputError."""
     if len(data) > _MOST_BYTES:
         raise InputError("large_log", name=name, size=sized(len(data)), most=sized(_MOST_BYTES))
+    if not data.strip():
+        raise InputError("no_bytes", name=name)
     if is_events(data):
         logs = [_log(name, "tensorboard", read_events(data, name), sampled=False)]
     elif data.startswith(b"PAR1"):
@@ -100,19 +108,26 @@ def roles(log: Log) -> dict[str, str]:
 def _of_text(data: bytes, name: str) -> list[Log]:
     if words := kind_of(data[:32]):
         raise InputError("not_a_log", name=name, kind=words)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("not_a_log", name=name, kind=say("input.kind.unknown")) from None
+    text = _decoded(data, name)
     start = text.lstrip()[:1]
     if start == "{":
         return _of_json(text, name)
     if start == "[":
         return [_log(name, "json", _records(_loaded(text, name)))]
     header = text.lstrip().split("\n", 1)[0]
-    if "," in header and not re.search(r"\d\.\d", header) and not names_step(header):
+    if re.search("[,;\t]", header) and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
     return [_log(name, "lines", rows_of(text))]
+
+
+def _decoded(data: bytes, name: str) -> str:
+    """UTF-8; UTF-16, which a shell of Windows writes; or an older code page, whose numbers are the same."""
+    try:
+        return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig")
+    except UnicodeDecodeError:
+        if _CONTROL.search(data):
+            raise InputError("not_a_log", name=name, kind=say("input.kind.unknown")) from None
+        return data.decode("latin-1")
 
 
 def _of_json(text: str, name: str) -> list[Log]:
@@ -226,16 +241,25 @@ def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
 
 def _of_csv(text: str, name: str) -> list[Log]:
     try:
-        reader = csv.DictReader(io.StringIO(text))
+        mark = next(mark for mark in ",;\t" if mark in text.lstrip().split("\n", 1)[0])
+        reader = csv.DictReader(io.StringIO(text), delimiter=mark)
         rows = list(reader)
         header = [column for column in reader.fieldnames or () if column]
     except csv.Error:
         raise InputError("bad_csv", name=name) from None
+    if len(set(header)) < len(header):
+        raise InputError("column_twice", name=name, column=repr(next(x for x in header if header.count(x) > 1)))
+    if mark == ";":  # as where a comma stands before decimals
+        rows = [{key: _pointed(value) for key, value in row.items()} for row in rows]
     if set(header) >= _OF_RUNS:
         raise InputError("table_of_runs", name=name)
     if "Step" in header and any(" - " in column for column in header):
         return _of_chart(rows, header)
     return [_log(name, "csv", rows)]
+
+
+def _pointed(value: Any) -> Any:
+    return value.replace(",", ".") if isinstance(value, str) and _COMMA.fullmatch(value) else value
 
 
 def _of_chart(rows: list[dict[str, Any]], header: list[str]) -> list[Log]:
@@ -263,18 +287,40 @@ def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = Fal
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
     at = [float(place) if steps is None else _real(row.get(steps)) for place, row in enumerate(rows)]
-    by_step: dict[float, dict[str, float]] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
     for step, row in zip(at, rows, strict=True):
         if math.isfinite(step):  # rows of one step belong together
-            values = {str(name): _logged(value) for name, value in row.items() if name != steps}
-            by_step.setdefault(step, {}).update({name: x for name, x in values.items() if not math.isnan(x)})
-    order = sorted(by_step)
-    columns = {}
-    for name in (str(name) for name in names if name != steps):
-        column = np.array([by_step[step].get(name, math.nan) for step in order], dtype=np.float64)
-        if not np.isnan(column).all():
-            columns[name] = column
+            for name, value in row.items():
+                if name != steps and not math.isnan(number := _logged(value)):
+                    points.setdefault(str(name), []).append((step, number))
+    series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
+    order = sorted({step for each in series.values() for step in each})
+    columns = {
+        name: np.array([each.get(step, math.nan) for step in order], dtype=np.float64) for name, each in series.items()
+    }
     return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
+
+
+def _continued(points: list[tuple[float, float]]) -> dict[float, float]:
+    """A curve by its steps, the last value of each; what a run logged before it went on from an earlier step is gone.
+
+    A few rows in order below the newest one are such a restart; one alone may count other steps, as of an evaluation.
+    Where steps fall more often than a run is started anew, the rows are in no order, and all of them count.
+    """
+    steps = [step for step, _ in points]
+    falls = sum(later < earlier for earlier, later in pairwise(steps))
+    anew = falls <= min(_MOST_RESTARTS, max(1, len(points) // _ROWS_OF_A_RESTART))
+    curve: dict[float, float] = {}
+    newest = -math.inf
+    for at, (step, value) in enumerate(points):
+        following = steps[at : at + _OF_A_RESTART]
+        in_order = len(following) == _OF_A_RESTART and sorted(following) == following and following[-1] <= newest
+        if anew and step < newest and in_order:
+            curve = {old: kept for old, kept in curve.items() if old < step}
+            newest = step
+        curve[step] = value
+        newest = max(newest, step)
+    return curve
 
 
 def _logged(value: Any) -> float:

@@ -8,9 +8,10 @@ its gains may never have been loaded. Each of these has shipped.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Final, Literal, TypeAlias
 
 import torch
@@ -54,8 +55,9 @@ class _Layer:
 def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
     """Pass a batch through and raise AssertionError unless every attention layer normalises q and k, once, and uses it.
 
-    `args` and `kwargs` are what `model` takes; a `transformers` language model may be given without. Returns the
-    findings. Raises ValueError if no attention call can be seen, or there is no batch to try it with.
+    `args` and `kwargs` are what `model` takes; a batch that is a mapping whose keys are parameters of `forward` is
+    taken apart, and a `transformers` language model may be given without. Returns the findings. Raises ValueError if no
+    attention call can be seen, or there is no batch to try it with.
     """
     found = qk_norm_of(model, *args, **kwargs)
     wrong = [each for each in found if each.state != "on"]
@@ -69,6 +71,9 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
     """What each attention layer does with q and k, from one batch. Raises ValueError as `assert_qk_norm`."""
     if not args and not kwargs:
         kwargs = _own_batch(model)
+    batch = args[0] if len(args) == 1 else None
+    if isinstance(batch, Mapping) and batch.keys() <= signature(model.forward).parameters.keys():
+        args, kwargs = (), {**batch, **kwargs}
     layers: dict[str, _Layer] = {}
     modules = {name or type(model).__name__: module for name, module in model.named_modules()}
 

@@ -95,8 +95,8 @@ class Watch(Report):
     # ---- the model's steps
 
     def _attach(self, optimizer: Any) -> None:
-        before = self._model.register_forward_pre_hook(self._before, with_kwargs=True)
-        after = self._model.register_forward_hook(lambda *_: self._after(), always_call=True)
+        before = self._model.register_forward_pre_hook(_Hook(self._before), with_kwargs=True)
+        after = self._model.register_forward_hook(_Hook(lambda *_: self._after()), always_call=True)
         self._closers += [before.remove, after.remove]
         self._counts_forwards = optimizer is None
         if optimizer is not None:
@@ -129,6 +129,20 @@ class Watch(Report):
     def advance(self) -> None:
         """One more step of the optimiser."""
         self._step += 1
+
+
+class _Hook:
+    """A hook that a copy of the model, or a model that is saved whole, does not take along: it is not watched."""
+
+    def __init__(self, act: Callable[..., None] | None = None) -> None:
+        self._act = act
+
+    def __call__(self, *given: Any) -> None:
+        if self._act is not None:
+            self._act(*given)
+
+    def __reduce__(self) -> tuple[type["_Hook"], tuple[()]]:
+        return _Hook, ()
 
 
 class _Updates:
@@ -187,7 +201,8 @@ def watch(model: nn.Module, *, every: int = 1, to: Any = None, optimizer: Any = 
 
     A step is a step of `optimizer`, if one is given, else a forward pass. `to` also keeps what is measured as it
     comes: a file (.jsonl, .parquet), a TensorBoard `SummaryWriter`, a W&B run, the `mlflow` module, or a function of
-    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all.
+    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all,
+    and both from the first four sequences of a batch.
 
     Raises ValueError for `every` or `rows` below 1, TypeError for a `to` that cannot keep rows.
     """

@@ -20,7 +20,8 @@ from qkdemo.labs.drift.lab import (
 )
 from qkdemo.labs.drift.plane import PLANE
 from qkdemo.labs.drift.program import snippet
-from qkdemo.labs.drift.view import drift_exhibit, picked, sharpness_exhibit
+from qkdemo.labs.drift.sharpness_view import sharpness_exhibit
+from qkdemo.labs.drift.view import drift_exhibit, picked
 from qkdemo.labs.drift.words import DECIDED, OPEN, UNMOVED, bound_in_words, explain, findings
 from qkdemo.labs.lab import Lab, Rows, Section
 from qkdemo.messages import say

@@ -185,10 +185,11 @@ def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:
     """The share of visible entries that are ±∞ or NaN."""
     if x.sum().isfinite():  # then every entry is: one pass over them instead of six
         return torch.zeros(x.shape[:-3], dtype=torch.float64, device=x.device)
-    lost = ~x.isfinite()
-    if visible is None:
-        return lost.double().mean((-3, -2, -1))
-    return (lost & visible).sum((-3, -2, -1)).double() / (visible.sum() * x.shape[-3])
+    lost = (x - x) != 0  # NaN is unlike anything
+    if visible is not None:
+        lost &= visible
+    pairs = x.shape[-2] * x.shape[-1] if visible is None else visible.sum()
+    return lost.sum((-3, -2, -1)).double() / (pairs * x.shape[-3])
 
 
 def _first_loss(stage: Stage, losses: "_Losses", scales: Sequence[float], lost: NDArray[np.float64]) -> float:
@@ -196,7 +197,7 @@ def _first_loss(stage: Stage, losses: "_Losses", scales: Sequence[float], lost: 
 
     What is lost at a scale is lost beyond it too. So below a scale at which entries are lost, their queries and keys
     alone are asked, which are soon a handful; and all of them once, just below what was found. For in a norm among
-    subnormal numbers an entry may come back: then all are asked at every step.
+    subnormal numbers an entry may come back: then all are asked again wherever none of that handful is lost.
     """
     where = np.flatnonzero(lost)
     if not where.size:
@@ -205,21 +206,22 @@ def _first_loss(stage: Stage, losses: "_Losses", scales: Sequence[float], lost: 
     before, beyond = scales[after - 1] if after else scales[0] / 1e3, scales[after]
     some = losses.everywhere
 
-    def fails(scale: float) -> bool:
+    def fails(scale: float, *, again: bool = False) -> bool:
         nonlocal some
         if scale == beyond or (after and scale == before):  # the sweep says
             return scale == beyond
         gone = losses.at(stage, scale, some)
+        if again and not gone.any():
+            gone = losses.at(stage, scale, losses.everywhere)
+            some = losses.everywhere if gone.any() else some
         if not gone.any():
             return False
         some = some[0][gone.any(1)], some[1][gone.any(0)]
         return True
 
-    def fails_anywhere(scale: float) -> bool:
-        return bool(losses.at(stage, scale, losses.everywhere).any())
-
     found = first_failure(fails, before, beyond)
     below = found * (1 - _NEAR)
+    fails_anywhere = partial(fails, again=True)
     return first_failure(fails_anywhere, before, beyond) if below > before and fails_anywhere(below) else found
 
 
@@ -237,7 +239,8 @@ class _Losses:
         queries, keys = some
         asked = scale, queries.numpy().tobytes(), keys.numpy().tobytes()
         if asked not in self._kept:
-            made = scores_at(self._state, torch.tensor([scale], dtype=torch.float64), only=some)
+            only = None if some is self.everywhere else some
+            made = scores_at(self._state, torch.tensor([scale], dtype=torch.float64), only=only)
             lost: dict[Stage, Tensor] = {"raw": _any_lost(made.raw[0]), "logits": _any_lost(made.logits[0])}
             seen = True if self._visible is None else self._visible[queries][:, keys]
             self._kept[asked] = {stage: (each & seen).cpu() for stage, each in lost.items()}
@@ -247,7 +250,7 @@ class _Losses:
 def _any_lost(x: Float[Tensor, "heads queries keys"]) -> Bool[Tensor, "queries keys"]:
     if x.sum().isfinite():  # then every entry is
         return torch.zeros(x.shape[1:], dtype=torch.bool, device=x.device)
-    return (~x.isfinite()).any(0)
+    return ~(x.amin(0).isfinite() & x.amax(0).isfinite())  # the least and the largest of NaN are NaN
 
 
 def _most_entropy(visible: Tensor | None, n_keys: int) -> float:

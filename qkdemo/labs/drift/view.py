@@ -1,7 +1,6 @@
 """How a drift result is drawn: the tables and views that the exhibit component takes.
 
 * `drift_exhibit(result)`: the main exhibit, dragged along the weight scale;
-* `sharpness_exhibit(sharpness, result)`: what the variant's own dial buys back;
 * `picked(settings, pick)`: the dials that a click in the main exhibit sets.
 
 Here, and nowhere else, the lab's numbers become texts and colour codes. Tables do not depend on where the
@@ -9,26 +8,25 @@ cursor stands, so they are made once for all visitors.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.axes import decades, log_axis, share_axis
-from qkdemo.charts.columns import codes, percent, reading, readings, vectors, words
-from qkdemo.charts.panels import Arrows, Axis, Bars, Cells, Curves, Entry, Heat, Line, PlainAxis, Role, Text
+from qkdemo.charts.axes import decades
+from qkdemo.charts.columns import codes, reading, readings, vectors, words
+from qkdemo.charts.panels import Arrows, Bars, Cells, Entry, Heat, PlainAxis, Role, Text
 from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
-from qkdemo.labs.drift.lab import Result, Settings, Sharpness, run
+from qkdemo.labs.drift.curves import CURVES, ROLES, curve, lost
+from qkdemo.labs.drift.lab import Result, Settings, run
 from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
 from qkdemo.labs.drift.words import explain, findings
 from qkdemo.messages import in_each_language, language, say
 from qkdemo.notation import written
 
-_CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weight", "raw_lost", "logit_lost")
-_ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
 
 
@@ -39,53 +37,6 @@ def drift_exhibit(result: Result) -> Drawn:
         return _kept_table(settings, scales), _drift_view(result)
     key = ("table", language.get(), settings, scales)
     return settings.own.once(key, lambda: _drift_table(settings, scales)), _drift_view(result)
-
-
-def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
-    """Table and view of the exhibit that is dragged along the variant's own dial."""
-    plain = tuple(float(getattr(result.plain, name)[result.at]) for name in _CURVES[:4])
-    shared = result.settings.own is None  # else nothing stays of it
-    table, findings = (_kept_sharpness_table if shared else _sharpness_table)(sharpness, plain)
-    at = float(getattr(result.settings, sharpness.dial))
-    x: PlainAxis = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
-    view: Exhibit = {
-        "dial": {
-            "column": "value",
-            "text": "text",
-            "label": say(f"dial.{sharpness.dial}.label"),
-            "at": at,
-            "log": True,
-        },
-        "finding": "finding",
-        "heading": 3,
-        "tiles": [],
-        "panels": [
-            _curve(name, result, x, bound=name == "max_abs_logit") | {"title": say(f"sharpness.panel.{name}")}
-            for name in _CURVES[:4]
-        ],
-        "words": words(),
-        "alt": findings[int(np.argmin(np.abs(sharpness.values - at)))],
-    }
-    return table, view
-
-
-def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.Table, list[str]]:
-    """The table, beside what plain attention has in each of the four curves; and its findings."""
-    n = len(sharpness.values)
-    columns: dict[str, Any] = {"value": sharpness.values, "bound": sharpness.bound}
-    for name, level in zip(_CURVES[:4], plain, strict=True):
-        columns[f"norm.{name}"] = getattr(sharpness, name)
-        columns[f"plain.{name}"] = np.full(n, level)
-    label = say(f"dial.{sharpness.dial}.label")
-    columns["text"] = [written(value) for value in sharpness.values]
-    columns["finding"] = [
-        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
-        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
-    ]
-    return pa.table(columns), columns["finding"]
-
-
-_kept_sharpness_table: Final = in_each_language(64)(_sharpness_table)
 
 
 def _drift_table(settings: Settings, scales: tuple[float, ...]) -> pa.Table:
@@ -118,7 +69,7 @@ def _side_columns(side: Side) -> dict[str, Any]:
         logits = [f"{logit} {sign} {written(side.bound)}" for logit, sign in zip(logits, signs, strict=True)]
     most = written(side.most_entropy, 3)
     return {
-        **{name: getattr(side, name).astype(np.float32) for name in _CURVES},
+        **{name: getattr(side, name).astype(np.float32) for name in CURVES},
         "arm": side.q_norm.astype(np.float32),
         "arm.text": [say("drift.ring", length=length) for length in pair["q_norm"]],
         "arms": vectors(side.arms),
@@ -160,7 +111,7 @@ def _drift_view(result: Result) -> Exhibit:
     tiles = ("norms", "logit", "entropy", "slope")
     scale_tile: Tile = {
         "label": say("drift.tile.scale"),
-        "lines": [{"role": role, "column": "scale.text"} for role in _ROLES],
+        "lines": [{"role": role, "column": "scale.text"} for role in ROLES],
     }
     return {
         "dial": {
@@ -177,65 +128,28 @@ def _drift_view(result: Result) -> Exhibit:
             *(
                 Tile(
                     label=say(f"drift.tile.{name}"),
-                    lines=[{"role": role, "column": f"{role}.tile.{name}"} for role in _ROLES],
+                    lines=[{"role": role, "column": f"{role}.tile.{name}"} for role in ROLES],
                 )
                 for name in tiles
             ),
         ],
         "panels": [
-            *(_curve(name, result, x, bound=name == "max_abs_logit") for name in _CURVES[:4]),
+            *(curve(name, result, x, bound=name == "max_abs_logit") for name in CURVES[:4]),
             *(
                 _heat(role, say("drift.panel.heat", variant=name), side, query, key)
-                for role, name, side in zip(_ROLES, names, (result.plain, result.twin), strict=True)
+                for role, name, side in zip(ROLES, names, (result.plain, result.twin), strict=True)
             ),
             _bars(result, query, key),
             _cells(result, names, query, key),
             *(
                 _arrows(role, say("drift.panel.arrows", variant=name), side, result.scales, key)
-                for role, name, side in zip(_ROLES, names, (result.plain, result.twin), strict=True)
+                for role, name, side in zip(ROLES, names, (result.plain, result.twin), strict=True)
             ),
-            _lost(result, x),
+            lost(result, x),
         ],
         "words": words(),
         "alt": " ".join(explain(result)),
     }
-
-
-def _curve(name: str, result: Result, x: PlainAxis, *, bound: bool = False, **values: str) -> Curves:
-    sides = (result.plain, result.twin)
-    lines: list[Line] = [
-        {"role": role, "column": f"{role}.{name}", "label": say(f"variant.{side.variant}.short")}
-        for role, side in zip(_ROLES, sides, strict=True)
-    ]
-    proven = result.twin.bound
-    if bound and math.isfinite(proven):
-        lines.append({"role": "bound", "column": "bound", "label": say("drift.bound", bound=written(proven))})
-    return {
-        "kind": "curves",
-        "title": say(f"drift.panel.{name}", **values),
-        "subtitle": say(f"drift.axis.{name}"),
-        "wide": 6,
-        "x": x,
-        "y": _AXES[name](result),
-        "lines": lines,
-        "marks": [],
-    }
-
-
-def _lost(result: Result, x: PlainAxis) -> Curves:
-    """The share of raw products that the format loses, and of logits where that is another share."""
-    panel = _curve("raw_lost", result, x, format=result.settings.format) | {"wide": 4}
-    sides = (result.plain, result.twin)
-    if not any(share.any() for side in sides for share in (side.raw_lost, side.logit_lost)):
-        highest = written(float(result.scales[-1]))
-        panel["title"] = say("drift.panel.nothing_lost", format=result.settings.format, scale=highest)
-    for role, side in zip(_ROLES, sides, strict=True):
-        if not np.array_equal(side.raw_lost, side.logit_lost):
-            panel["lines"].append({"role": "other", "column": f"{role}.logit_lost", "label": say("drift.logits")})
-        if math.isfinite(side.first_raw_loss):
-            label = say("drift.first", scale=written(side.first_raw_loss))
-            panel["marks"].append({"x": side.first_raw_loss, "label": label, "role": role})
-    return panel
 
 
 def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
@@ -266,7 +180,7 @@ def _bars(result: Result, query: int, key: int) -> Bars:
         "title": say("drift.panel.bars", query=query),
         "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
         "wide": 3,
-        "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
+        "lines": [{"role": role, "column": f"{role}.row"} for role in ROLES],
         "labels": [str(key if bar == key // width else bar * width) for bar in range(shown)],
         "selected": key // width,
         "key_label": say("drift.key"),
@@ -278,15 +192,15 @@ def _cells(result: Result, names: Sequence[str], query: int, key: int) -> Cells:
         Text(text=say(f"factor.{side.variant}", **_factor_values(result, side))) for side in (result.plain, result.twin)
     ]
     masked = result.settings.causal and key > query
-    logits: list[Entry] = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in _ROLES]
+    logits: list[Entry] = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in ROLES]
     labels = {"q_norm": "‖q‖", "k_norm": "‖k‖", "cosine": "cos θ"}
-    rows: list[list[Entry]] = [[label, *(f"{role}.pair.{name}" for role in _ROLES)] for name, label in labels.items()]
+    rows: list[list[Entry]] = [[label, *(f"{role}.pair.{name}" for role in ROLES)] for name, label in labels.items()]
     return {
         "kind": "cells",
         "title": say("drift.panel.cells", query=query, key=key),
         "wide": 3,
         "head": ["", *names],
-        "roles": [None, *_ROLES],
+        "roles": [None, *ROLES],
         "rows": [
             *rows,
             [say("drift.factor"), *factors],
@@ -318,30 +232,3 @@ def _arrows(role: Role, title: str, side: Side, scales: NDArray[np.float64], key
         "ring": usual if steady else None,
         "label": f"{role}.arm.text",
     }
-
-
-def _share_axis(_: Result) -> Axis:
-    return share_axis()
-
-
-def _logit_axis(result: Result) -> Axis:
-    sizes = [side.max_abs_logit for side in (result.plain, result.twin)]
-    values = np.concatenate([*sizes, [result.twin.bound]])
-    return log_axis(values)
-
-
-def _slope_axis(result: Result) -> Axis:
-    """From 0 to the slope of even attention, which is the most there can be: (1/n)(1 − 1/n)."""
-    n = result.settings.n_keys
-    peak = max(np.nanmax(side.softmax_slope, initial=0) for side in (result.plain, result.twin))
-    top = max((1 - 1 / n) / n, float(peak))
-    return {"log": False, "domain": (0, top * 1.05), "ticks": [(x, written(x, 2)) for x in (0, top / 2, top)]}
-
-
-_AXES: Final[dict[str, Callable[[Result], Axis]]] = {
-    "max_abs_logit": _logit_axis,
-    "entropy_fraction": _share_axis,
-    "softmax_slope": _slope_axis,
-    "top_weight": _share_axis,
-    "raw_lost": _share_axis,
-}

@@ -26,6 +26,9 @@ def finding(result: Result) -> str:
     twin = result.curves[1] if len(result.curves) > 1 else None
     if twin is None:
         return _finding_of_one(result, plain)
+    if not _can_be_solved(result):
+        losses = {"plain_loss": _lowest(plain), "twin_loss": _lowest(twin)}
+        return say("rates.finding.unknown", variant=_name(twin.variant), **losses)
     walls = [wall_of(curve, result.settings) for curve in (plain, twin)]
     at = [wall.at if wall is not None else None for wall in walls]
     key = "_".join("never" if wall is None else "open" if wall.at is None else "wall" for wall in walls)
@@ -46,7 +49,7 @@ def finding(result: Result) -> str:
 def _finding_of_one(result: Result, plain: Curve) -> str:
     wall = wall_of(plain, result.settings)
     if wall is None:
-        return say("rates.one_never", plain=_lowest(plain))
+        return say(f"rates.one_{'never' if _can_be_solved(result) else 'unknown'}", plain=_lowest(plain))
     return say("rates.one_open" if wall.at is None else "rates.one", plain=about(plain, result.settings))
 
 
@@ -65,8 +68,13 @@ def explain(result: Result) -> list[str]:
     if result.whole:
         numbers = [_number(curve) for curve in result.curves]
         sentences.append(say("rates.sensitivity", numbers=", ".join(numbers)))
-    sentences += [_befell(curve) for curve in result.curves]
-    return sentences
+    key = "rates.befell" if task.floor is not None else "rates.befell_unknown"
+    return sentences + [_befell(curve, key) for curve in result.curves]
+
+
+def _can_be_solved(result: Result) -> bool:
+    """Whether it is known how small the loss of the task can be."""
+    return TASKS[result.settings.task].floor is not None
 
 
 def _number(curve: Curve) -> str:
@@ -88,7 +96,7 @@ def _fails_too(curve: Curve, result: Result) -> Iterator[str]:
             return
 
 
-def _befell(curve: Curve) -> str:
+def _befell(curve: Curve, key: str) -> str:
     """How every run ended, those that failed by how they failed; apart from that, in how many there were spikes."""
     runs = curve.all_outcomes
     counts = ends_of(runs)
@@ -96,7 +104,7 @@ def _befell(curve: Curve) -> str:
     failures = failures_of(runs)
     how = say("rates.failed_how", how=failures) if failures else ""
     failed, spiked = sum(counts[word] for word in FAILURES), sum(outcome.spikes > 0 for outcome in runs)
-    return say("rates.befell", failed=failed, how=how, spiked=spiked, **values)
+    return say(key, failed=failed, how=how, spiked=spiked, **values)
 
 
 def failures_of(outcomes: Sequence[Outcome]) -> str:

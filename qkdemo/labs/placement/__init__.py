@@ -4,23 +4,11 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.lab import Lab, OnDemand, Section
-from qkdemo.labs.placement.lab import (
-    DIFFERENCES,
-    PRESETS,
-    Result,
-    Settings,
-    block_of,
-    mistake_rows,
-    mistakes_of,
-    pipeline_of,
-    report,
-    rows,
-    run,
-    spread_rows,
-)
+from qkdemo.labs.placement.lab import PRESETS, Result, Settings, block_of, mistakes_of, pipeline_of, run
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, explain_mistakes
 from qkdemo.labs.placement.plane import PLANE
 from qkdemo.labs.placement.program import snippet
+from qkdemo.labs.placement.tables import DIFFERENCES, mistake_rows, report, rows, spread_rows
 from qkdemo.labs.placement.view import picked, placement_exhibit
 from qkdemo.labs.placement.words import explain
 

@@ -14,10 +14,9 @@ unit: most of the mistakes all but disappear, which is why tests with fresh weig
 """
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +42,12 @@ from qkdemo.attention.pipeline import (
     trace,
 )
 from qkdemo.attention.rotary import LayoutWord, RotatedWord
-from qkdemo.dials import Choice, Dial, Dials, Switch, Value
-from qkdemo.facts.models import closest
+from qkdemo.dials import Choice, Dial, Dials, Switch
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.labs.placement.comparisons import Sweep, difference, sweep
 from qkdemo.labs.placement.diagnosis import Verdict, diagnose
 from qkdemo.labs.placement.mistakes import (
     MISTAKES,
-    ROUNDING,
     Curves,
     Mistake,
     mistakes,
@@ -63,7 +60,6 @@ _COUNTS: Final = (1.0, 2.0, 4.0, 8.0)
 _WIDTHS: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
 _OF_RECIPE: Final = frozenset(field.name for field in dataclasses.fields(BlockRecipe))
 _more: Final = Choice(more=True)
-
 _Place: TypeAlias = Annotated[PlaceWord, Choice()]
 _Norm: TypeAlias = Annotated[NormWord, Choice()]
 _On: TypeAlias = Annotated[OnWord, _more]
@@ -149,11 +145,6 @@ class Settings(Dials):
 
 _GEMMA_2_SCALE: Final = 0.0833  # 1/√144, at a head width of 128: its configuration’s query_pre_attn_scalar
 _AS_WRITTEN: Final = Settings(right_order="norm_rotary")
-DIFFERENCES: Final = (  # columns of tables
-    *("relative_raw_error", "relative_score_error", "largest_weight_difference", "relative_output_error"),
-    *("raw", "logits", "weight", "output", "first_query", "last_query"),
-    *("lowest", "median", "highest", "with_unit_gains", "with_uneven_inputs"),
-)
 PRESETS: Final[dict[str, Settings]] = {
     "all_mistakes": _AS_WRITTEN.but(compare="all_mistakes"),
     **{name: _AS_WRITTEN.but(**changes) for name, changes in MISTAKES.items()},
@@ -272,44 +263,3 @@ def recipe_of(settings: Settings) -> BlockRecipe:
 def block_of(settings: Settings) -> Block:
     """The block that both sides read."""
     return draw_block(recipe_of(settings))
-
-
-def rows(result: Result) -> list[dict[str, Value | None]]:
-    """The table: one row per query, and its share of the error."""
-    settings = result.settings
-    return [
-        {"position": settings.offset + at, "relative_score_error": error.item()}
-        for at, error in enumerate(result.by_query)
-    ]
-
-
-def spread_rows(settings: Settings) -> list[dict[str, Value | None]]:
-    """The table over the spread of the gains: how far the two pipelines are apart."""
-    swept = over_spreads(settings)
-    return [
-        {"gain_spread": spread, **vars(apart)}
-        for spread, apart in zip(swept.spreads.tolist(), swept.differences, strict=True)
-    ]
-
-
-def mistake_rows(settings: Settings) -> list[dict[str, Value | None]]:
-    """The table over the spread of the gains: relative error of the logits of every known mistake."""
-    found = mistakes_over_spreads(settings)
-    return [
-        {"gain_spread": spread, **{name: column[at].item() for name, column in found.logits.items()}}
-        for at, spread in enumerate(found.spreads)
-    ]
-
-
-def report(settings: Settings) -> dict[str, Any]:
-    """What the command line prints: one row for the two pipelines, or one for every known mistake."""
-    if settings.compare == "all_mistakes":
-        return {"rows": [vars(mistake) for mistake in mistakes_of(settings)]}
-    result = run(settings)
-    ratio = result.verdict.ratio if math.isfinite(result.verdict.ratio) else None  # most errors have none
-    cause = result.verdict.cause
-    rounded = cause == "same" and result.relative_score_error >= ROUNDING  # the function is one, the format is felt
-    verdict = {"diagnosis": "same but for rounding" if rounded else cause, "ratio": ratio}
-    ends = {"first_query": result.verdict.first, "last_query": result.verdict.last}
-    nearest = {f"closest_to_{side}": closest(pipeline_of(settings, side))[0].model for side in ("left", "right")}
-    return {"rows": [{name: getattr(result, name) for name in DIFFERENCES[:4]} | verdict | ends | nearest]}

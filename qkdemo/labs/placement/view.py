@@ -248,7 +248,7 @@ def _cells(settings: Settings) -> Cells:
 def _bars(settings: Settings) -> Bars:
     names = list(MISTAKES)
     current = _current(settings)
-    ticks = [(_height(value), words) for value, words in decades(_LEAST, _MOST)]
+    ticks = [(_heights(np.array(value)).item(), words) for value, words in decades(_LEAST, _MOST)]
     return {
         "kind": "bars",
         "title": say("placement.panel.bars"),
@@ -292,10 +292,6 @@ def _heights(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         heights: NDArray[np.float64] = np.clip(np.log(errors / _LEAST) / np.log(_MOST / _LEAST), 0, 1)
     return heights
-
-
-def _height(error: float) -> float:
-    return float(_heights(np.array(error)))
 
 
 def _error(x: float) -> str:

@@ -31,7 +31,7 @@ def explain(result: Result) -> list[str]:
 
 
 def learnt() -> str:
-    """What both models have learned, read off texts that are new to them."""
+    """What both models have learned, read off texts drawn for this alone."""
     shares = {f"{side}_{place}": written(100 * x, 3) for side, of in accuracy().items() for place, x in of.items()}
     guessed = all(of["owner"] < _LEARNT for of in accuracy().values())
     return " ".join([say("words.accuracy", **shares), *([say("words.guessed")] if guessed else [])])

@@ -1,7 +1,6 @@
 """What visitors ask of the workers, and what they may.
 
-* `Pool(store, workers)`: starts runs, hands them out; `Live` (of `qkdemo.runs.workers.live`): a run that somebody asked
-  for; identical plans share one.
+* `Pool(store, workers)`: starts runs, and hands each out as a `Live`; identical plans share one.
 
 A visitor has one run at a time: asking for another lets the one before rest, unless somebody else asked for it too. A
 series is runs one after another, so that in a line it waits its turn after each of them.
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from qkdemo.messages import later, say
-from qkdemo.runs.budget import free_memory, plan_bytes, seconds_of
+from qkdemo.runs.budget import beyond_memory, seconds_of
 from qkdemo.runs.kept.shipped import shipped
 from qkdemo.runs.kept.store import Store, default_url
 from qkdemo.runs.plan import Plan
@@ -27,7 +26,6 @@ from qkdemo.runs.workers.workshop import Workshop
 
 _ABSENT_S: Final = 60.0  # after which somebody else may have the controls
 _TICK_S: Final = 0.5
-_MIB: Final = 1 << 20
 
 
 class PoolError(Exception):
@@ -78,10 +76,11 @@ class Pool:
         live = self._known(plan)
         with self._lock:
             found = self._recall.find(plan)
-            if found is None and not live.chunks and not live.notice:
+            live = found or live
+            if live is not found and not live.chunks and not live.notice:
                 return None
-            self._recall.remember(found or live)
-            return found or live
+            self._recall.remember(live)
+            return live
 
     def start(
         self, plan: Plan, visitor: str, *, pace: float = DEFAULT_PACE, again: bool = False, address: str = ""
@@ -209,15 +208,11 @@ class Pool:
         self._closed.set()
         self._shop.end(patience_s)
 
-    # ---- inside
-
     def _known(self, plan: Plan) -> Live:
         """The run of `plan` from memory, else from the store; call it without the lock."""
         with self._lock:
             live = self._recall.find(plan)
-        if live is None:
-            live = self._recall.read(plan)
-        return live
+        return live or self._recall.read(plan)
 
     def _begin(self, known: Live, asked: tuple[str, str], pace: float, *, again: bool = False) -> Live:
         with self._lock:
@@ -229,9 +224,8 @@ class Pool:
             goes_on = self.owns(live, visitor) and live.state in RESTING and live.steps < plan.steps
             if goes_on and visitor not in self._series:
                 self._refuse(*asked)
-            if goes_on and plan_bytes(plan) > free_memory():
-                sizes = {"need": round(plan_bytes(plan) / _MIB), "free": round(free_memory() / _MIB)}
-                raise PoolError(say("live.too_large", **sizes))
+            if goes_on and (why := beyond_memory(plan)):
+                raise PoolError(why)
             self._leave_all(visitor, but=live)
             live.visitors.add(visitor)
             if self.owns(live, visitor):
@@ -243,8 +237,7 @@ class Pool:
             return live
 
     def _refuse(self, visitor: str, address: str) -> None:
-        why = self._shop.line.refusal(visitor, address)
-        if why:
+        if why := self._shop.line.refusal(visitor, address):
             raise PoolError(why)
 
     def _rest(self, live: Live, visitor: str, state: StateWord) -> None:

@@ -1,6 +1,6 @@
 """Statements found in tutorials, issues and interviews, put to the test: those of all topics, in turn.
 
-Each topic has a module of its own: `on_models`, `on_bounds`, `on_formats`, `on_contracts`.
+Each topic has a module of its own: `on_models`, `on_bounds`, `on_sharpness`, `on_formats`, `on_contracts`.
 Topics and verdicts are mixed, so that the next one cannot be told from the last.
 """
 
@@ -10,6 +10,7 @@ from qkdemo.tracks.claims import on_bounds as claims_on_bounds
 from qkdemo.tracks.claims import on_contracts as claims_on_contracts
 from qkdemo.tracks.claims import on_formats as claims_on_formats
 from qkdemo.tracks.claims import on_models as claims_on_models
+from qkdemo.tracks.claims import on_sharpness as claims_on_sharpness
 from qkdemo.tracks.stop import Stop, in_slots
 
 _ORDER: Final = (
@@ -22,7 +23,7 @@ _ORDER: Final = (
 )
 _BY_NAME: Final = {
     stop.name: stop
-    for topic in (claims_on_models, claims_on_bounds, claims_on_formats, claims_on_contracts)
+    for topic in (claims_on_models, claims_on_bounds, claims_on_sharpness, claims_on_formats, claims_on_contracts)
     for stop in topic.STOPS
 }
 _SLOTS: Final = (

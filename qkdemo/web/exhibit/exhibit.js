@@ -2,8 +2,8 @@
 //
 // One Stage per mounted component; the same Stage is shown the new data, so that nothing is rebuilt or loses its focus.
 
-import { LiveStage } from "./livestage.js";
-import { canInflate, open } from "./parcel.js";
+import { LiveStage } from "./live/livestage.js";
+import { canInflate, open } from "./rows/parcel.js";
 import { Stage } from "./stage.js";
 
 const stages = new WeakMap();

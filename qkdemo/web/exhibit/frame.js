@@ -2,8 +2,8 @@
 //
 // Words that follow the cursor stand in `Steady` spans, which keep room for their longest text: nothing jumps.
 
-import { Grid } from "./grid.js";
-import { nameOf } from "./hear.js";
+import { Grid } from "./drawn/grid.js";
+import { nameOf } from "./heard/hear.js";
 
 const PICKED = new Set(["arcs", "bars", "heat"]);
 

@@ -1,48 +1,28 @@
-// The stage: which row is shown, and everything that has to be drawn when that changes.
-//
-// Three things decide the row, the first that is set wins:
-//   previewed  a dial value under the pointer or under the scrubber's thumb
-//   awaited    a dial value that was picked and that new data has not brought yet
-//   committed  the dial value of the data
+// The stage: a picture with data that come and hands that move it.
 
-import { wordUnder } from "./arcs.js";
-import { cellUnder } from "./heat.js";
-import { guessUnder, gutters, rowUnder } from "./curves.js";
-import { Details } from "./details.js";
-import { keyUnder } from "./bars.js";
+import { Plot } from "./drawn/plot.js";
 import { build, fill, structureOf } from "./frame.js";
-import { cellOf, heard, placed } from "./hear.js";
-import { holdCurves, holdGrid, holdScrubber, holdTable } from "./hands.js";
-import { guessesOf, openRows, runDial } from "./lesson.js";
+import { hold } from "./grids.js";
+import { holdScrubber } from "./hands.js";
+import { tell } from "./heard/tell.js";
+import { runDial } from "./lesson.js";
+import { whenLookChanges } from "./pens/theme.js";
+import { Picture } from "./picture.js";
 import { playOrPause } from "./play.js";
-import { Plot } from "./plot.js";
-import { savePng, saveSvg } from "./save.js";
-import { Sight } from "./sight.js";
-import { tell } from "./tell.js";
-import { Sweep } from "./sweep.js";
-import { readTheme, textWidth, wearTheme, whenLookChanges } from "./theme.js";
+import { Sweep } from "./rows/sweep.js";
 
 const PATIENCE_MS = 2000; // how long older data may arrive after a pick without taking the cursor back
 
-export class Stage {
+export class Stage extends Picture {
   constructor(root) {
-    this.root = root;
-    this.previewed = this.awaited = this.committed = null;
+    super(root);
     this.press = null; // the pointer that is down on a curve
-    this.chosen = null; // {query, key, from} or {row, column, from}: a cell that new data has not brought yet
-    this.details = new Details(() => this.ask(true));
     this.send = (/** @type {object} */ _message) => {};
-    this.sight = new Sight(() => {
-      this.came = true;
-      this.ask();
-    });
     this.sizes = new ResizeObserver(() => this.refit());
     this.sizes.observe(root);
     this.escape = (event) => event.key === "Escape" && this.sweep && this.reset();
     document.addEventListener("keydown", this.escape); // a pointer that hovers has no focus
     this.unfolded = false; // whether the visitor wants to see the rest, too
-    this.lit = null; // the role whose lines a text points at
-    this.sketched = null; // a prediction that is being drawn
     this.looked = ({ detail }) => this.sweep && this.look(detail);
     document.addEventListener("qkdemo:look", this.looked);
     this.listening = new AbortController();
@@ -98,10 +78,6 @@ export class Stage {
     this.playing = playing;
     this.ask();
     return playing;
-  }
-
-  get plays() {
-    return Boolean(this.playing?.plays);
   }
 
   goTo(row) {
@@ -163,69 +139,8 @@ export class Stage {
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
     if (this.parts.fold) this.parts.fold.onclick = () => this.unfold(!this.unfolded);
-    this.plots.forEach((plot, i) => plot && this.handle(plot, i));
-    this.parts.panels.forEach(({ grid }, i) => grid && holdTable(grid, this.tableGrid(i), this));
+    this.plots.forEach((plot, i) => hold(this, plot, i));
     this.reachable()[focus]?.focus();
-  }
-
-  handle(plot, i) {
-    const { canvas, stage: area, png, svg, ear } = this.parts.panels[i];
-    const scene = () => this.scene(i);
-    if (ear) ear.onclick = () => import("./ear.js").then(({ listen }) => listen(this, scene()));
-    png.onclick = () => savePng(plot, scene());
-    svg.onclick = () => saveSvg(plot, scene());
-    const { kind } = this.view.panels[i];
-    if (kind === "curves") {
-      const guessAt = (x, y) => guessUnder(x, y, plot.box, scene());
-      holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), guessAt, this);
-    }
-    if (kind === "heat") holdGrid(area, canvas, this.heatGrid(plot, i), this);
-    if (kind === "bars") holdGrid(area, canvas, this.barsGrid(plot, i, keyUnder), this);
-    if (kind === "arcs") holdGrid(area, canvas, this.barsGrid(plot, i, wordUnder), this);
-  }
-
-  heatGrid(plot, i) {
-    const stage = this;
-    return {
-      under: (x, y) => cellUnder(x, y, plot.box, stage.scene(i)),
-      point: (cell) => stage.panel(i).details && stage.details.point(stage.panel(i), cell),
-      now: () => stage.selected(stage.panel(i)),
-      get size() {
-        return [stage.panel(i).rows, stage.panel(i).columns];
-      },
-      choice: ([query, key]) => ({ query, key, from: "heat" }),
-      name(cell) {
-        const held = cellOf(cell, stage.scene(i));
-        return `${placed(cell, stage.panel(i))}${held && `: ${held}`}`;
-      },
-    };
-  }
-
-  // What stands in one row: bars, or the words under arcs.
-  barsGrid(plot, i, under) {
-    const stage = this;
-    const key = (at) => (at === null ? null : [0, at]);
-    return {
-      under: (x) => key(under(x, plot.box, stage.scene(i))),
-      now: () => key(stage.selected(stage.panel(i)) ?? 0),
-      get size() {
-        return [1, stage.panel(i).labels.length];
-      },
-      choice: ([, at]) => ({ key: at, from: "bars" }),
-      name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}: ${cellOf([0, at], stage.scene(i))}`.trim(),
-    };
-  }
-
-  tableGrid(i) {
-    const stage = this;
-    return {
-      now: () => stage.selected(stage.panel(i)) ?? [0, 0],
-      get size() {
-        return [stage.panel(i).rows.length, stage.panel(i).head.length];
-      },
-      choice: ([row, column]) => ({ row, column, from: "grid" }),
-      name: () => "", // the focus is on the cell, which says itself
-    };
   }
 
   // ---- what hands do
@@ -286,155 +201,6 @@ export class Stage {
     this.choose(grid, cell);
     const { from: _from, ...pick } = this.chosen;
     this.send(pick);
-  }
-
-  // ---- what is shown
-
-  row() {
-    return this.opened(this.sweep.rowOf(this.previewed ?? this.awaited ?? this.committed));
-  }
-
-  // The nearest row that may be seen.
-  opened(row) {
-    const [first, last] = this.open;
-    return Math.max(first, Math.min(last, row));
-  }
-
-  get open() {
-    return openRows(this.view, this.sweep);
-  }
-
-  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }) {
-    const inGrid = this.chosen?.from === "grid";
-    if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
-    const chosen = inGrid ? null : this.chosen;
-    const looked = this.detailed()?.cell;
-    if (kind === "heat" && looked && !chosen) return looked;
-    if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
-    return chosen?.from === "bars" ? chosen.key : (selected ?? null);
-  }
-
-  // What is known of the entry that is stood on: it is one at the committed value.
-  detailed() {
-    return this.atRest(this.row()) ? this.details.answer : null;
-  }
-
-  // Whether a row is that of the committed value.
-  atRest(row) {
-    return row === this.sweep.rowOf(this.committed);
-  }
-
-  /** @returns {any} of the kind that whoever asks knows it to be */
-  panel(i) {
-    return this.view.panels[i];
-  }
-
-  /** @returns {any} a `Scene` of that kind */
-  scene(i) {
-    const { view, sweep, theme, gutters: room, measure } = this;
-    const panel = this.panel(i);
-    const shown = { row: this.row(), selected: this.selected(panel), open: this.open, lit: this.lit };
-    return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
-  }
-
-  finding(row = this.row()) {
-    return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, row) : "";
-  }
-
-  guesses() {
-    const { veil, guesses } = this.view;
-    return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
-  }
-
-  // Names the pictures: their title, and their values where the dial stands. What stands on a picture's title is not.
-  describe() {
-    this.parts.panels.forEach(({ canvas }, i) => {
-      const { title, subtitle = "" } = this.view.panels[i];
-      const words = [title, subtitle.trim().replace(/\.$/, ""), heard(this.scene(i))].filter(Boolean).join(". ");
-      if (canvas?.getAttribute("aria-label") !== words) canvas?.setAttribute("aria-label", words);
-    });
-  }
-
-  // ---- drawing
-
-  refresh() {
-    if (!this.sweep) return;
-    const theme = readTheme(this.root, this.view.lecture);
-    if (theme.name !== this.theme?.name) this.theme = theme;
-    wearTheme(this.root, this.theme);
-    this.measure = (words, weight) => textWidth(words, this.theme, this.theme.small, weight);
-    this.plots.forEach((plot) => plot?.fit());
-    this.layOut();
-    this.describe();
-    this.draw(true);
-  }
-
-  refit() {
-    if (!this.sweep || !this.plots) return;
-    const changed = this.plots.filter((plot) => plot?.fit());
-    if (changed.length) this.refresh();
-  }
-
-  layOut() {
-    const { panels } = this.view;
-    for (const { scroller } of this.parts.panels) {
-      if (scroller) scroller.tabIndex = scroller.scrollWidth > scroller.clientWidth ? 0 : -1; // else only a pointer could scroll it
-    }
-    const drawn = panels.map((panel, i) => [panel, this.plots[i]?.box.w]).filter(([{ kind }, width]) => kind === "curves" && width);
-    const widths = drawn.map(([, width]) => width);
-    this.gutters = gutters(drawn.map(([panel]) => panel), this.theme, this.measure, Math.min(...widths));
-    this.root.style.setProperty("--gutter", `${this.gutters[0]}px`);
-  }
-
-  ask(all = false) {
-    this.all = this.all || all;
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.draw(this.all);
-    });
-  }
-
-  // Whether a hand or the dial itself is moving: a row that is shown for a moment.
-  get moves() {
-    return this.previewed !== null;
-  }
-
-  draw(all) {
-    const row = this.row();
-    this.fillPlay();
-    const late = this.behind && (this.came || !this.moves);
-    if (!all && row === this.drawn && !late) return;
-    const shown = this.parts.panels.map(({ node }) => !this.moves || this.sight.sees(node));
-    this.behind = shown.includes(false);
-    this.came = false;
-    this.drawn = row;
-    this.all = false;
-    if (all) this.plots.forEach((plot) => plot?.forget());
-    const detailed = this.detailed();
-    // Pictures before words: a word on a canvas waits for the styles of all words that have changed on the page.
-    this.plots.forEach((plot, i) => shown[i] && plot?.draw(this.scene(i)));
-    for (const part of this.steady) part.show(row, detailed?.texts);
-    if (all) this.parts.panels.forEach(({ title }, i) => {
-      const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
-      if (title.textContent !== words) title.textContent = words;
-    });
-    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
-    const hidden = this.atRest(row) ? (this.view.alt ?? "") : ""; // it speaks of the value that the data has
-    if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
-    const { range } = this.parts.scrubber;
-    if (Number(range.value) !== row) range.value = row;
-    range.setAttribute("aria-valuetext", this.sweep.text(this.view.dial.text, row));
-    range.style.setProperty("--done", `${(100 * row) / Math.max(1, Number(range.max))}%`);
-  }
-
-  fillPlay() {
-    const { play } = this.parts.scrubber;
-    if (!play) return;
-    const [first, last] = this.open;
-    const words = this.plays ? this.view.words.pause : this.view.words.play;
-    if (play.textContent !== words) play.textContent = words;
-    play.hidden = first === last;
   }
 
   close() {

@@ -195,6 +195,16 @@ def test_entropy_alone_that_is_not_gone_decides_nothing() -> None:
     assert run(log(loss=LOST_LATE, entropy=np.full(200, 0.3))).causes[0].key == "entropy_alone"
 
 
+def test_a_loss_that_rose_at_once_and_is_back_is_no_small_spike() -> None:
+    """Of 4.4 to 25 within ten steps. Back where it began it has learnt nothing; further down it has."""
+    back = 4.3 + 0.03 * RNG.standard_normal(200) + 21 * np.exp(-STEPS / 15) * (1 - np.exp(-STEPS / 2))
+    assert run(log(loss=back, max_logit=np.full(200, 6.0))).causes[0].key in ("stuck_calm", "stuck_rate")
+    found = run(log(loss=back - 3 * (1 - np.exp(-STEPS / 50)), max_logit=np.full(200, 6.0))).causes[0]
+    assert found.key == "high_start"
+    assert found.numbers["first"] < 5
+    assert found.numbers["most"] > 15
+
+
 def test_small_spikes_that_pass_are_no_alarm() -> None:
     spiky = np.where(np.isin(STEPS, (100, 140)), FALLING + 0.6, FALLING)
     found = run(log(loss=spiky, max_logit=np.full(200, 8.0)))

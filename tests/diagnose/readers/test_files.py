@@ -183,7 +183,7 @@ WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip bomb": (bomb, "unpacks"),
     "member": (lambda: npz(a=header_of("(1000000000000,)")), "a.npy in x claims the shape"),
     "cut zip": (lambda: npz(a=npy(np.zeros(9)))[:-30], "is no whole ZIP archive"),
-    "foreign": (lambda: b"hello, world, this is text", "x is none of these"),
+    "foreign": (lambda: b"hello, world, this is text", "x is of a kind that is not known here"),
     "pickle": (lambda: b"\x80\x04\x95" + bytes(40), "could run anything"),
 }
 

@@ -176,8 +176,44 @@ def test_a_column_is_known_by_what_people_call_it() -> None:
             assert roles(log) == {role: word}, word
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("step;loss\n{rows}", "utf-8"),
+        ("step\tloss\n{rows}", "utf-8"),
+        ("step,loss,café\n{rows}", "latin-1"),
+        ("step,loss\n{rows}", "utf-16"),
+        ("step,loss\n{rows}", "utf-8-sig"),
+    ],
+)
+def test_a_table_is_read_as_other_programs_and_systems_write_it(text: str, encoding: str) -> None:
+    """Semicolons with decimal commas, tabs, code pages, and what a shell of Windows writes into a file."""
+    mark = next(mark for mark in ";\t," if mark in text)
+    rows = [
+        mark.join((str(s), str(x).replace(".", "," if mark == ";" else "."))) for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    (log,) = read_logs(text.format(rows="\n".join(rows)).encode(encoding), "run.csv")
+    assert log.step.tolist() == list(STEPS)
+    assert log.columns["loss"].tolist() == pytest.approx(list(LOSS))
+
+
+def test_a_run_that_went_on_from_an_earlier_step_replaces_what_it_had_logged_from_there_on() -> None:
+    """Steps 0 to 59, then from 40 on again; rows of an evaluation under steps of their own take nothing away."""
+    first = [{"step": s, "loss": 3.0 - s / 50} for s in range(60)]
+    second = [{"step": s, "loss": 5.0} for s in range(40, 50)]
+    (log,) = read_logs("\n".join(map(json.dumps, first + second)).encode(), "run.jsonl")
+    assert log.step.tolist() == list(range(50))
+    assert log.columns["loss"][39:41].tolist() == [3.0 - 39 / 50, 5.0]
+    beside = [{"step": 1, "eval_loss": 2.0}, {"step": 2, "loss": 2.0}]
+    (log,) = read_logs("\n".join(map(json.dumps, first + beside)).encode(), "run.jsonl")
+    assert len(log.step) == 60
+    (turned,) = read_logs("\n".join(map(json.dumps, first[::-1])).encode(), "run.jsonl")
+    assert turned.columns["loss"].tolist() == [row["loss"] for row in first]
+
+
 WRONG: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "holds no column of numbers"),
+    "empty": (b"", "run is empty"),
+    "two columns": (b"step,loss,loss\n" + b"1,2,3\n" * 9, "has two columns 'loss'"),
     "prose": (b"Dear all,\nthe run failed.\n", "holds no column of numbers"),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
     "five rows": (table(ROWS[:5]), "has 5 rows; at least 6 are needed"),
@@ -187,7 +223,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     ),
     "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "begins as JSON and does not end as such"),
     "pickle": (b"\x80\x04\x95" + bytes(40), "could run anything"),
-    "bytes": (bytes(range(128, 256)), "is none of these"),
+    "bytes": (bytes(range(256)), "of a kind that is not known here"),
     "Parquet cut": (PARQUET.getvalue()[:-40], "cannot be read"),
     "events damaged": (events()[:60] + b"\xff" * 80, "that is damaged"),
     "wide": (table([{"step": s, **{f"c{at}": 1.0 for at in range(2100)}} for s in STEPS]), "at most 2000 are read"),

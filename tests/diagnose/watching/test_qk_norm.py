@@ -109,6 +109,23 @@ def test_other_modules_are_no_norm_of_q_or_k(name: str) -> None:
     assert norm_names(module) == {}
 
 
+def test_a_batch_that_is_a_mapping_is_taken_apart_where_its_keys_are_parameters() -> None:
+    ids = torch.arange(8)[None]
+    assert {each.state for each in assert_qk_norm(language_model("Qwen3", "sdpa"), {"input_ids": ids})} == {"on"}
+
+    class OfABatch(nn.Module):
+        """Takes the mapping itself."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = language_model("Qwen3", "sdpa")
+
+        def forward(self, batch: dict[str, torch.Tensor]) -> object:
+            return self.inner(**batch)
+
+    assert {each.state for each in assert_qk_norm(OfABatch(), {"input_ids": ids})} == {"on"}
+
+
 def test_a_model_that_cannot_be_tried_or_has_no_attention_gets_a_sentence() -> None:
     with pytest.raises(ValueError, match="Give a batch to try it with"):
         assert_qk_norm(VisionAttention())

@@ -4,6 +4,7 @@ import math
 from typing import Final, Literal
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 
@@ -69,7 +70,7 @@ def test_no_count_exceeds_the_entries_and_each_entry_has_one_fate(state: Setting
         assert isinstance(n, int)
         fates = [each[name] for name in ("n_inf", "n_nan", "n_zero", "n_merged")]
         assert 0 <= sum(fates) <= n, each  # type: ignore[arg-type]
-        assert each["max_rel_error"] is None or each["max_rel_error"] >= 0  # type: ignore[operator]
+        assert each["max_rel_error"] is None or 0 <= each["max_rel_error"] < math.inf  # type: ignore[operator]
 
 
 def test_the_relative_error_of_a_stored_number_is_half_a_step_at_most() -> None:
@@ -92,12 +93,16 @@ def test_bfloat16_merges_logits_where_float16_overflows_and_the_other_way_round(
     assert row(Settings(), "bfloat16", "none", "raw_product")["n_inf"] == 0
 
 
-def test_an_entry_that_underflows_exactly_has_no_relative_error() -> None:
-    """Logits of 1200 and 480 are both cut to 448: the second weight is a half, and exactly e⁻⁷²⁰, below 2·10⁻³⁰⁸."""
-    q, k, v = (torch.tensor(x, dtype=torch.float64) for x in ([[20.0]], [[60.0], [24.0]], [[1.0], [1.0]]))
+@pytest.mark.parametrize("q", [20.0, 22.0])
+def test_an_entry_that_underflows_exactly_has_no_relative_error(q: float) -> None:
+    """Logits of 60 q and 24 q are both cut to 448: the second weight is a half. Exactly it is exp(−36 q): e⁻⁷²⁰, which
+    float64 tells with a few bits, and e⁻⁷⁹², which is zero there."""
+    queries, k, v = (torch.tensor(x, dtype=torch.float64) for x in ([[q]], [[60.0], [24.0]], [[1.0], [1.0]]))
     choices = Choices(fp8_cast="saturate", softmax_format="float32")
-    found = tally(Inputs(q, k, v), torch.ones(1, dtype=torch.float64), choices)
-    weight, e4m3 = STAGES.index("weight"), STORED.index("float8_e4m3fn")
-    assert 0 < math.exp(-720) < 2.3e-308
-    assert found.max_rel_error[e4m3, weight].tolist() == [0.5]  # of the first weight, exactly 1
+    inputs, once = Inputs(queries, k, v), torch.ones(1, dtype=torch.float64)
+    found, e4m3 = tally(inputs, once, choices), STORED.index("float8_e4m3fn")
+    weight = exactly(inputs, once, choices)["weight"][0, 0, 1].item()
+    assert weight < 2.3e-308
+    assert (weight == 0) == (q > 20.7)
+    assert found.max_rel_error[e4m3, STAGES.index("weight")].tolist() == [0.5]  # of the first weight, exactly 1
     assert not np.isinf(found.max_rel_error).any()

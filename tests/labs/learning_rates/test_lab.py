@@ -108,6 +108,15 @@ def test_without_a_solved_rate_or_a_known_floor_there_is_no_wall() -> None:
     assert wall_of(curve_of("none", 2, 0, 0, 2), Settings(task="text")) is None
 
 
+def test_of_a_task_whose_least_loss_nobody_knows_no_curve_is_said_to_fail() -> None:
+    """Nothing is called solved there, so “solves it at none of these rates” would say nothing of the runs."""
+    settings = Settings(task="text", n_rates=4, lowest_rate=0.001, highest_rate=0.3, n_seeds=1)
+    result = result_of(settings, telemetry_of(settings, [[2.0] * plan.width for plan in plans_of(settings)]))
+    assert "at none of these rates" not in finding(result)
+    assert "2 nats with plain attention and 2 with RMSNorm" in finding(result)
+    assert not [sentence for sentence in explain(result) if "solved the task" in sentence]
+
+
 @pytest.mark.parametrize(
     ("plain", "twin", "words"),
     [

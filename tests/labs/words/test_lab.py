@@ -152,7 +152,7 @@ def test_the_first_steps_bring_the_loss_down_alike_each_time() -> None:
 
 @pytest.mark.parametrize("side", SIDES)
 def test_both_models_have_learnt_verbs_pronouns_and_who_has_what(side: SideWord) -> None:
-    """Of texts that are new to them; a model that guesses is right in half of the cases."""
+    """Of texts drawn for this alone; a model that guesses is right in half of the cases."""
     assert all(share > 0.95 for share in accuracy()[side].values())
 
 

@@ -23,7 +23,7 @@ def test_a_worker_and_a_visitor_have_the_time_that_sentences_give_them() -> None
 
 
 def test_a_page_that_found_no_room_tries_again_when_it_says_so() -> None:
-    feed = (ROOT / "qkdemo" / "web" / "exhibit" / "feed.js").read_text(encoding="utf-8")
+    feed = (ROOT / "qkdemo" / "web" / "exhibit" / "rows" / "feed.js").read_text(encoding="utf-8")
     assert "const FULL_MS = 10000;" in feed
     assert "tries again every ten seconds" in say("exhibit.full")
 

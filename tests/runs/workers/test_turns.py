@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from qkdemo.messages import say
+from qkdemo.runs import budget
 from qkdemo.runs.kept.record import after, chunk_to_bytes, cut
 from qkdemo.runs.kept.store import Store
 from qkdemo.runs.plan import Plan, twins
@@ -303,7 +304,7 @@ def test_one_visitor_and_one_address_cannot_fill_the_line(
 def test_what_needs_more_memory_than_there_is_is_refused_in_a_sentence(
     shops: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "free_memory", lambda: 1 << 20)
+    monkeypatch.setattr(budget, "free_memory", lambda: 1 << 20)
     with pytest.raises(PoolError, match=r"needs about \d+ MB of memory, and this machine has 1 MB left"):
         shops().pool.start(twins(SMALL.but(n_layers=4, d_head=64, n_heads=4)), "a")
 

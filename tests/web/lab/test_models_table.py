@@ -13,7 +13,7 @@ def test_a_link_restores_the_search_with_the_filters() -> None:
     assert not complaints(app)
     assert app.text_input[0].value == "olmo"
     assert link_of(app) == {"place": "full_width", "find": "olmo"}
-    assert app.title[0].value.startswith("QK norm is not one formula: these")
+    assert app.title[0].value.startswith("QK norm is not one formula: of these")
 
 
 def test_what_is_typed_is_found_and_kept_in_the_link() -> None:

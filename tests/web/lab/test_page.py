@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from qkdemo.labs import drift, epsilon
-from qkdemo.labs.drift.view import sharpness_exhibit
+from qkdemo.labs.drift.sharpness_view import sharpness_exhibit
 from qkdemo.messages import PSEUDO, language
 from qkdemo.web.lab.page import _made, _tab
 

@@ -1,6 +1,6 @@
 // One plot on its canvas: sharp on every screen, with what does not follow the cursor kept on a layer of its own.
 
-import { CanvasPen } from "./pen.js";
+import { CanvasPen } from "../pens/pen.js";
 import * as arcs from "./arcs.js";
 import * as arrows from "./arrows.js";
 import * as bars from "./bars.js";

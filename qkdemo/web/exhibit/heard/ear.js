@@ -3,8 +3,8 @@
 // Fetched and sounded when it is asked for, never before. Higher on the axis is a higher pitch; a gap is silence; ∞ is the
 // top of the axis. The first side is a bright sound on the left, the second a soft one on the right. Any hand ends it.
 
-import { shareOf } from "./curves.js";
-import { CALM } from "./play.js";
+import { shareOf } from "../drawn/places.js";
+import { CALM } from "../play.js";
 
 const WHOLE_S = 5; // from end to end
 const STEPS = 160;

@@ -2,13 +2,11 @@
 //
 // `rest` draws what stays while the cursor moves; `live` draws the cursor. +∞ leaves the frame through its top, NaN is a gap.
 
-import { DASH } from "./theme.js";
+import { drawGuess, drawVeil, veiled } from "../lesson.js";
 import { alongLine, around, besideRule, freest, leader, sampled, spread } from "./labels.js";
-import { drawGuess, drawVeil, lit, veiled } from "./lesson.js";
-import { thinned } from "./thinned.js";
+import { DOT, drawBand, drawInfinity, drawLine, drawPoint, drawRule, pointsOf, traced } from "./lines.js";
+import { clamp, placeOf, within, xOf, yOf } from "./places.js";
 
-const DOT = 4;
-const WIDTH = { bound: 1.5, other: 1.5 }; // the others are 2.25 wide
 const GAP = 7; // between the frame and the words outside it
 const beyondDot = ({ zoom }) => GAP * Math.max(1, zoom); // a dot at the frame grows on a projector
 
@@ -137,105 +135,6 @@ function drawAxes(pen, box, frame, /** @type {Scene<Spec.Curves>} */ { panel, sw
     pen.text(view.dial.label, box.x + box.w, base, { fill: theme.muted, align: "right" });
 }
 
-// The line as runs of points inside the frame, and the places where it leaves for infinity.
-function traced(line, frame, /** @type {Scene<Spec.Curves>} */ { sweep, panel, open = [0, sweep.rows - 1] }) {
-  const values = sweep.numbers(line.column);
-  const runs = [];
-  const exits = [];
-  let run = null;
-  const [first, last] = open;
-  for (let row = first; row <= last; row++) {
-    const value = values[row];
-    const x = xOf(sweep.places[row], frame);
-    if (Number.isNaN(value)) {
-      run = null; // nothing is drawn across what is not known
-    } else if (Number.isFinite(value)) {
-      if (!run) runs.push((run = infiniteBefore(values, row) ? edge(values[row - 1], sweep, row - 1, frame) : []));
-      run.push(x, yOf(value, panel.y, frame));
-    } else {
-      if (run) run.push(...edge(value, sweep, row, frame));
-      if (!infiniteBefore(values, row)) exits.push({ x, value });
-      run = null;
-    }
-  }
-  return { runs: runs.map(thinned), exits, ends: last === sweep.rows - 1 && Number.isFinite(values[last]) };
-}
-
-// The room between two columns, over rows that follow one another and where both are known; of a lone row an upright.
-function drawBand(pen, /** @type {Spec.Line} */ { role, low, high }, frame, /** @type {Scene<Spec.Curves>} */ { sweep, panel, theme }) {
-  const [lows, highs] = [sweep.numbers(low), sweep.numbers(high)];
-  const known = Array.from(lows.keys()).filter((row) => Number.isFinite(lows[row]) && Number.isFinite(highs[row]));
-  const along = (values, rows) => rows.flatMap((row) => [xOf(sweep.places[row], frame), yOf(values[row], panel.y, frame)]);
-  const fill = translucent(theme.role[role]);
-  pen.clipped(frame.left - 2, frame.top - 1, frame.right - frame.left + 4, frame.bottom - frame.top + 2, () => {
-    for (const rows of stretches(known)) {
-      if (rows.length > 1) pen.polygon([...along(highs, rows), ...along(lows, [...rows].reverse())], { fill });
-      else pen.line([...along(highs, rows), ...along(lows, rows)], { stroke: fill, width: 2 * DOT * theme.zoom });
-    }
-  });
-}
-
-// Whole numbers that rise, cut wherever one is missing.
-function stretches(numbers) {
-  const cut = [];
-  for (const number of numbers) {
-    if (number !== cut.at(-1)?.at(-1) + 1) cut.push([]);
-    cut.at(-1).push(number);
-  }
-  return cut;
-}
-
-// One measured point: on no line, as a diamond; on one, where a sentence reads it, as a ring.
-function drawPoint(pen, point, frame, /** @type {Scene<Spec.Curves>} */ scene) {
-  const { theme } = scene;
-  const [at, up] = placeOf(point, frame, scene);
-  if (point.read) {
-    pen.circle(at, up, DOT * theme.zoom, { fill: theme.paper, stroke: theme.role[point.role], width: 2 * theme.zoom });
-    return;
-  }
-  const r = 1.9 * DOT * theme.zoom;
-  const s = r - 2 * theme.zoom;
-  pen.polygon([at, up - r, at + r, up, at, up + r, at - r, up], { fill: theme.paper });
-  pen.polygon([at, up - s, at + s, up, at, up + s, at - s, up], { fill: theme.role[point.role] });
-}
-
-function placeOf({ x, y }, frame, { sweep, panel }) {
-  return [xOf(sweep.place(x), frame), clamp(yOf(y, panel.y, frame), frame.top, frame.bottom)];
-}
-
-function infiniteBefore(values, row) {
-  return row > 0 && Math.abs(values[row - 1]) === Infinity;
-}
-
-function edge(value, sweep, row, frame) {
-  return [xOf(sweep.places[row], frame), value > 0 ? frame.top : frame.bottom];
-}
-
-function drawLine(pen, line, frame, /** @type {Scene<Spec.Curves>} */ scene) {
-  const { theme } = scene;
-  const { stroke, width } = lit(line, scene, (WIDTH[line.role] ?? 2.25) * theme.zoom);
-  pen.clipped(frame.left, frame.top - 1, frame.right - frame.left + 1, frame.bottom - frame.top + 2, () => {
-    for (const run of line.runs) {
-      if (run.length > 2) pen.line(run, { stroke, width, dash: DASH[line.role].map((length) => length * theme.zoom) });
-      else pen.circle(run[0], run[1], 1.5 * theme.zoom, { fill: stroke });
-    }
-  });
-  const dots = line.dots ? pointsOf(line) : [];
-  for (const [x, y] of dots) if (y > frame.top - 2) pen.circle(x, y, 2.5 * theme.zoom, { fill: stroke });
-  for (const { x, value } of line.exits) drawInfinity(pen, x, value, frame, stroke, theme);
-}
-
-function drawInfinity(pen, x, value, frame, fill, theme) {
-  const size = theme.small * 1.15;
-  const y = value > 0 ? frame.top + size * 0.45 : frame.bottom - size * 0.45;
-  const where = x + size > frame.right ? x - size * 0.7 : x + size * 0.7;
-  pen.text(value > 0 ? "∞" : "−∞", where, y, { fill, size, weight: 700, align: "center", middle: true, halo: theme.paper });
-}
-
-function drawRule(pen, x, frame, stroke) {
-  pen.line([x, frame.top, x, frame.bottom], { stroke, dash: [1, 3], width: 1.5 });
-}
-
 // Words at the ends of the lines, beside the frame where they fit, else inside it where it is emptiest; or, where lines
 // end together ("apart"), inside the frame where each line is far from the others.
 function drawLabels(pen, lines, marks, points, frame, { panel, sweep, theme, gutters: [, right] }, levels) {
@@ -292,36 +191,4 @@ function farthestFirst(lines) {
     return { line, farthest: points[0]?.far ?? 0, places: points.map(({ point }) => point) };
   });
   return ranked.sort((one, two) => two.farthest - one.farthest);
-}
-
-function pointsOf(line) {
-  return line.runs.flatMap((run) => Array.from({ length: run.length / 2 }, (_, i) => [run[2 * i], run[2 * i + 1]]));
-}
-
-function translucent(colour) {
-  return `color-mix(in srgb, ${colour} 18%, transparent)`;
-}
-
-function xOf(place, frame) {
-  return frame.left + place * (frame.right - frame.left);
-}
-
-// Where a value lies in the frame; beyond it for what the axis cannot show.
-function yOf(value, axis, frame) {
-  if (value === Infinity || value === -Infinity) return value > 0 ? frame.top - 1 : frame.bottom + 1;
-  if (axis.log && value <= 0) return frame.bottom + 1;
-  return frame.bottom - clamp(shareOf(value, axis), -2, 3) * (frame.bottom - frame.top);
-}
-
-// How far up an axis a value lies, from 0 to 1 between its ends.
-export function shareOf(value, { log, domain: [low, high] }) {
-  return log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-}
-
-function within(place) {
-  return place >= -1e-9 && place <= 1 + 1e-9;
-}
-
-function clamp(value, low, high) {
-  return Math.max(low, Math.min(high, value));
 }

@@ -1,6 +1,8 @@
 // Rows that arrive while one watches: a sweep that grows, and the stream of server-sent events that feeds it.
 
-import { HOME } from "./home.js";
+import { HOME } from "../home.js";
+
+export const AT_REST = new Set(["paused", "stopped", "finished", "lost"]); // what a run does that holds no worker
 
 const MASKED = 254;
 const RETRY_MS = 2000;

@@ -3,12 +3,12 @@
 // It follows the newest row until the visitor scrubs back; at the right end it follows again. Whoever owns a run that goes
 // on has its controls; for everybody else, and for what is recorded, the same buttons play it back in the browser.
 
-import { Feed, LiveSweep } from "./feed.js";
-import { CALM, CALM_MS } from "./play.js";
-import { Stage } from "./stage.js";
-import { tell } from "./tell.js";
+import { tell } from "../heard/tell.js";
+import { fillBar, fillForks, holdBar } from "./livebar.js";
+import { CALM, CALM_MS } from "../play.js";
+import { AT_REST, Feed, LiveSweep } from "../rows/feed.js";
+import { Stage } from "../stage.js";
 
-const AT_REST = new Set(["paused", "stopped", "finished", "lost"]);
 const MARGIN = 1.05;
 const NEWS_MS = 700;
 const WATCHED_S = 8; // how long a hall looks on
@@ -42,30 +42,8 @@ export class LiveStage extends Stage {
 
   rebuild(structure) {
     super.rebuild(structure);
-    const { play, step, stop, train } = this.parts.bar;
-    press(play, () => this.playOrPause());
-    press(step, () => this.oneStep());
-    press(stop, () => this.send({ command: "stop" }));
-    press(train, () => this.send({ command: "train" }));
+    holdBar(this);
     this.parts.scrubber.range.max = this.view.live.steps - 1;
-  }
-
-  // The forks' buttons: each goes on from the step that is on screen when it is pressed.
-  fillForks() {
-    const { forks, lead } = this.parts.bar;
-    const offered = this.view.veil ? [] : (this.view.live.forks ?? []);
-    const labels = offered.map(({ label }) => label).join("\n");
-    forks.hidden = !offered.length || !this.sweep.rows;
-    setText(lead, (this.view.live.lead ?? "").replace("{step}", String(this.row() + 1)));
-    if (forks.dataset.labels === labels) return;
-    forks.dataset.labels = labels;
-    const buttons = offered.map(({ label, help }, fork) => {
-      const button = document.createElement("button");
-      Object.assign(button, { type: "button", textContent: label, title: help });
-      button.onclick = () => this.send({ fork, dial: this.row() + 1 });
-      return button;
-    });
-    forks.replaceChildren(lead, ...buttons);
   }
 
   arrive() {
@@ -87,7 +65,7 @@ export class LiveStage extends Stage {
       this.follow();
       this.flow();
     }
-    this.fillBar();
+    fillBar(this);
     this.watch();
     this.found();
     this.tell();
@@ -160,7 +138,7 @@ export class LiveStage extends Stage {
   lostLine(gone) {
     this.gone = gone;
     this.ask(true);
-    if (this.parts) this.fillBar();
+    if (this.parts) fillBar(this);
   }
 
   // ---- what hands do
@@ -182,7 +160,7 @@ export class LiveStage extends Stage {
     this.ask(Boolean(this.played?.grows)); // what is drawn at rest has not grown whole
     this.previewed = this.played = null;
     this.held = row >= this.sweep.rows - 1 ? null : row + 1;
-    this.fillBar();
+    fillBar(this);
     this.ask();
   }
 
@@ -209,7 +187,7 @@ export class LiveStage extends Stage {
     else if (this.commands) this.send({ command: this.moving ? "pause" : "play" });
     else if (this.moving) this.commit(this.sweep.rows - 2);
     else this.playBack();
-    this.fillBar();
+    fillBar(this);
   }
 
   oneStep() {
@@ -269,26 +247,9 @@ export class LiveStage extends Stage {
     this.widened = this.sweep.rows;
   }
 
-  fillBar() {
-    const { play, step, stop, train, text, notice } = this.parts.bar;
-    const { words, live } = this.view;
-    play.textContent = this.moving ? words.pause : words.play;
-    step.textContent = words.step;
-    stop.textContent = words.stop;
-    train.textContent = words.train;
-    stop.hidden = live.shipped; // nobody trains it here: it can be played, or trained
-    train.hidden = !live.shipped;
-    allow(play, this.commands || this.sweep.rows >= 2);
-    allow(step, this.commands ? !this.moving : this.row() < this.sweep.rows - 1);
-    allow(stop, live.own && !AT_REST.has(this.status.state));
-    setText(text, this.gone ? words[whyGone(this.feed)] : this.status.text);
-    setText(notice, this.status.notice);
-    notice.hidden = !this.status.notice;
-  }
-
   draw(all) {
     super.draw(all);
-    this.fillForks();
+    fillForks(this);
     if (!this.sweep.rows) this.parts.finding.shown.nodeValue = this.nothingYet();
   }
 
@@ -300,7 +261,7 @@ export class LiveStage extends Stage {
 
   refresh() {
     super.refresh();
-    if (this.sweep) this.fillBar();
+    if (this.sweep) fillBar(this);
   }
 
   close() {
@@ -309,22 +270,4 @@ export class LiveStage extends Stage {
     this.played = null;
     super.close();
   }
-}
-
-// What does nothing now keeps the focus: who has just pressed it goes on from there.
-function allow(button, allowed) {
-  button.setAttribute("aria-disabled", String(!allowed));
-}
-
-function press(button, act) {
-  button.onclick = () => button.ariaDisabled !== "true" && act();
-}
-
-function setText(node, words) {
-  if (node.textContent !== words) node.textContent = words;
-}
-
-function whyGone({ restarting, full }) {
-  if (full) return "full";
-  return restarting ? "restarting" : "offline";
 }

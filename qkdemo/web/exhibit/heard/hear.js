@@ -2,7 +2,7 @@
 //
 // Formed when the dial rests, never while it moves. `scene` is what the picture is drawn from; its words come from Python.
 
-import { MASKED, numbersOf, TOP, UNDEFINED } from "./heat.js";
+import { MASKED, numbersOf, TOP, UNDEFINED } from "../drawn/heat.js";
 import { written } from "./numbers.js";
 
 const MOST = 3; // crossings that are named; lines that cross more often are near each other

@@ -2,7 +2,7 @@
 //
 // Codes: 0..250 are weight = (code / 250)², 254 is hidden by the causal mask, 255 is undefined (NaN).
 
-import { css3, mix } from "./theme.js";
+import { css3, mix } from "../pens/theme.js";
 
 export const [TOP, MASKED, UNDEFINED] = [250, 254, 255]; // as the first lines say
 const LEAST = 0.05; // share of colour that shows a cell is there at all
