@@ -65,9 +65,7 @@ _NOTHING: Final = len(_NUMBERS)
 _SHORTEST: Final = min(len(part.split()) for story in STORIES for part in story.parts)
 
 
-def drawn(
-    generator: np.random.Generator, batch: int, length: int, n_stories: int = len(STORIES)
-) -> NDArray[np.int64]:
+def drawn(generator: np.random.Generator, batch: int, length: int, n_stories: int = len(STORIES)) -> NDArray[np.int64]:
     """[batch, length] texts of the first stories, each as likely as another, and each of its parts; cut at the end."""
     size = (batch, 1 + -(-length // _SHORTEST))  # an opening, and parts enough
     story = generator.integers(n_stories, size=(batch, 1))

@@ -16,8 +16,8 @@ from qkdemo.labs.learning_rates.lab import plans_of
 from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.view import table_rows
 from qkdemo.messages import say
-from qkdemo.runs.plan import Plan
 from qkdemo.runs import program_parts
+from qkdemo.runs.plan import Plan
 from qkdemo.runs.program import AGREES, TOLERANCE, courses_of, program_of, sweep_program
 from qkdemo.training.outcome import outcome_of
 from qkdemo.training.remedies import REMEDIES
