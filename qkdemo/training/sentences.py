@@ -88,9 +88,10 @@ def drawn(generator: np.random.Generator, batch: int, length: int, n_stories: in
 
 def decided(texts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Where the next word is an answer, or a verb behind a noun that is not the nearest; shaped like `texts`."""
-    near = np.zeros_like(texts, dtype=bool)
+    near: NDArray[np.bool_] = np.zeros(texts.shape, dtype=bool)
     near[:, 2:] = texts[:, :-2] == _NUMBERS["near"]
-    return near | (texts == _NUMBERS["?"])
+    asked: NDArray[np.bool_] = texts == _NUMBERS["?"]
+    return near | asked
 
 
 @cache
