@@ -194,7 +194,7 @@ DIALS: dict[str, Mapping[str, Any]] = {
     "training recall": {"task": "recall"},
     "training text": {"task": "text"},
     "training words": {"task": "words"},
-    "words grown": {"scale": 8, "sentence": words.PRESETS["which"].sentence},
+    "words grown": {"scale": 8, "sentence": words.PRESETS["owner"].sentence},
     "words verb": {"sentence": "the box near the hats"},
     "words owner": {"sentence": f"{words.PRESETS['which'].sentence.removesuffix('who is he ?')}who has the hat ?"},
     "training norm_on": {"fork": "norm_on", "fork_at": 150},
