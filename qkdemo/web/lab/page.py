@@ -107,7 +107,7 @@ def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
     return result, sections
 
 
-# The same for all who ask, and most visitors go to and fro. Beside the results, which the labs keep, it is half a MB each.
+# The same for all who ask, and most visitors go to and fro. Half a MB each, beside the results, which the labs keep.
 _made: Final = in_each_language(64)(_make)
 
 
