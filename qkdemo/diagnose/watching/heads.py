@@ -4,8 +4,9 @@
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
 * `MEASURES`: the names of these measures, each with its unit.
 
-Maxima are taken over every visible pair. What needs a softmax is taken over at most `rows` queries, evenly spread, and
-from at most `BATCH` sequences of the batch. Grouped keys are not repeated. Everything is computed in float32, or in
+It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
+all. Maxima are taken over every visible pair of these; what needs a softmax over at most `rows` queries, evenly spread,
+and never from more than `BATCH` sequences. Grouped keys are not repeated. Everything is computed in float32, or in
 float64 for float64 tensors, without gradients, and never touches a random generator.
 """
 
@@ -72,10 +73,9 @@ class Call:
 
 
 @torch.no_grad()
-def measure(call: Call, rows: int = ROWS) -> dict[str, Tensor]:
+def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> dict[str, Tensor]:
     """Every one of MEASURES, a tensor of one entry per query head. NaN where nothing defines it."""
-    batch = slice(0, BATCH)
-    q, k = (_wide(x.detach()[batch]) for x in (call.q, call.k))
+    q, k = (_wide(x.detach() if every_sequence else x.detach()[:BATCH]) for x in (call.q, call.k))
     group = q.shape[1] // k.shape[1]
     largest, at, lost = _extremes(call, q, k)
     q_norm, k_norm = q.norm(dim=-1), k.norm(dim=-1).repeat_interleave(group, 1)
@@ -91,7 +91,7 @@ def measure(call: Call, rows: int = ROWS) -> dict[str, Tensor]:
     for name, limit in (("beyond_e4m3", _E4M3), ("beyond_e5m2", _E5M2)):
         found[name] = (k.abs() > limit).double().mean((0, 2, 3)).repeat_interleave(group)
     chosen = _spread(q.shape[2], rows, q.device)
-    return found | _of_softmax(*_logits(call, q, k, chosen)[1:])
+    return found | _of_softmax(*_logits(call, q[:BATCH], k[:BATCH], chosen)[1:])
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -206,7 +206,8 @@ def watch(model: nn.Module, *, every: int = 1, to: Any = None, optimizer: Any = 
 
     A step is a step of `optimizer`, if one is given, else a forward pass. `to` also keeps what is measured as it
     comes: a file (.jsonl, .parquet), a TensorBoard `SummaryWriter`, a W&B run, the `mlflow` module, or a function of
-    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all.
+    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all,
+    and both from the first four sequences of a batch.
 
     Raises ValueError for `every` or `rows` below 1, TypeError for a `to` that cannot keep rows.
     """
