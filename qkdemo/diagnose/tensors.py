@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.otherwise import formats, grown, variants
+from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
@@ -95,9 +95,9 @@ def run(pair: Pair) -> Result:
     """Everything that is said of a pair."""
     heads = _heads(pair)
     worst = _alone(pair, heads[0]["head"])
-    grown = [row for scale in _SCALES for row in grown(part_of(worst), scale)]
+    grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
     part = part_of(pair)
-    return Result(pair, heads, variants(part), formats(part), grown, queries=part.q.shape[2])
+    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries=part.q.shape[2])
 
 
 def part_of(pair: Pair) -> Pair:
