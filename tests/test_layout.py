@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+MOST_FILES = 12
+MOST_LINES = 300
 TOP_LEVEL = {
     ".ci",
     ".gitattributes",
@@ -75,6 +78,16 @@ def test_examples_in_docstrings_hold() -> None:
 def test_top_level_holds_only_what_the_design_allows() -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
     assert {path.name for path in ROOT.iterdir()} - ignored - {".git"} <= TOP_LEVEL
+
+
+def test_every_folder_and_every_file_is_read_at_a_glance() -> None:
+    root = ROOT / "qkdemo"
+    sources = [path for ending in ("py", "js") for path in root.rglob(f"*.{ending}")]
+    in_folder = Counter(path.parent.relative_to(ROOT).as_posix() for path in sources)
+    assert {folder: n for folder, n in in_folder.items() if n > MOST_FILES} == {}
+    lines = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for path in sources}
+    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
+    assert {path.name for path in root.glob("*.py")} == {"__init__.py", "__main__.py", "messages.py", "notation.py"}
 
 
 def test_no_page_lies_beside_the_script_that_navigates() -> None:

@@ -47,7 +47,7 @@ def opened(pair: Pair) -> Opened:
         raise InputError("drift_positions", **shapes)
     if not WIDTHS[0] <= width <= WIDTHS[1]:
         raise InputError("drift_width", d=width, low=WIDTHS[0], high=WIDTHS[1])
-    found = measure(pair.call)["max_logit"].abs().double()
+    found = measure(pair.call, every_sequence=True)["max_logit"].abs().double()
     worst = found.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:MOST_HEADS].tolist()
     sequence, query, key = _largest(pair, worst[0])
     kept = _spread(positions, (query, key))

@@ -213,7 +213,7 @@ def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _heads(pair: Pair) -> list[dict[str, Any]]:
-    columns = {name: values.double().tolist() for name, values in measure(pair.call).items()}
+    columns = {name: values.double().tolist() for name, values in measure(pair.call, every_sequence=True).items()}
     rows = [
         {"head": head} | {name: column[head] for name, column in columns.items()} for head in range(pair.q.shape[1])
     ]
@@ -304,7 +304,7 @@ def _formats(pair: Pair) -> list[dict[str, Any]]:
 
 def _summed(call: Call) -> dict[str, float]:
     """Over all heads: the largest |logit|, the mean entropy fraction and the mean slope."""
-    found = measure(call)
+    found = measure(call, every_sequence=True)
     return {
         "max_abs_logit": float(found["max_logit"].abs().max()),
         "entropy_fraction": float(found["entropy_fraction"].nanmean()),

@@ -5,7 +5,6 @@
 * `exact`: the rounding that changes nothing;
 * `noise(format)`: the difference that another order of the same sums makes in a format;
 * `Stack(formats)`: the same rounding for several formats at once, one per entry of a tensor's first axis;
-* `dot_products(a, b, stack)`: q·k as an accumulator of the format sums it up;
 * `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
 
 `rounded` is torch's own cast. `Stack` is arithmetic on float64 that never casts: an independent second way,
@@ -25,20 +24,18 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 FormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16"]
 AnyFormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"]
 Rounding: TypeAlias = Callable[[Tensor], Tensor]
-
-_CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
-_BY_ITSELF: Final = ("float32", *_CAST)  # what a processor rounds to
+CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+BY_ITSELF: Final = ("float32", *CAST)  # what a processor rounds to
 _EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
 _SIGN: Final = -0x8000_0000_0000_0000
-_FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
-_SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
+SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class Stack:
         shape = (len(self.formats), *given.shape[1:])
         stored, beyond = np.empty(shape), np.empty(shape, dtype=bool)
         with np.errstate(all="ignore"):
-            if stored.size < _SMALL * len(self._runs):
+            if stored.size < SMALL * len(self._runs):
                 self._together(given, stored, beyond)
             else:  # run by run, each of which a processor's cache holds
                 for alone, (start, end) in zip(self._alone, self._runs, strict=True):
@@ -199,50 +196,6 @@ class Stack:
         """`value` as each of the formats stores it, shaped to broadcast against a tensor of `dims` axes."""
         column = torch.as_tensor(value, dtype=torch.float64).expand(len(self.formats))
         return self(column)[0].view(-1, *[1] * (dims - 1))
-
-
-def dot_products(
-    a: Float[Tensor, "formats scales rows width"], b: Float[Tensor, "formats #scales columns width"], stack: Stack
-) -> tuple[Float[Tensor, "formats scales rows columns"], Bool[Tensor, "formats scales rows columns"]]:
-    """a·b for all pairs of rows and columns, accumulated in the formats of `stack`; and where that overflowed.
-
-    **Order**: from channel 0 upwards. **Rounding**: a product is formed in float32, which is exact for factors
-    of 16 bits and fewer; so is its sum with the accumulator, which is then rounded to the accumulator's format.
-    """
-    if stack.shared == "float32" and len(a) * a.shape[1] * a.shape[2] * b.shape[2] < _FEW:
-        with np.errstate(all="ignore"):
-            products = a.numpy().astype(np.float32)[..., :, None, :] * b.numpy().astype(np.float32)[..., None, :, :]
-            small = np.add.accumulate(products, axis=-1)[..., -1].astype(np.float64)  # a sum in order
-        return torch.from_numpy(small), torch.from_numpy(np.isinf(small))
-    a = a.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-1).contiguous()
-    b = b.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-2).contiguous()
-    if stack.shared is not None or len(stack.formats) * a.shape[2] * a.shape[3] * b.shape[4] < _SMALL:
-        return _summed(a, b, stack)
-    parts = []
-    for where, each in stack.apart:  # most of which a processor rounds to by itself
-        x, y = (factor if factor.shape[1] == 1 else factor[:, where] for factor in (a, b))
-        sums, beyond = _summed(x, y, each)
-        gone = sums.isnan().flatten(1).any(-1)
-        if each.shared in _BY_ITSELF and gone.any():  # what is NaN may have been ∞ on the way
-            x, y = (factor if factor.shape[1] == 1 else factor[:, gone] for factor in (x, y))
-            beyond[gone] = _summed(x, y, each, every_step=True)[1]
-        parts.append((sums, beyond))
-    return torch.cat([sums for sums, _ in parts]), torch.cat([beyond for _, beyond in parts])
-
-
-def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> tuple[Tensor, Tensor]:
-    """Products of `a` and `b` along their first axis, summed, and where that overflowed: `every_step` or at the end."""
-    sums, product, beyond = torch.zeros_like(a[0] * b[0]), torch.empty_like(a[0] * b[0]), None
-    for x, y in zip(a, b, strict=True):
-        sums.add_(torch.mul(x, y, out=product))
-        if stack.shared in _CAST:
-            sums = sums.to(_CAST[stack.shared]).to(torch.float32)
-        elif stack.shared != "float32":
-            stored, too_large = stack(sums.double())
-            sums, beyond = stored.to(torch.float32), too_large if beyond is None else beyond | too_large
-        if every_step:
-            beyond = sums.isinf() if beyond is None else beyond | sums.isinf()
-    return sums.double(), sums.isinf() if beyond is None else beyond
 
 
 def first_failure(fails: Callable[[float], bool], low: float, high: float, relative: float = 1e-6) -> float:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, get_args
 from qkdemo.attention.norms import NormaliserWord, norms_with
 from qkdemo.dials import Value
 from qkdemo.runs.plan import Plan
-from qkdemo.runs.program_parts import BY_NORM, CLIP, PIECES, SIGMA, SPHERE, TASKS, norm_function
+from qkdemo.runs.program_parts import BY_NORM, CLIP, LESSONS, PIECES, SIGMA, SPHERE, TASKS, norm_function
 from qkdemo.runs.program_text import (
     BLOCK,
     FINAL,
@@ -107,6 +107,7 @@ def _program(courses: Sequence[Course], steps: int, ending: str) -> str:
             f"    [{', '.join(_entry(after, run, starts) for after, run in course)}]," for course in courses
         ),
         task=TASKS[first.task].rstrip(),
+        lesson=", step" if first.task in LESSONS else "",
         sigma=SIGMA if sigma else "",
         sphere_functions=SPHERE if sphere else "",
         norm_functions="".join(norm_function(word) for word in get_args(NormaliserWord) if word in words),

@@ -1,6 +1,7 @@
 """Pieces of the standalone program: what differs between tasks and between remedies.
 
 * `TASKS`: word → the function that draws sequences and says which guesses count, and how many symbols there are;
+* `LESSONS`: the tasks whose function takes the step too;
 * `PIECES`: word → `Piece`, what a remedy adds to the model and to a step.
 
 It is text, not code of this project: the program must stand alone, and tests run it against the engine.
@@ -13,7 +14,7 @@ from typing import Final, get_args
 from qkdemo.attention.norms import NORMS, LearnedWord, NormaliserWord, program_lines
 from qkdemo.training.sentences import KINDS, OTHERS, STORIES
 from qkdemo.training.settings import RemedyWord
-from qkdemo.training.tasks import TaskWord
+from qkdemo.training.tasks import LESSON_STEPS, OTHER_WORDS, TaskWord
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ for at, story in enumerate(TOLD):
         row[: len(part)] = [NUMBERS[name] for name in part]
 
 
-def draw(rng, batch, length):
+def draw(rng, batch, length, step):  # the first lesson is the first story alone
     size = (batch, 1 - -length // min(len(part) for story in TOLD for part in story[1:]))
-    story = rng.integers(len(TOLD), size=(batch, 1))
+    story = rng.integers(1 if step <= {LESSON_STEPS} else len(TOLD), size=(batch, 1))
     part = 1 + rng.integers(np.broadcast_to(np.array([len(parts) - 1 for parts in TOLD])[story], size))
     part[:, 0], letters = 0, []
     for kind, known in KINDS.items():
@@ -65,9 +66,15 @@ def draw(rng, batch, length):
     meant = np.concatenate([words, letters, np.full((*size, 1), len(NUMBERS))], axis=-1)
     text = np.take_along_axis(meant, TEMPLATES[story, part], axis=-1).reshape(batch, -1)
     kept = np.argsort(text == len(NUMBERS), axis=-1, kind="stable")[:, :length]
-    return np.take_along_axis(text, kept, axis=-1), np.ones((batch, length), dtype=bool)
+    text = np.take_along_axis(text, kept, axis=-1)
+    verb = np.zeros(text.shape, dtype=bool)
+    verb[:, 2:] = text[:, :-2] == NUMBERS["near"]
+    counted = verb | (text == NUMBERS["?"]) | (rng.random(text.shape) < {OTHER_WORDS})
+    counted[:, 0] |= ~counted[:, :-1].any(axis=1)
+    return text, counted
 """
 
+LESSONS: Final[frozenset[TaskWord]] = frozenset({"words"})
 TASKS: Final[dict[TaskWord, str]] = {
     "words": _SENTENCES,
     "copy": "SYMBOLS = 16\n\n\n" + _COPY,

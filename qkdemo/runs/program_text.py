@@ -86,7 +86,7 @@ RUNS = [  # each run: after which step, with which dials
 
 def batch_of(seed, step):
     """Sequences, what follows each position, and which of those guesses count: a function of seed and step."""
-    symbols, counted = draw(np.random.default_rng((seed, 1, step)), BATCH, KEYS + 1)
+    symbols, counted = draw(np.random.default_rng((seed, 1, step)), BATCH, KEYS + 1{lesson})
     return (torch.tensor(x, device=DEVICE) for x in (symbols[:, :-1], symbols[:, 1:], counted[:, :-1]))
 
 {sigma}{sphere_functions}{norm_functions}

@@ -2,12 +2,13 @@
 
 * `WORDS`: every word it has, in the order of their numbers;
 * `STORIES`: what it tells; a letter stands for a word of its kind, and two letters never for the same word;
-* `drawn(generator, batch, length)`: texts, as numbers;
+* `drawn(generator, batch, length)`: texts, as numbers; `decided(texts)`: where only one word may come next;
 * `following(words)`: which words may come next in a text that begins so.
 
-A text is one opening and questions about it, or sentences about things that stand near others. It has places where
-only one word is right: the answer, and the verb, whose noun is not the nearest one (the test of Linzen, Dupoux &
-Goldberg 2016, "Assessing the Ability of LSTMs to Learn Syntax-Sensitive Dependencies").
+A text is one opening and questions about it, or sentences about things that stand near others. Half of those with
+questions ask who has what and nothing else. A text has places where only one word is right: the answer, and the verb,
+whose noun is not the nearest one (the test of Linzen, Dupoux & Goldberg 2016, "Assessing the Ability of LSTMs to Learn
+Syntax-Sensitive Dependencies").
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +46,9 @@ _PARTS: Final = (
     "who is she ? A .",
     "who is he ? M .",
 )
+_OPENINGS: Final = ("A has the c x . M has the d y .", "M has the d y . A has the c x .")
 STORIES: Final = (
-    Story("A has the c x . M has the d y .", _PARTS),
-    Story("M has the d y . A has the c x .", _PARTS),
+    *(Story(opening, parts) for opening in _OPENINGS for parts in (_PARTS[:2], _PARTS)),
     Story(
         "",
         (
@@ -64,10 +65,10 @@ _NOTHING: Final = len(_NUMBERS)
 _SHORTEST: Final = min(len(part.split()) for story in STORIES for part in story.parts)
 
 
-def drawn(generator: np.random.Generator, batch: int, length: int) -> NDArray[np.int64]:
-    """[batch, length] texts, each story as likely as another, and each of its parts; what is too long is cut."""
+def drawn(generator: np.random.Generator, batch: int, length: int, n_stories: int = len(STORIES)) -> NDArray[np.int64]:
+    """[batch, length] texts of the first stories, each as likely as another, and each of its parts; cut at the end."""
     size = (batch, 1 + -(-length // _SHORTEST))  # an opening, and parts enough
-    story = generator.integers(len(STORIES), size=(batch, 1))
+    story = generator.integers(n_stories, size=(batch, 1))
     n_parts = np.array([len(story.parts) for story in STORIES])[story]
     part = generator.integers(np.broadcast_to(n_parts, size)) + 1
     part[:, 0] = 0
@@ -83,6 +84,14 @@ def drawn(generator: np.random.Generator, batch: int, length: int) -> NDArray[np
     told = np.take_along_axis(meant, _templates()[story, part], axis=-1).reshape(batch, -1)
     kept = np.argsort(told == _NOTHING, axis=-1, kind="stable")[:, :length]
     return np.take_along_axis(told, kept, axis=-1)
+
+
+def decided(texts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where the next word is an answer, or a verb behind a noun that is not the nearest; shaped like `texts`."""
+    near: NDArray[np.bool_] = np.zeros(texts.shape, dtype=bool)
+    near[:, 2:] = texts[:, :-2] == _NUMBERS["near"]
+    asked: NDArray[np.bool_] = texts == _NUMBERS["?"]
+    return near | asked
 
 
 @cache

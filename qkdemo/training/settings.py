@@ -16,7 +16,7 @@ from qkdemo.dials import Choice, Dial, Dials, Switch, declarations
 from qkdemo.floats.autocast import ForwardFormat, available_formats
 from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.training.schedule import ScheduleWord
-from qkdemo.training.tasks import TaskWord, text_digest
+from qkdemo.training.tasks import TaskWord, text_digest, words_digest
 
 TreatmentWord: TypeAlias = Literal[
     NormaliserWord, "cosine", "softcap", "sigma_reparam", "qk_clip", "qk_lr", "quack", "ngpt"
@@ -101,4 +101,6 @@ def identity(settings: Settings) -> str:
     told: dict[str, Any] = {"engine": ENGINE, "settings": {n: v for n, v in dials.items() if n not in same}}
     if settings.task == "text":
         told["text"] = text_digest()  # it ships with Python, and differs between versions of it
+    if settings.task == "words":
+        told["words"] = words_digest()
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:24]

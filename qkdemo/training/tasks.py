@@ -1,7 +1,8 @@
 """What the small models learn.
 
 * `TASKS`: word → `Task`;
-* `batch_of(task, n_keys, batch, seed, step)`: the batch of one step, a pure function of its arguments.
+* `batch_of(task, n_keys, batch, seed, step)`: the batch of one step, a pure function of its arguments;
+* `text_digest()`, `words_digest()`: what the texts of two tasks are made of, in short.
 
 Every step draws a fresh batch, from a stock that is large for the copies, induction and recall and limited for sums,
 sentences and the text; none of it is kept apart for a test.
@@ -11,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -21,10 +22,13 @@ from qkdemo.training import sentences
 
 TaskWord: TypeAlias = Literal["copy", "noisy_copy", "induction", "recall", "addition", "text", "words"]
 Tokens: TypeAlias = NDArray[np.int64]
+Draw: TypeAlias = Callable[[np.random.Generator, int, int], tuple[Tokens, NDArray[np.bool_]]]
 
 _ALPHABET: Final = 16
 _MODULUS: Final = 23
 _NOISE: Final = 0.1  # share of the second copy that is replaced by another symbol
+OTHER_WORDS: Final = 0.02  # share of the words that count where several may come next
+LESSON_STEPS: Final = 1000  # of the words
 _DATA: Final = 1  # the stream of random numbers that batches are drawn from; 0 draws the first weights
 
 
@@ -50,13 +54,16 @@ class Task:
     symbols: Callable[[], int]
     chance: Callable[[], float]
     floor: float | None
-    draw: Callable[[np.random.Generator, int, int], tuple[Tokens, NDArray[np.bool_]]]
+    draw: Draw
     first_counted: Callable[[int], int] = lambda n_keys: 0  # what stands before never counts and needs no output
+    lesson: Draw | None = None  # what is drawn instead up to step `lesson_steps`: the same, made easier
+    lesson_steps: int = 0
 
 
 def batch_of(task: Task, n_keys: int, batch: int, seed: int, step: int) -> Batch:
     """The batch of `step`: the same for the same arguments, whatever was drawn before."""
-    sequences, counted = task.draw(np.random.default_rng((seed, _DATA, step)), batch, n_keys + 1)
+    draw = task.lesson if task.lesson is not None and step <= task.lesson_steps else task.draw
+    sequences, counted = draw(np.random.default_rng((seed, _DATA, step)), batch, n_keys + 1)
     return Batch(tokens=sequences[:, :-1], targets=sequences[:, 1:], counted=counted[:, :-1])
 
 
@@ -120,9 +127,17 @@ def _text(generator: np.random.Generator, batch: int, length: int) -> tuple[Toke
     return text[start + np.arange(length)], np.ones((batch, length), dtype=bool)
 
 
-def _words(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
-    """Sentences of a small grammar; the next word counts everywhere, also where several may come."""
-    return sentences.drawn(generator, batch, length), np.ones((batch, length), dtype=bool)
+def _words(
+    generator: np.random.Generator, batch: int, length: int, n_stories: int = len(sentences.STORIES)
+) -> tuple[Tokens, NDArray[np.bool_]]:
+    """Sentences of a small grammar; what is decided counts, and of the many other words a few.
+
+    Who has what is hard to learn from all stories at once: the first lesson is the first story alone.
+    """
+    texts = sentences.drawn(generator, batch, length, n_stories)
+    counted = sentences.decided(texts) | (generator.random(texts.shape) < OTHER_WORDS)
+    counted[:, 0] |= ~counted[:, :-1].any(axis=1)  # of a text in which nothing counts, one word does
+    return texts, counted
 
 
 @cache
@@ -143,6 +158,12 @@ def _encoded_text() -> tuple[Tokens, int]:
 def text_digest() -> str:
     """A hash of the text: it ships with Python and differs between its versions."""
     return hashlib.sha256(_topics().encode()).hexdigest()[:16]
+
+
+def words_digest() -> str:
+    """A hash of the grammar and of what counts in it: both changed once."""
+    made_of = (sentences.KINDS, sentences.OTHERS, sentences.STORIES, OTHER_WORDS, LESSON_STEPS)
+    return hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]
 
 
 @cache
@@ -170,7 +191,15 @@ TASKS: Final[dict[TaskWord, Task]] = {
         Task("induction", lambda: _ALPHABET, _uniform(_ALPHABET), 0.0, _induction, lambda n: n // 4),
         Task("recall", lambda: 2 * _ALPHABET, _uniform(_ALPHABET), 0.0, _recall),
         Task("addition", lambda: _MODULUS, _uniform(_MODULUS), 0.0, _addition),
-        Task("words", lambda: len(sentences.WORDS), _uniform(len(sentences.WORDS)), None, _words),
+        Task(
+            "words",
+            lambda: len(sentences.WORDS),
+            _uniform(len(sentences.WORDS)),
+            None,
+            _words,
+            lesson=partial(_words, n_stories=1),
+            lesson_steps=LESSON_STEPS,
+        ),
         Task("text", lambda: _encoded_text()[1], _text_chance, None, _text),
     )
 }

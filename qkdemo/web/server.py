@@ -21,6 +21,7 @@ from qkdemo.runs.batches import keep_freed_memory
 from qkdemo.web.serving.descriptors import raise_limit, too_few
 from qkdemo.web.serving.guard import own_names
 from qkdemo.web.serving.repeats import log_once
+from qkdemo.web.serving.session import look_up_alone
 from qkdemo.web.serving.theme import keep_theme
 
 SHELL: Final = Path(__file__).parent / "shell.py"
@@ -37,6 +38,7 @@ def prepare() -> None:
     """Load the libraries and run the default state once, so that no visitor pays for it."""
     log_once()
     keep_theme()
+    look_up_alone()
     if words := too_few(raise_limit()):
         logging.getLogger(__name__).warning(words)
     torch.set_num_threads(1)

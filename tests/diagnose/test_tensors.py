@@ -60,6 +60,15 @@ def test_a_head_is_worst_by_length_or_by_alignment() -> None:
     assert [row["grown_by"] for row in run(pair_of({"q": aligned, "k": k})).heads[:1]] == ["alignment"]
 
 
+def test_the_largest_logit_of_the_last_sequence_is_found() -> None:
+    """A training script is measured on four sequences of a batch; what somebody brings is looked at whole."""
+    q, k = torch.ones(2, 9, 1, 3, 4, dtype=torch.float64)
+    q[8] = 300
+    found = run(pair_of({"q": q, "k": k}))
+    assert found.heads[0]["max_logit"] == pytest.approx(300 * 4 / 2)
+    assert found.variants[0]["max_abs_logit"] == pytest.approx(300 * 4 / 2)
+
+
 def test_a_long_key_elsewhere_does_not_explain_the_largest_logit() -> None:
     """Key 0 is a hundred times as long as the others and at a right angle to the query of the largest logit."""
     q, k = torch.zeros(2, 1, 4, 4, dtype=torch.float64)

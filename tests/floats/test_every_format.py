@@ -12,7 +12,8 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, dot_products, rounded
+from qkdemo.floats.accumulators import dot_products
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, rounded
 from qkdemo.floats.layout import Rung, rung
 
 NUMPY: dict[AnyFormatWord, Any] = {

@@ -100,7 +100,7 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
     "drift shifted": (drift, "A mean that LayerNorm removes", _without_mean),
     "epsilon steepest": (
         epsilon,
-        "As steep as it gets",
+        "The smallest vector of the dial, the steepest norm",
         lambda found: found.slope[found.rule, found.at] == pytest.approx(max(found.slope[found.rule])),
     ),
     "epsilon not_normalised": (
@@ -194,7 +194,7 @@ DIALS: dict[str, Mapping[str, Any]] = {
     "training recall": {"task": "recall"},
     "training text": {"task": "text"},
     "training words": {"task": "words"},
-    "words grown": {"scale": 8, "sentence": words.PRESETS["which"].sentence},
+    "words grown": {"scale": 8, "sentence": words.PRESETS["owner"].sentence},
     "words verb": {"sentence": "the box near the hats"},
     "words owner": {"sentence": f"{words.PRESETS['which'].sentence.removesuffix('who is he ?')}who has the hat ?"},
     "training norm_on": {"fork": "norm_on", "fork_at": 150},

@@ -16,11 +16,12 @@ from qkdemo.labs.learning_rates.lab import plans_of
 from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.view import table_rows
 from qkdemo.messages import say
+from qkdemo.runs import program_parts
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.program import AGREES, TOLERANCE, courses_of, program_of, sweep_program
 from qkdemo.training.outcome import outcome_of
 from qkdemo.training.remedies import REMEDIES
-from qkdemo.training.tasks import TASKS
+from qkdemo.training.tasks import LESSON_STEPS, TASKS, batch_of
 from qkdemo.training.telemetry import CURVES
 from qkdemo.training.trainer import Trainer
 from tests.runs.kept.test_store import whole
@@ -68,6 +69,18 @@ def test_every_remedy_is_trained_as_the_engine_trains_it(variant: Any) -> None:
 def test_so_is_one_key_head_for_all(variant: Any) -> None:
     shared = {"shared_keys": True, "clip_threshold": 1.0, "schedule": "constant", "learning_rate": 0.02}
     agrees(plan_of(Settings(**SMALL, variant=variant, **shared)))
+
+
+@pytest.mark.parametrize("step", [LESSON_STEPS, LESSON_STEPS + 1])
+def test_the_words_are_those_of_the_engine_in_the_lesson_and_after_it(step: int) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec(program_parts.TASKS["words"], space)
+    symbols, counted = space["draw"](np.random.default_rng((3, 1, step)), 16, 33, step)
+    batch = batch_of(TASKS["words"], 32, 16, 3, step)
+    assert np.array_equal(symbols[:, :-1], batch.tokens)
+    assert np.array_equal(symbols[:, 1:], batch.targets)
+    assert np.array_equal(counted[:, :-1], batch.counted)
+    assert len({*symbols[:, 0]}) > (2 if step > LESSON_STEPS else 1)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qkdemo.training.sentences import KINDS, STORIES, WORDS, drawn, following
+from qkdemo.training.sentences import KINDS, STORIES, WORDS, decided, drawn, following
 
 FACTS = "Ana has the red box . Ben has the blue hat ."
 
@@ -16,6 +16,21 @@ def test_every_word_that_is_drawn_may_follow_those_before_it() -> None:
     for text in texts(60):
         for at, word in enumerate(text):
             assert word in following(text[:at]), (text[:at], word)
+
+
+def test_where_it_is_decided_one_word_may_follow() -> None:
+    found = drawn(np.random.default_rng(5), 60, 40)
+    places = decided(found)
+    assert places.any(axis=1).mean() > 0.9
+    for row, at in np.argwhere(places):
+        assert len(following([WORDS[word] for word in found[row, : at + 1]])) == 1
+    assert {WORDS[word] for word in found[:, 1:][places[:, :-1]]} == {*KINDS["A"], *KINDS["M"], "is", "are"}
+
+
+def test_the_first_stories_can_be_drawn_alone() -> None:
+    told = {" ".join(WORDS[at] for at in text) for text in drawn(np.random.default_rng(5), 60, 32, n_stories=1)}
+    assert {text.split()[0] for text in told} == {*KINDS["A"]}
+    assert all(text[text.index(". who") :].count("who has the") >= 2 for text in told)
 
 
 def test_every_story_and_every_part_is_drawn() -> None:

@@ -7,6 +7,7 @@ from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.watching.heads import BATCH, ROWS
 from qkdemo.notation import written
 
 
@@ -68,6 +69,8 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         yield Finding("watch", "no_key", {"count": hidden})
     if (pair.k.shape[2] if pair.visible is None else int(pair.visible.sum(-1).max())) == 1:
         yield Finding("watch", "one_key")
+    if pair.q.shape[0] > BATCH or pair.q.shape[2] > ROWS:
+        yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})
     if result.queries < pair.q.shape[2]:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)

@@ -4,8 +4,9 @@
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
 * `MEASURES`: the names of these measures, each with its unit.
 
-Maxima are taken over every visible pair. What needs a softmax is taken over at most `rows` queries, evenly spread, and
-from at most `BATCH` sequences of the batch. Grouped keys are not repeated. Everything is computed in float32, or in
+It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
+all. Maxima are taken over every visible pair of these; what needs a softmax over at most `rows` queries, evenly spread,
+and never from more than `BATCH` sequences. Grouped keys are not repeated. Everything is computed in float32, or in
 float64 for float64 tensors, without gradients, and never touches a random generator.
 """
 
@@ -21,6 +22,7 @@ BATCH: Final = 4
 ROWS: Final = 64
 _BLOCK: Final = 1 << 24  # logits formed at once: 64 MiB
 _FLOAT16: Final = 65504.0
+_HIDES: Final = -9e3  # masks of code in the wild: -1e4, which is -9984 in bfloat16, -1e9, or a format's least number
 _E4M3: Final = 448.0
 _E5M2: Final = 57344.0
 
@@ -71,10 +73,9 @@ class Call:
 
 
 @torch.no_grad()
-def measure(call: Call, rows: int = ROWS) -> dict[str, Tensor]:
+def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> dict[str, Tensor]:
     """Every one of MEASURES, a tensor of one entry per query head. NaN where nothing defines it."""
-    batch = slice(0, BATCH)
-    q, k = (_wide(x.detach()[batch]) for x in (call.q, call.k))
+    q, k = (_wide(x.detach() if every_sequence else x.detach()[:BATCH]) for x in (call.q, call.k))
     group = q.shape[1] // k.shape[1]
     largest, at, lost = _extremes(call, q, k)
     q_norm, k_norm = q.norm(dim=-1), k.norm(dim=-1).repeat_interleave(group, 1)
@@ -90,7 +91,7 @@ def measure(call: Call, rows: int = ROWS) -> dict[str, Tensor]:
     for name, limit in (("beyond_e4m3", _E4M3), ("beyond_e5m2", _E5M2)):
         found[name] = (k.abs() > limit).double().mean((0, 2, 3)).repeat_interleave(group)
     chosen = _spread(q.shape[2], rows, q.device)
-    return found | _of_softmax(*_logits(call, q, k, chosen)[1:])
+    return found | _of_softmax(*_logits(call, q[:BATCH], k[:BATCH], chosen)[1:])
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -128,7 +129,7 @@ def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, T
         visible = visible & _of_rows(call.visible, batch, chosen)
     if call.bias is not None:
         bias = _of_rows(call.bias, batch, chosen).to(logits)
-        hides = bias <= torch.finfo(call.bias.dtype).min / 2  # how masks are written into a bias
+        hides = bias <= max(_HIDES, torch.finfo(call.bias.dtype).min / 2)  # how masks are written into a bias
         visible = visible & ~hides
         logits = logits + bias.masked_fill(hides, 0)
     return raw, logits, visible.expand_as(logits)

@@ -6,15 +6,17 @@ Three ways, each found by what the model uses:
 
 * `transformers`: the functions of its `AttentionInterface`, which get q, k, mask, scale and window;
 * `torch.nn.MultiheadAttention`: its input, projected once more as it does itself;
-* everything else that calls `torch.nn.functional.scaled_dot_product_attention` by its module: timm, torchtune,
-  torchtitan, nanoGPT.
+* everything else that calls `torch.nn.functional.scaled_dot_product_attention`: timm, torchtune, torchtitan, nanoGPT.
+  By its module, or by a name under which the file of a module of the model imported it.
 
-A call is told once, by the outermost way that sees it. What a function returns is handed on untouched.
+A call is told once, by the outermost way that sees it. What a function returns is handed on untouched. A call that
+cannot be measured, as of tensors without data or under `vmap`, is warned of; the model goes on.
 """
 
 import functools
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, TypeAlias
@@ -35,15 +37,27 @@ def tapped(model: nn.Module, see: See, running: tuple[tuple[Any, ...], dict[str,
 
     `running`: what `model` was called with, if it is opened by a hook of the model itself, which has begun by then.
     """
-    names = {module: name or type(module).__name__ for name, module in model.named_modules()}
+    names = {
+        module: name.replace("._orig_mod", "") or type(module).__name__
+        for name, module in model.named_modules()
+        if not hasattr(module, "_orig_mod")  # what torch.compile puts around a module
+    }
     with ExitStack() as stack:
         stack.enter_context(_modules_followed(model, names))
         stack.enter_context(_transformers_tapped(names, see))
         stack.enter_context(_multihead_tapped(names, see))
-        stack.enter_context(_product_tapped(see))
+        stack.enter_context(_product_tapped(names, see))
         if running is not None and isinstance(model, nn.MultiheadAttention):
             _before_multihead(names[model], see, model, *running)
         yield
+
+
+def _tell(see: See, name: str, call: Callable[[], Call]) -> None:
+    try:
+        see(name, call())
+    except (RuntimeError, ValueError, LookupError, ArithmeticError) as error:  # also of a device whose memory is full
+        reason = str(error).split("\n", 1)[0]
+        warnings.warn(f"{name}: a call of attention could not be measured ({reason})", RuntimeWarning, stacklevel=2)
 
 
 def _told() -> bool:
@@ -67,14 +81,14 @@ def _modules_followed(model: nn.Module, names: Mapping[nn.Module, str]) -> Itera
     """The name of the innermost module that is running stands last in `_within.path`; `model` itself runs already."""
     _within.path = path = [names[model]]
 
-    def enter(module: nn.Module, *_: Any) -> None:
-        path.append(names[module])
+    def enter(name: str, *_: Any) -> None:  # of names alone: a compiler looks into what a hook holds
+        path.append(name)
 
     def leave(*_: Any) -> None:
         path.pop()
 
     inner = [module for module in names if module is not model]
-    handles = [module.register_forward_pre_hook(enter) for module in inner]
+    handles = [module.register_forward_pre_hook(functools.partial(enter, names[module])) for module in inner]
     handles += [module.register_forward_hook(leave, always_call=True) for module in inner]
     try:
         yield
@@ -122,7 +136,7 @@ def _reporting(function: Callable[..., Any] | None, names: Mapping[nn.Module, st
         own = function or sys.modules[type(module).__module__].eager_attention_forward
         with _once() as fresh:
             if fresh and module in names:
-                see(names[module], _of_transformers(module, query, key, mask, options))
+                _tell(see, names[module], lambda: _of_transformers(module, query, key, mask, options))
             return own(module, query, key, value, mask, **options)
 
     return attend if function is None else functools.wraps(function)(attend)
@@ -170,7 +184,7 @@ def _multihead_tapped(names: Mapping[nn.Module, str], see: See) -> Iterator[None
 def _before_multihead(name: str, see: See, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     assert isinstance(module, nn.MultiheadAttention)
     given = dict(zip(("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask"), args, strict=False))
-    see(name, _of_multihead(module, given | kwargs))
+    _tell(see, name, lambda: _of_multihead(module, given | kwargs))
     _within.told = True
 
 
@@ -212,7 +226,8 @@ def _masks(module: nn.MultiheadAttention, given: Mapping[str, Any]) -> Iterator[
 
 
 @contextmanager
-def _product_tapped(see: See) -> Iterator[None]:
+def _product_tapped(names: Mapping[nn.Module, str], see: See) -> Iterator[None]:
+    files = {kind.__module__ for module in names for kind in type(module).__mro__}
     original = functional.scaled_dot_product_attention
 
     @functools.wraps(original)
@@ -220,14 +235,18 @@ def _product_tapped(see: See) -> Iterator[None]:
         with _once() as fresh:
             if fresh and query.dim() >= 3:
                 options = dict(zip(("attn_mask", "dropout_p", "is_causal"), args, strict=False)) | kwargs
-                see(_within.path[-1], _of_product(query, key, options))
+                _tell(see, _within.path[-1], lambda: _of_product(query, key, options))
             return original(query, key, value, *args, **kwargs)
 
-    functional.scaled_dot_product_attention = attend
+    homes = [vars(functional), *(vars(sys.modules[file]) for file in sorted(files) if file in sys.modules)]
+    places = [(home, name) for home in homes for name, value in home.items() if value is original]
+    for home, name in places:
+        home[name] = attend
     try:
         yield
     finally:
-        functional.scaled_dot_product_attention = original
+        for home, name in places:
+            home[name] = original
 
 
 def _of_product(query: Tensor, key: Tensor, options: Mapping[str, Any]) -> Call:

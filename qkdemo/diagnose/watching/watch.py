@@ -12,11 +12,13 @@
 
 What the model computes is not changed, nor the graph of its gradients: q and k are looked at, detached, as they enter
 the product. Between two measured steps one counter is all that runs. Two exceptions: `nn.TransformerEncoder` leaves its
-fused inference path while it is measured, as with any hook, and equals it to rounding; a compiled model compiles anew.
+fused inference path while it is measured, as with any hook, and what `torch.compile` returned runs uncompiled; both are
+equal to rounding. Watch what you call: `watch(compiled)`.
 """
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -43,7 +45,7 @@ class Watch(Report):
         if to is not None:
             self._keep, self._end = keeper(to)
         self._step = self._now = 0
-        self._open: Any = None
+        self._open: ExitStack | None = None
         self._fresh: list[Row] = []
         self._closers: list[Callable[[], None]] = []
         self._attach(optimizer)
@@ -95,8 +97,8 @@ class Watch(Report):
     # ---- the model's steps
 
     def _attach(self, optimizer: Any) -> None:
-        before = self._model.register_forward_pre_hook(self._before, with_kwargs=True)
-        after = self._model.register_forward_hook(lambda *_: self._after(), always_call=True)
+        before = self._model.register_forward_pre_hook(_Hook(self._before), with_kwargs=True)
+        after = self._model.register_forward_hook(_Hook(lambda *_: self._after()), always_call=True)
         self._closers += [before.remove, after.remove]
         self._counts_forwards = optimizer is None
         if optimizer is not None:
@@ -110,13 +112,16 @@ class Watch(Report):
     def _before(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._now = self._step
         if self.due and self._open is None:
-            self._open = tapped(self._model, self._see, (args, kwargs))
-            self._open.__enter__()
+            self._open = ExitStack()
+            inner = getattr(self._model, "_orig_mod", self._model)  # of what torch.compile returned: the module itself
+            if inner is not self._model and hasattr(torch.compiler, "set_stance"):  # from PyTorch 2.6 on
+                self._open.enter_context(torch.compiler.set_stance("force_eager"))
+            self._open.enter_context(tapped(inner, self._see, (args, kwargs)))
 
     def _after(self) -> None:
         if self._open is not None:
             opened, self._open = self._open, None
-            opened.__exit__(None, None, None)
+            opened.close()
             self._flush()
         if self._counts_forwards and self._closers:
             self._step += 1
@@ -129,6 +134,20 @@ class Watch(Report):
     def advance(self) -> None:
         """One more step of the optimiser."""
         self._step += 1
+
+
+class _Hook:
+    """A hook that a copy of the model, or a model that is saved whole, does not take along: it is not watched."""
+
+    def __init__(self, act: Callable[..., None] | None = None) -> None:
+        self._act = act
+
+    def __call__(self, *given: Any) -> None:
+        if self._act is not None:
+            self._act(*given)
+
+    def __reduce__(self) -> tuple[type["_Hook"], tuple[()]]:
+        return _Hook, ()
 
 
 class _Updates:
@@ -187,7 +206,8 @@ def watch(model: nn.Module, *, every: int = 1, to: Any = None, optimizer: Any = 
 
     A step is a step of `optimizer`, if one is given, else a forward pass. `to` also keeps what is measured as it
     comes: a file (.jsonl, .parquet), a TensorBoard `SummaryWriter`, a W&B run, the `mlflow` module, or a function of
-    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all.
+    step and rows. `rows`: how many queries of a head the softmax's measures are taken from; maxima are taken over all,
+    and both from the first four sequences of a batch.
 
     Raises ValueError for `every` or `rows` below 1, TypeError for a `to` that cannot keep rows.
     """

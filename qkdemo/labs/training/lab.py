@@ -82,7 +82,9 @@ RUN_PRESETS: Final[dict[str, training.Settings]] = {
     "induction": training.Settings(task="induction", schedule="constant", learning_rate=0.03, steps=600, batch=16),
     "recall": training.Settings(task="recall", schedule="constant", learning_rate=0.05, steps=600),
     "text": training.Settings(task="text", schedule="constant", learning_rate=0.1, steps=600, batch=16),
-    "words": training.Settings(task="words", schedule="cosine", learning_rate=0.004, warmup=100, steps=3000, batch=16),
+    "words": training.Settings(
+        task="words", schedule="cosine", learning_rate=0.004, warmup=200, steps=3000, batch=32, seed=1
+    ),
 }
 PRESETS: Final[dict[str, Settings]] = {
     **{name: Settings(**state.as_dict()) for name, state in RUN_PRESETS.items()},  # type: ignore[arg-type]

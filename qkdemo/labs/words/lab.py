@@ -55,12 +55,13 @@ class Settings(Dials):
         return min(self.word, len(self.words)) - 1
 
 
+_OWNER: Final = Settings(sentence=f"{_FACTS} who has the hat ?")
 PRESETS: Final[dict[str, Settings]] = {
     "which": Settings(),
-    "grown": Settings(scale=8),
-    "overflow": Settings(scale=200),
+    "owner": _OWNER,
+    "grown": _OWNER.but(scale=8),
+    "overflow": _OWNER.but(scale=200),
     "verb": Settings(sentence="the box near the hats"),
-    "owner": Settings(sentence=f"{_FACTS} who has the hat ?"),
     "next": Settings(sentence="Ana has the"),
     "no_story": Settings(sentence="who is near Ana ?"),
 }

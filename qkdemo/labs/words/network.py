@@ -35,7 +35,7 @@ PlaceWord: TypeAlias = Literal["owner", "pronoun", "verb"]
 
 FILE: Final = Path(__file__).with_name("weights.npz")
 _BOTH: Final = training.Settings(
-    task="words", schedule="cosine", learning_rate=0.004, warmup=100, steps=3000, batch=16, n_keys=32
+    task="words", schedule="cosine", learning_rate=0.004, warmup=200, steps=3000, batch=32, n_keys=32, seed=1
 )
 RUNS: Final[Mapping[SideWord, training.Settings]] = {
     "plain": _BOTH.but(variant="none"),

@@ -34,8 +34,8 @@ Known = OrderedDict[str, None]  # names of parts, the one used last at the end
 
 MOST_KNOWN: Final = 64  # parts that a browser is taken to have; it keeps twice as many
 _BETWEEN: Final = "\x1e"
-_QUICKLY: Final = 1  # zlib's level for a view, which is packed in every run; parts are packed once
-_ROOM: Final = 16 << 20  # bytes of packed parts that are kept
+_QUICKLY: Final = 1  # zlib's level for a view, which often is another in every run; parts stay
+_ROOM: Final = 16 << 20  # bytes of packed parts and views that are kept
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def parcel(view: str, table: pa.Table, exact: str, known: Known, *, plain: bool 
         known.popitem(last=False)
     sent = {part.name: zlib.decompress(part.packed) if plain else part.packed for part in new}
     text = view.encode()
-    body = text if plain else zlib.compress(text, _QUICKLY)
+    body = text if plain else _packed(text, _QUICKLY).packed
     named = [[part.name, len(sent.get(part.name, b""))] for part in parts]
     head = {"rows": table.num_rows, "plain": plain, "view": len(body), "parts": named}
     return b"".join([_headed(head), body, *sent.values()])
@@ -87,13 +87,13 @@ _seen: Final[dict[int, tuple[ReferenceType[Any], str, tuple[Part, ...]]]] = {}
 _kept: Final[OrderedDict[str, Part]] = OrderedDict()  # by name
 
 
-def _packed(raw: bytes) -> Part:
+def _packed(raw: bytes, level: int = zlib.Z_DEFAULT_COMPRESSION) -> Part:
     name = blake2b(raw, digest_size=9).hexdigest()
     with _lock:
         if name in _kept:
             _kept.move_to_end(name)
             return _kept[name]
-    part = Part(name, zlib.compress(raw))
+    part = Part(name, zlib.compress(raw, level))
     with _lock:
         _kept[name] = part
         while sum(len(each.packed) for each in _kept.values()) > _ROOM:

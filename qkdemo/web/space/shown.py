@@ -31,9 +31,12 @@ def in_space(figure: Mapping[str, Any], key: str, words: str, *, fills: bool = F
     config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
     height: Any = "stretch" if fills else "content"
     if fills:
-        font = {**figure["layout"]["font"], "size": _HALL}
-        figure = {**figure, "layout": {**figure["layout"], "font": font}}
+        figure = {**figure, "data": [_for_a_hall(trace) for trace in figure["data"]]}
     st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words, height=height)
+
+
+def _for_a_hall(trace: Mapping[str, Any]) -> dict[str, Any]:
+    return {**trace, "textfont": {**trace["textfont"], "size": _HALL}} if "textfont" in trace else dict(trace)
 
 
 def sphere_body(settings: Settings) -> Result:

@@ -1,5 +1,7 @@
 """Watching real classes: nothing changes, and what is measured is what their own attention weights say."""
 
+import copy
+import io
 import json
 import math
 import subprocess
@@ -12,6 +14,7 @@ import torch
 from pyarrow import parquet
 from torch import nn
 from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention
 
 from qkdemo import watch
 from qkdemo.diagnose.findings.examine import examine_path
@@ -274,3 +277,80 @@ def test_a_watched_file_without_a_loss_is_no_fault(tmp_path: Path) -> None:
     examined = examine_path(tmp_path / "a.jsonl")
     assert examined.healthy
     assert "report.note(loss=loss)" in examined.findings[0].advice
+
+
+class Attends(nn.Module):
+    """Hands q, k and v to the function that this file imported, as something turns them."""
+
+    def __init__(self, turned: Any = lambda x: x, mask: torch.Tensor | None = None) -> None:
+        super().__init__()
+        self.turned, self.mask = turned, mask
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.turned(x)
+        return scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
+
+
+X = torch.randn(2, 2, 5, 8, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_function_that_a_file_imported_by_name_is_seen_and_put_back() -> None:
+    original = scaled_dot_product_attention
+    with watch(Attends()) as report:
+        report._model(X)
+    assert {row["layer"] for row in report.rows} == {"Attends"}
+    assert scaled_dot_product_attention is original is functional.scaled_dot_product_attention
+
+
+@pytest.mark.parametrize(
+    "turned",
+    [lambda x: x[:, :, :0], lambda x: x[:0], lambda x: x.to("meta")],
+    ids=["no positions", "no batch", "no data"],
+)
+def test_what_cannot_be_measured_is_warned_of_and_the_model_goes_on(turned: Any) -> None:
+    model = Attends(turned)
+    expected = model(X)
+    with pytest.warns(RuntimeWarning, match="Attends: a call of attention could not be measured"), watch(model):
+        assert model(X).shape == expected.shape
+
+
+@pytest.mark.parametrize("hides", [-1e4, -1e9, -math.inf, torch.finfo(torch.float32).min])
+def test_a_mask_that_is_added_is_no_logit(hides: float) -> None:
+    mask = torch.zeros(5, 5).masked_fill(torch.ones(5, 5).triu(1).bool(), hides)
+    with watch(Attends(mask=mask)) as added:
+        added._model(X)
+    with watch(Attends(mask=mask == 0)) as true:
+        true._model(X)
+    for one, other in zip(added.rows, true.rows, strict=True):
+        assert one == pytest.approx(other, nan_ok=True)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_compiled_model_is_watched_and_so_is_one_with_a_compiled_part(*, whole: bool) -> None:
+    torch._dynamo.reset()
+    model, x = nn.Sequential(VisionAttention(), nn.Linear(16, 1)), torch.randn(2, 5, 16)
+    called: Any = torch.compile(model, backend="eager") if whole else model
+    if not whole:
+        model[0] = torch.compile(model[0], backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    with torch.no_grad():
+        expected = called(x)
+        with watch(called, every=2, optimizer=optimizer) as report:
+            for _ in range(4):
+                torch.testing.assert_close(called(x), expected)
+                optimizer.step()
+    assert [row["step"] for row in report.rows if row["head"] == 0] == [0, 2]
+    assert {row["layer"] for row in report.rows} == {"0"}
+
+
+def test_a_copy_of_a_watched_model_is_not_watched(tmp_path: Path) -> None:
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    with watch(model, to=tmp_path / "a.jsonl") as report:
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        copies = [copy.deepcopy(model), torch.load(io.BytesIO(saved.getvalue()), weights_only=False)]
+        for each in copies:
+            each(X[0])
+        assert not report.rows
+        model(X[0])
+        assert report.rows

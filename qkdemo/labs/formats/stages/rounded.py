@@ -20,7 +20,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, reciprocal_root
-from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, dot_products
+from qkdemo.floats.accumulators import dot_products
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack
 from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     PARTS,

@@ -1,0 +1,59 @@
+"""Dot products as an accumulator of a number format sums them up.
+
+* `dot_products(a, b, stack)`: q·k, for each format of a `Stack`.
+"""
+
+from typing import Final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from qkdemo.floats.formats import BY_ITSELF, CAST, SMALL, Stack
+
+_FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
+
+
+def dot_products(
+    a: Float[Tensor, "formats scales rows width"], b: Float[Tensor, "formats #scales columns width"], stack: Stack
+) -> tuple[Float[Tensor, "formats scales rows columns"], Bool[Tensor, "formats scales rows columns"]]:
+    """a·b for all pairs of rows and columns, accumulated in the formats of `stack`; and where that overflowed.
+
+    **Order**: from channel 0 upwards. **Rounding**: a product is formed in float32, which is exact for factors
+    of 16 bits and fewer; so is its sum with the accumulator, which is then rounded to the accumulator's format.
+    """
+    if stack.shared == "float32" and len(a) * a.shape[1] * a.shape[2] * b.shape[2] < _FEW:
+        with np.errstate(all="ignore"):
+            products = a.numpy().astype(np.float32)[..., :, None, :] * b.numpy().astype(np.float32)[..., None, :, :]
+            small = np.add.accumulate(products, axis=-1)[..., -1].astype(np.float64)  # a sum in order
+        return torch.from_numpy(small), torch.from_numpy(np.isinf(small))
+    a = a.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-1).contiguous()
+    b = b.to(torch.float32).permute(3, 0, 1, 2).unsqueeze(-2).contiguous()
+    if stack.shared is not None or len(stack.formats) * a.shape[2] * a.shape[3] * b.shape[4] < SMALL:
+        return _summed(a, b, stack)
+    parts = []
+    for where, each in stack.apart:  # most of which a processor rounds to by itself
+        x, y = (factor if factor.shape[1] == 1 else factor[:, where] for factor in (a, b))
+        sums, beyond = _summed(x, y, each)
+        gone = sums.isnan().flatten(1).any(-1)
+        if each.shared in BY_ITSELF and gone.any():  # what is NaN may have been ∞ on the way
+            x, y = (factor if factor.shape[1] == 1 else factor[:, gone] for factor in (x, y))
+            beyond[gone] = _summed(x, y, each, every_step=True)[1]
+        parts.append((sums, beyond))
+    return torch.cat([sums for sums, _ in parts]), torch.cat([beyond for _, beyond in parts])
+
+
+def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> tuple[Tensor, Tensor]:
+    """Products of `a` and `b` along their first axis, summed, and where that overflowed: `every_step` or at the end."""
+    sums, product, beyond = torch.zeros_like(a[0] * b[0]), torch.empty_like(a[0] * b[0]), None
+    for x, y in zip(a, b, strict=True):
+        sums.add_(torch.mul(x, y, out=product))
+        if stack.shared in CAST:
+            sums = sums.to(CAST[stack.shared]).to(torch.float32)
+        elif stack.shared != "float32":
+            stored, too_large = stack(sums.double())
+            sums, beyond = stored.to(torch.float32), too_large if beyond is None else beyond | too_large
+        if every_step:
+            beyond = sums.isinf() if beyond is None else beyond | sums.isinf()
+    return sums.double(), sums.isinf() if beyond is None else beyond
