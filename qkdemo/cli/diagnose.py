@@ -13,8 +13,8 @@ from qkdemo.cli.tables import table
 from qkdemo.diagnose.findings.examine import examine, examine_path
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.paper import as_json, html
+from qkdemo.diagnose.readers.columns import ROLES
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.logs import ROLES
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 

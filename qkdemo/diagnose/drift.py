@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from qkdemo.attention.inputs import Inputs, causal_mask
+from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
-from qkdemo.diagnose.tensors import Pair
 from qkdemo.diagnose.watching.heads import measure
 from qkdemo.messages import say
 

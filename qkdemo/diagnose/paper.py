@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from qkdemo.diagnose.findings.finding import Report
-from qkdemo.diagnose.readers.logs import Log, roles
+from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.messages import say
 from qkdemo.notation import written
 

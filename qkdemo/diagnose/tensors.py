@@ -9,18 +9,18 @@ d_head] is recognised where only one reading makes the heads fit; where both do,
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
+from qkdemo.diagnose import otherwise
+from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import Call, measure
-from qkdemo.floats.formats import FORMATS, rounded
+from qkdemo.diagnose.watching.heads import measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -35,26 +35,6 @@ _MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _SMALL: Final = 1e-12  # below it, and above the other, squares leave float32
 _BIG: Final = 1e12
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """q and k with four axes, and what acts on their product."""
-
-    q: Tensor  # [batch, heads, positions, d_head]
-    k: Tensor  # [batch, kv_heads, positions, d_head]
-    scale: float
-    visible: Tensor | None = None
-    gamma_q: Tensor | None = None  # [d_head]
-    gamma_k: Tensor | None = None
-    causal: bool = False
-    axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
-    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: logits are then in units that nobody knows
-
-    @property
-    def call(self) -> Call:
-        """As the measures take it."""
-        return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +95,9 @@ def run(pair: Pair) -> Result:
     """Everything that is said of a pair."""
     heads = _heads(pair)
     worst = _alone(pair, heads[0]["head"])
-    grown = [row for scale in _SCALES for row in _grown(part_of(worst), scale)]
+    grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
     part = part_of(pair)
-    return Result(pair, heads, _variants(part), _formats(part), grown, queries=part.q.shape[2])
+    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries=part.q.shape[2])
 
 
 def part_of(pair: Pair) -> Pair:
@@ -132,9 +112,6 @@ def part_of(pair: Pair) -> Pair:
         before = torch.arange(keys) <= chosen[:, None] + (keys - queries)
         visible = before[None, None] if visible is None else visible & before
     return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
-
-
-# ---- reading
 
 
 def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
@@ -209,9 +186,6 @@ def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
         raise InputError("bad_mask", shape=listed(mask.shape), wanted=listed(wanted)) from None
 
 
-# ---- what is found
-
-
 def _heads(pair: Pair) -> list[dict[str, Any]]:
     columns = {name: values.double().tolist() for name, values in measure(pair.call, every_sequence=True).items()}
     rows = [
@@ -245,72 +219,3 @@ def _alone(pair: Pair, head: int) -> Pair:
     q, k = pair.q[:, head : head + 1], pair.k[:, head // group : head // group + 1]
     visible = None if pair.visible is None else pair.visible[:, head : head + 1]
     return replace(pair, q=q, k=k, visible=visible)
-
-
-def _grown(pair: Pair, scale: float) -> list[dict[str, Any]]:
-    """Plain and normalised attention with W_q and W_k `scale` times as large, as in the drift lab."""
-    larger = replace(pair, q=pair.q.double() * scale, k=pair.k.double() * scale)
-    rows = _variants(larger, ("none", "rms"))
-    return [
-        {"scale": scale, **{name: row[name] for name in ("variant", "max_abs_logit", "entropy_fraction")}}
-        for row in rows
-    ]
-
-
-def _variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list[dict[str, Any]]:
-    """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
-    q, k = pair.q.double(), pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
-    width = q.shape[-1]
-    gains = {
-        f"gamma_{side}": gain.double().reshape(-1)
-        for side, gain in (("q", pair.gamma_q), ("k", pair.gamma_k))
-        if gain is not None
-    }
-    parameters = Parameters(g=math.sqrt(width), **gains)
-    rows: list[dict[str, Any]] = []
-    for word, variant in ((word, VARIANTS[word]) for word in words):
-        a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
-        factor = (
-            pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
-        )
-        softcap = float(torch.as_tensor(parameters.softcap)) if variant.capped else None
-        call = Call(q=a, k=b, scale=factor, visible=pair.visible, softcap=softcap, causal=pair.causal)
-        rows.append(
-            {"variant": word} | _summed(call) | {"bound": _finite(variant.bound(parameters, width, q.shape[1]))}
-        )
-    return rows
-
-
-def _formats(pair: Pair) -> list[dict[str, Any]]:
-    """Plain attention of the same q and k, stored in every format: scores, then logits."""
-    rows = []
-    repeated = pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
-    there = (pair.q.double() @ repeated.mT).isfinite()  # what is lost already is not lost by a format
-    for word, kind in FORMATS.items():
-        q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
-        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-        scores = rounded(q @ k.mT, kind).double()
-        seen = torch.ones_like(scores, dtype=torch.bool) if pair.visible is None else pair.visible
-        if pair.causal:
-            seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
-        seen = seen.expand_as(scores)
-        lost = ~scores.isfinite() & seen & there
-        undefined = lost.any(-1).double().mean()
-        rows.append(
-            {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
-        )
-    return rows
-
-
-def _summed(call: Call) -> dict[str, float]:
-    """Over all heads: the largest |logit|, the mean entropy fraction and the mean slope."""
-    found = measure(call, every_sequence=True)
-    return {
-        "max_abs_logit": float(found["max_logit"].abs().max()),
-        "entropy_fraction": float(found["entropy_fraction"].nanmean()),
-        "softmax_slope": float(found["softmax_slope"].nanmean()),
-    }
-
-
-def _finite(bound: float) -> float | None:
-    return bound if math.isfinite(bound) else None

@@ -18,11 +18,11 @@ import streamlit as st
 import torch
 
 from qkdemo.runs.batches import keep_freed_memory
+from qkdemo.web.patched.session import look_up_alone
+from qkdemo.web.patched.theme import keep_theme
 from qkdemo.web.serving.descriptors import raise_limit, too_few
 from qkdemo.web.serving.guard import own_names
 from qkdemo.web.serving.repeats import log_once
-from qkdemo.web.serving.session import look_up_alone
-from qkdemo.web.serving.theme import keep_theme
 
 SHELL: Final = Path(__file__).parent / "shell.py"
 gate: Final = threading.Semaphore(2)

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from qkdemo.diagnose.curves import causes
-from qkdemo.diagnose.readers.logs import Log
+from qkdemo.diagnose.readers.columns import Log
 from qkdemo.runs.batches import train_all
 from qkdemo.training.outcome import outcome_of
 from qkdemo.training.settings import Settings

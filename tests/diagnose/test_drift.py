@@ -14,8 +14,9 @@ import torch
 
 from qkdemo.attention.inputs import Inputs
 from qkdemo.diagnose.drift import MOST_HEADS, MOST_POSITIONS, in_words, opened
+from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.tensors import Pair, pair_of, run
+from qkdemo.diagnose.tensors import pair_of, run
 from qkdemo.labs.drift import LAB
 from qkdemo.labs.drift import run as drift
 from qkdemo.labs.drift.lab import Settings, on, sharpness

@@ -1,6 +1,7 @@
 """Numbers behind claims and stops, worked out again with NumPy alone."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -173,10 +174,38 @@ def test_the_spectral_norm_bounds_what_drawn_inputs_hardly_use() -> None:
     largest = np.abs(x @ w_q.T @ w_k @ x.T).max() / 8
     sigma = np.linalg.norm(w_q.T @ w_k, 2)
     numbers = found("researcher", "spectral").numbers
+    assert found("researcher", "spectral").answer == "fifteenth"
+    assert "six per cent" in LANGUAGES["en"]["stop.researcher.spectral.choice.fifteenth"]
+    assert largest / (256 * sigma / 8) == pytest.approx(0.06, rel=0.05)
     assert number(numbers["largest"]) == pytest.approx(largest, rel=1e-3)
     assert number(numbers["product"]) == pytest.approx(sigma, rel=1e-3)
     assert number(numbers["bound"]) == pytest.approx(256 * sigma / 8, rel=1e-3)
     assert number(numbers["apart"]) == pytest.approx(np.linalg.norm(w_q, 2) * np.linalg.norm(w_k, 2), rel=1e-3)
+
+
+def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() -> None:
+    """Those of q alone spoil their own rows, which are not all: one key that is lost spoils every row."""
+    numbers = found("claims", "no_nan").numbers
+    q, k = (np.abs(200 * x) > 464 for x in drawn())  # half-way from 448, the largest of e4m3, to the next step
+    assert (number(numbers["stored"]), number(numbers["stored_k"])) == (q.sum(), k.sum())
+    assert k.any()
+    assert not q.any(-1).all()
+
+
+COUNTED = "(of some, only one part)"  # an indexer, a cross-attention, the text side
+
+
+def test_wherever_models_are_counted_it_says_that_of_some_a_part_stands_for_them() -> None:
+    whole = [model for model in MODELS if model.kind == "model"]
+    assert any("cross-attention" in model.model for model in whole)
+    counting = {
+        key: sentence
+        for key, sentence in LANGUAGES["en"].items()
+        if re.match(r"stop\..*\.explain$", key) and re.search(r"\{(?:all|models)\}( of them are)? models\b", sentence)
+    }
+    assert len(counting) == 6
+    for key, sentence in counting.items():
+        assert COUNTED in sentence, key
 
 
 def test_more_keys_under_one_bound_leave_less_to_the_first() -> None:

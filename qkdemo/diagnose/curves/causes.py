@@ -18,7 +18,7 @@ import numpy as np
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
-from qkdemo.diagnose.readers.logs import Log, roles
+from qkdemo.diagnose.readers.columns import Log, roles
 
 MOST_ROWS: Final = 20_000
 CALM: Final = 50.0  # |logit| up to which logits are no cause

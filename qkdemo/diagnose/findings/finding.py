@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from qkdemo.diagnose.readers.logs import Log
-from qkdemo.diagnose.tensors import Pair
+from qkdemo.diagnose.pair import Pair
+from qkdemo.diagnose.readers.columns import Log
 from qkdemo.messages import has, say
 
 Level: TypeAlias = Literal["bad", "watch", "good"]

@@ -14,59 +14,24 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import parquet
 
+from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, real
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, rows_of
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
-_MOST_COLUMNS: Final = 2000
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
-_STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
-_LONGEST_NAME: Final = 200
-ROLES: Final[Mapping[str, re.Pattern[str]]] = {
-    "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
-    "entropy": re.compile(r"entropy", re.IGNORECASE),
-    "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
-    "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
-    "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
-    "grad_norm": re.compile(r"grad(ient)?s?[ _./]?(global)?[ _]?norm|global_norm|gnorm", re.IGNORECASE),
-    "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
-    "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
-}
-_EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_MOST_RESTARTS: Final = 100
-_ROWS_OF_A_RESTART: Final = 20
-_OF_A_RESTART: Final = 3  # rows
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
-
-
-@dataclass(frozen=True, eq=False)
-class Log:
-    """One run. Columns hold NaN where a step has no value, and ∞ where it has one that is not finite.
-
-    `sampled`: whoever wrote it may have left out steps.
-    """
-
-    run: str
-    kind: str  # a word of say("log.kind.…")
-    step: NDArray[np.float64]
-    columns: Mapping[str, NDArray[np.float64]]
-    sampled: bool = False
-    where: str = ""  # the worst head, in words, if the log names heads
 
 
 def read_logs(data: bytes, name: str) -> list[Log]:
@@ -76,7 +41,7 @@ def read_logs(data: bytes, name: str) -> list[Log]:
     if not data.strip():
         raise InputError("no_bytes", name=name)
     if is_events(data):
-        logs = [_log(name, "tensorboard", read_events(data, name), sampled=False)]
+        logs = [log_of(name, "tensorboard", read_events(data, name), sampled=False)]
     elif data.startswith(b"PAR1"):
         logs = _of_parquet(data, name)
     else:
@@ -86,23 +51,9 @@ def read_logs(data: bytes, name: str) -> list[Log]:
         raise InputError("no_log", name=name)
     if all(len(log.step) < LEAST_ROWS for log in kept):
         raise InputError("short_log", name=name, rows=max(len(log.step) for log in kept), least=LEAST_ROWS)
-    if all(set(log.columns) == {column for column in log.columns if _EVALUATED.search(column)} for log in kept):
+    if all(set(log.columns) == {column for column in log.columns if EVALUATED.search(column)} for log in kept):
         raise InputError("only_evaluation", name=name)
     return kept
-
-
-def roles(log: Log) -> dict[str, str]:
-    """Role → the column that most likely has it; a role is one of `ROLES`, and none that no column fits is named."""
-    found: dict[str, str] = {}
-    for role, pattern in ROLES.items():
-        fitting = [column for column in log.columns if pattern.search(column)]
-        training = [column for column in fitting if not _EVALUATED.search(column)] or fitting
-        if training:
-            found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
-    return found
-
-
-# ---- kinds of files
 
 
 def _of_text(data: bytes, name: str) -> list[Log]:
@@ -113,11 +64,11 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "{":
         return _of_json(text, name)
     if start == "[":
-        return [_log(name, "json", _records(_loaded(text, name)))]
+        return [log_of(name, "json", _records(_loaded(text, name)))]
     header = text.lstrip().split("\n", 1)[0]
     if re.search("[,;\t]", header) and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
-    return [_log(name, "lines", rows_of(text))]
+    return [log_of(name, "lines", rows_of(text))]
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -141,9 +92,9 @@ def _of_json(text: str, name: str) -> list[Log]:
         return [_of_whole_json(text, name)]
     rows = _records(lines)
     if any(row.keys() >= _WATCHED for row in rows):
-        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
+        return [log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))]
     kind = "wandb_history" if rows and "_step" in rows[0] else "jsonl"
-    return [_log(name, kind, rows, sampled=kind == "wandb_history")]
+    return [log_of(name, kind, rows, sampled=kind == "wandb_history")]
 
 
 def _of_whole_json(text: str, name: str) -> Log:
@@ -151,7 +102,7 @@ def _of_whole_json(text: str, name: str) -> Log:
     history = loaded.get("log_history") if isinstance(loaded, dict) else None
     if not isinstance(history, list):
         raise InputError("no_log", name=name)
-    return _log(name, "trainer_state", _records(history))
+    return log_of(name, "trainer_state", _records(history))
 
 
 def _loaded(text: str, name: str) -> Any:
@@ -182,12 +133,12 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What `watch` wrote, one row a step: the worst head of each measure."""
     steps: dict[float, dict[str, Any]] = {}
     for row in rows:
-        at = _real(row.get("step"))
+        at = real(row.get("step"))
         if math.isnan(at):
             continue
         into = steps.setdefault(at, {"step": at})
         for name, choose in _CHOSEN.items():
-            value = _real(row.get(name))
+            value = real(row.get(name))
             if not math.isnan(value):
                 into[name] = value if name not in into else choose(into[name], value)
         if row.get("layer") is None:  # what was noted beside
@@ -197,11 +148,11 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
     """Where the largest |logit| of the last step that was measured is."""
-    heads = [row for row in rows if row.keys() >= _WATCHED and not math.isnan(_real(row["max_logit"]))]
-    last = max((_real(row.get("step")) for row in heads), default=math.nan)
+    heads = [row for row in rows if row.keys() >= _WATCHED and not math.isnan(real(row["max_logit"]))]
+    last = max((real(row.get("step")) for row in heads), default=math.nan)
     worst = max(
-        (row for row in heads if _real(row.get("step")) == last),
-        key=lambda row: abs(_real(row["max_logit"])),
+        (row for row in heads if real(row.get("step")) == last),
+        key=lambda row: abs(real(row["max_logit"])),
         default=None,
     )
     return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
@@ -224,11 +175,11 @@ def _of_parquet(data: bytes, name: str) -> list[Log]:
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         raise InputError("bad_parquet", name=name) from None
     if set(table.column_names) >= _WATCHED:
-        return [_log(name, "watch", _of_watch(rows), where=_worst_head(rows))]
+        return [log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))]
     if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
         return _of_own(rows)
     kind = "wandb_history" if "_step" in table.column_names else "parquet"
-    return [_log(name, kind, rows, sampled=kind == "wandb_history")]
+    return [log_of(name, kind, rows, sampled=kind == "wandb_history")]
 
 
 def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
@@ -236,7 +187,7 @@ def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
     for row in rows:
         numbers = {name: value for name, value in row.items() if name not in ("run", "variant", "seed")}
         runs.setdefault(f"{row['variant']}, seed {row['seed']}, run {row['run']}", []).append(numbers)
-    return [_log(run, "own", of_run) for run, of_run in runs.items()]
+    return [log_of(run, "own", of_run) for run, of_run in runs.items()]
 
 
 def _of_csv(text: str, name: str) -> list[Log]:
@@ -255,7 +206,7 @@ def _of_csv(text: str, name: str) -> list[Log]:
         raise InputError("table_of_runs", name=name)
     if "Step" in header and any(" - " in column for column in header):
         return _of_chart(rows, header)
-    return [_log(name, "csv", rows)]
+    return [log_of(name, "csv", rows)]
 
 
 def _pointed(value: Any) -> Any:
@@ -269,73 +220,10 @@ def _of_chart(rows: list[dict[str, Any]], header: list[str]) -> list[Log]:
         if " - " in column and not column.endswith(("__MIN", "__MAX")):
             runs.setdefault(column.rpartition(" - ")[0], []).append(column)
     return [
-        _log(run, "wandb_chart", [{"step": row["Step"], **_shortened(row, columns)} for row in rows], sampled=True)
+        log_of(run, "wandb_chart", [{"step": row["Step"], **_shortened(row, columns)} for row in rows], sampled=True)
         for run, columns in runs.items()
     ]
 
 
 def _shortened(row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
     return {column.rpartition(" - ")[2]: row[column] for column in columns}
-
-
-# ---- columns
-
-
-def _log(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
-    if len(names) > _MOST_COLUMNS:
-        raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
-    steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
-    at = [float(place) if steps is None else _real(row.get(steps)) for place, row in enumerate(rows)]
-    points: dict[str, list[tuple[float, float]]] = {}
-    for step, row in zip(at, rows, strict=True):
-        if math.isfinite(step):  # rows of one step belong together
-            for name, value in row.items():
-                if name != steps and not math.isnan(number := _logged(value)):
-                    points.setdefault(str(name), []).append((step, number))
-    series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
-    order = sorted({step for each in series.values() for step in each})
-    columns = {
-        name: np.array([each.get(step, math.nan) for step in order], dtype=np.float64) for name, each in series.items()
-    }
-    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
-
-
-def _continued(points: list[tuple[float, float]]) -> dict[float, float]:
-    """A curve by its steps, the last value of each; what a run logged before it went on from an earlier step is gone.
-
-    A few rows in order below the newest one are such a restart; one alone may count other steps, as of an evaluation.
-    Where steps fall more often than a run is started anew, the rows are in no order, and all of them count.
-    """
-    steps = [step for step, _ in points]
-    falls = sum(later < earlier for earlier, later in pairwise(steps))
-    anew = falls <= min(_MOST_RESTARTS, max(1, len(points) // _ROWS_OF_A_RESTART))
-    curve: dict[float, float] = {}
-    newest = -math.inf
-    for at, (step, value) in enumerate(points):
-        following = steps[at : at + _OF_A_RESTART]
-        in_order = len(following) == _OF_A_RESTART and sorted(following) == following and following[-1] <= newest
-        if anew and step < newest and in_order:
-            curve = {old: kept for old, kept in curve.items() if old < step}
-            newest = step
-        curve[step] = value
-        newest = max(newest, step)
-    return curve
-
-
-def _logged(value: Any) -> float:
-    """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return math.inf
-    if isinstance(value, str) and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        return math.inf
-    return _real(value)
-
-
-def _real(value: Any) -> float:
-    if isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan

@@ -69,6 +69,7 @@ def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]
 
 def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
     """What each attention layer does with q and k, from one batch. Raises ValueError as `assert_qk_norm`."""
+    model = getattr(model, "_orig_mod", model)  # of what torch.compile returned: the module itself
     if not args and not kwargs:
         kwargs = _own_batch(model)
     batch = args[0] if len(args) == 1 else None

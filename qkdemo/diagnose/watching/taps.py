@@ -37,7 +37,11 @@ def tapped(model: nn.Module, see: See, running: tuple[tuple[Any, ...], dict[str,
 
     `running`: what `model` was called with, if it is opened by a hook of the model itself, which has begun by then.
     """
-    names = {module: name or type(module).__name__ for name, module in model.named_modules()}
+    names = {
+        module: name.replace("._orig_mod", "") or type(module).__name__
+        for name, module in model.named_modules()
+        if not hasattr(module, "_orig_mod")  # what torch.compile puts around a module
+    }
     with ExitStack() as stack:
         stack.enter_context(_modules_followed(model, names))
         stack.enter_context(_transformers_tapped(names, see))
@@ -77,14 +81,14 @@ def _modules_followed(model: nn.Module, names: Mapping[nn.Module, str]) -> Itera
     """The name of the innermost module that is running stands last in `_within.path`; `model` itself runs already."""
     _within.path = path = [names[model]]
 
-    def enter(module: nn.Module, *_: Any) -> None:
-        path.append(names[module])
+    def enter(name: str, *_: Any) -> None:  # of names alone: a compiler looks into what a hook holds
+        path.append(name)
 
     def leave(*_: Any) -> None:
         path.pop()
 
     inner = [module for module in names if module is not model]
-    handles = [module.register_forward_pre_hook(enter) for module in inner]
+    handles = [module.register_forward_pre_hook(functools.partial(enter, names[module])) for module in inner]
     handles += [module.register_forward_hook(leave, always_call=True) for module in inner]
     try:
         yield

@@ -127,7 +127,7 @@ def fix(found: drift.Result) -> Evidence:
     }
     users = [next(model for model in MODELS if model.id == identity) for identity in _USERS]
     assert all(model.qk_norm == "yes" and model.default_on for model in users)
-    numbers["users"] = ", ".join(model.model for model in users)
+    numbers["users"] = ", ".join(model.model.partition(" (")[0] for model in users)  # no “(dense)”: not explained here
     return Evidence(answer, numbers, {model.model: model.link for model in users})
 
 

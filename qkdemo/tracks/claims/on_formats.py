@@ -64,6 +64,7 @@ def _no_nan(found: formats.Result) -> Evidence:
         only(true=stored > 0 and weights == n and math.isnan(at_zero) and growth > 1, false=weights == 0),
         {
             "stored": str(stored),
+            "stored_k": str(_count(found.twin, "n_nan", "float8_e4m3fn", "k_stored")),
             "entries": written(_count(found.twin, "n", "float8_e4m3fn", "q_stored")),
             "n": str(n),
             "at_zero": written(at_zero),

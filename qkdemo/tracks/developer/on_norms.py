@@ -85,7 +85,8 @@ def rms(found: drift.Result) -> Evidence:
     d = found.settings.d_head
     root, bound = math.sqrt(d), found.twin.bound
     gained = drift.run(found.settings.but(gamma=2), [found.settings.scale]).twin
-    every = [model for model in MODELS if model.kind == "model" and model.qk_norm == "yes"]
+    every = [model for model in MODELS if model.kind == "model"]
+    normed = [model for model in every if model.qk_norm == "yes"]
     assert found.twin.max_abs_logit[found.at] <= bound
     return Evidence(
         closest(bound, {"one": 1, "root": root, "width": d, "square": d * d}),
@@ -96,8 +97,9 @@ def rms(found: drift.Result) -> Evidence:
             "square": written(d * d),
             "largest": written(found.twin.max_abs_logit[found.at]),
             "gained": written(gained.bound),
-            "users": str(sum(model.norm == "rms" for model in every)),
-            "normed": str(len(every)),
+            "users": str(sum(model.norm == "rms" for model in normed)),
+            "normed": str(len(normed)),
+            "all": str(len(every)),
         },
     )
 

@@ -90,7 +90,7 @@ def spectral(found: placement.Result) -> Evidence:
     aligned = abs(float((length * left[:, 0]) @ w_q.mT @ w_k @ (length * right[0]))) / math.sqrt(d)
     largest = found.left.logits[0].abs().max().item()
     return Evidence(
-        closest(bound / largest, {"reached": 1, "half": 2, "fifteenth": 15, "thousandth": 1000}),
+        closest(bound / largest, {"reached": 1, "half": 2, "fifteenth": 1 / 0.06, "thousandth": 1000}),
         {
             "length": written(length),
             "bound": written(bound),

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from qkdemo.diagnose.curves.growth import LARGE
-from qkdemo.diagnose.readers.logs import Log, roles
+from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.messages import say
 from qkdemo.notation import written
 

@@ -14,8 +14,8 @@ from qkdemo.diagnose.drift import in_words, opened
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.finding import Finding, Report
 from qkdemo.diagnose.paper import html
+from qkdemo.diagnose.readers.columns import ROLES
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
-from qkdemo.diagnose.readers.logs import ROLES
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 from qkdemo.web.address.given import as_text

@@ -107,8 +107,8 @@ def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
     return result, sections
 
 
-# The same for all who ask, and most visitors go to and fro; the largest are 1.4 MB each.
-_made: Final = in_each_language(20)(_make)
+# The same for all who ask, and most visitors go to and fro. Half a MB each, beside the results, which the labs keep.
+_made: Final = in_each_language(64)(_make)
 
 
 @in_each_language(32)

@@ -12,7 +12,7 @@ from qkdemo.diagnose.curves.causes import run
 from qkdemo.diagnose.curves.growth import growth, slope
 from qkdemo.diagnose.curves.loss import loss_events
 from qkdemo.diagnose.findings.of_logs import of_logs
-from qkdemo.diagnose.readers.logs import Log
+from qkdemo.diagnose.readers.columns import Log
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from qkdemo.diagnose.readers.columns import roles
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.logs import read_logs, roles
+from qkdemo.diagnose.readers.logs import read_logs
 
 LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
 NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]

@@ -325,6 +325,24 @@ def test_a_mask_that_is_added_is_no_logit(hides: float) -> None:
         assert one == pytest.approx(other, nan_ok=True)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_compiled_model_is_watched_and_so_is_one_with_a_compiled_part(*, whole: bool) -> None:
+    torch._dynamo.reset()
+    model, x = nn.Sequential(VisionAttention(), nn.Linear(16, 1)), torch.randn(2, 5, 16)
+    called: Any = torch.compile(model, backend="eager") if whole else model
+    if not whole:
+        model[0] = torch.compile(model[0], backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    with torch.no_grad():
+        expected = called(x)
+        with watch(called, every=2, optimizer=optimizer) as report:
+            for _ in range(4):
+                torch.testing.assert_close(called(x), expected)
+                optimizer.step()
+    assert [row["step"] for row in report.rows if row["head"] == 0] == [0, 2]
+    assert {row["layer"] for row in report.rows} == {"0"}
+
+
 def test_a_copy_of_a_watched_model_is_not_watched(tmp_path: Path) -> None:
     model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     with watch(model, to=tmp_path / "a.jsonl") as report:

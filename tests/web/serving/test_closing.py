@@ -25,9 +25,18 @@ LONG = Settings(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=3000, 
 QUERY = "&".join(f"{name}={text}" for name, text in LONG.to_texts().items())
 
 
+PATIENT = """
+from qkdemo.web.serving import closing
+closing.GRACE_S = closing._WORKERS_S = 60.0
+"""
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[Server]:
-    with served(ROOT / "app.py", tmp_path / "log.txt") as app:
+    """With time to end: a busy machine does nothing in two seconds. The last test says how long it is otherwise."""
+    script = tmp_path / "app.py"
+    script.write_text(PATIENT + (ROOT / "app.py").read_text(encoding="utf-8"), encoding="utf-8")
+    with served(script, tmp_path / "log.txt") as app:
         yield app
 
 

@@ -5,6 +5,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.benchmarks.visitor import Visitor
 from tests.serving import PATIENCE_S, ROOT, Server, served
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ulimit")
@@ -47,10 +49,16 @@ def healthy(app: Server) -> bool:
         return bool(answer.status == 200)
 
 
-def test_more_connections_than_the_soft_limit_are_answered(tmp_path: Path) -> None:
+def test_more_connections_than_the_soft_limit_and_tabs_that_are_reloaded_are_answered(tmp_path: Path) -> None:
+    """As many tabs for the limit as 200 for the usual 1,024."""
     with served(ROOT / "app.py", tmp_path / "log.txt", descriptors=(256, 4096)) as app:
-        with connections(app, 400):
+        tabs = [Visitor(app.address, "rope") for _ in range(50)]
+        with connections(app, 400), ThreadPoolExecutor(16) as hands:
             assert healthy(app)
+            fresh = list(hands.map(lambda tab: (tab.socket.close(), Visitor(app.address, "rope"))[1], tabs))
+        assert all(tab.sliders for tab in fresh)
+        for tab in fresh:
+            tab.socket.close()
         said = app.log.read_text(encoding="utf-8")
     assert "Too many open files" not in said
     assert "enough for about" not in said

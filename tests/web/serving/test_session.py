@@ -7,7 +7,7 @@ from streamlit.elements.widgets import radio, selectbox
 from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
-from qkdemo.web.serving.session import look_up_alone
+from qkdemo.web.patched.session import look_up_alone
 
 WIDGETS = """
 import streamlit as st

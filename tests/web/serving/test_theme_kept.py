@@ -4,7 +4,7 @@ import pytest
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
-from qkdemo.web.serving.theme import keep_theme
+from qkdemo.web.patched.theme import keep_theme
 
 SECTIONS = ("theme", "theme.light", "theme.dark", "theme.sidebar", "theme.light.sidebar", "theme.dark.sidebar")
 

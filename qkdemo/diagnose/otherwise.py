@@ -1,0 +1,82 @@
+"""The same tensors otherwise: with larger weights, under every variant, in every number format."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
+from qkdemo.diagnose.pair import Pair
+from qkdemo.diagnose.watching.heads import Call, measure
+from qkdemo.floats.formats import FORMATS, rounded
+
+
+def grown(pair: Pair, scale: float) -> list[dict[str, Any]]:
+    """Plain and normalised attention with W_q and W_k `scale` times as large, as in the drift lab."""
+    larger = replace(pair, q=pair.q.double() * scale, k=pair.k.double() * scale)
+    rows = variants(larger, ("none", "rms"))
+    return [
+        {"scale": scale, **{name: row[name] for name in ("variant", "max_abs_logit", "entropy_fraction")}}
+        for row in rows
+    ]
+
+
+def variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list[dict[str, Any]]:
+    """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
+    q, k = pair.q.double(), pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
+    width = q.shape[-1]
+    gains = {
+        f"gamma_{side}": gain.double().reshape(-1)
+        for side, gain in (("q", pair.gamma_q), ("k", pair.gamma_k))
+        if gain is not None
+    }
+    parameters = Parameters(g=math.sqrt(width), **gains)
+    rows: list[dict[str, Any]] = []
+    for word, variant in ((word, VARIANTS[word]) for word in words):
+        a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
+        factor = (
+            pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
+        )
+        softcap = float(torch.as_tensor(parameters.softcap)) if variant.capped else None
+        call = Call(q=a, k=b, scale=factor, visible=pair.visible, softcap=softcap, causal=pair.causal)
+        rows.append(
+            {"variant": word} | _summed(call) | {"bound": _finite(variant.bound(parameters, width, q.shape[1]))}
+        )
+    return rows
+
+
+def formats(pair: Pair) -> list[dict[str, Any]]:
+    """Plain attention of the same q and k, stored in every format: scores, then logits."""
+    rows = []
+    repeated = pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
+    there = (pair.q.double() @ repeated.mT).isfinite()  # what is lost already is not lost by a format
+    for word, kind in FORMATS.items():
+        q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+        scores = rounded(q @ k.mT, kind).double()
+        seen = torch.ones_like(scores, dtype=torch.bool) if pair.visible is None else pair.visible
+        if pair.causal:
+            seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
+        seen = seen.expand_as(scores)
+        lost = ~scores.isfinite() & seen & there
+        undefined = lost.any(-1).double().mean()
+        rows.append(
+            {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
+        )
+    return rows
+
+
+def _summed(call: Call) -> dict[str, float]:
+    """Over all heads: the largest |logit|, the mean entropy fraction and the mean slope."""
+    found = measure(call, every_sequence=True)
+    return {
+        "max_abs_logit": float(found["max_logit"].abs().max()),
+        "entropy_fraction": float(found["entropy_fraction"].nanmean()),
+        "softmax_slope": float(found["softmax_slope"].nanmean()),
+    }
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None

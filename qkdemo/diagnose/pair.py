@@ -1,0 +1,27 @@
+"""q and k that somebody brings, with what their attention was computed with."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from qkdemo.diagnose.watching.heads import Call
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """q and k with four axes, and what acts on their product."""
+
+    q: Tensor  # [batch, heads, positions, d_head]
+    k: Tensor  # [batch, kv_heads, positions, d_head]
+    scale: float
+    visible: Tensor | None = None
+    gamma_q: Tensor | None = None  # [d_head]
+    gamma_k: Tensor | None = None
+    causal: bool = False
+    axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
+    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: logits are then in units that nobody knows
+
+    @property
+    def call(self) -> Call:
+        """As the measures take it."""
+        return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)

@@ -1,0 +1,123 @@
+"""The columns of a training log: what they are called, and how rows become numbers over steps.
+
+* `Log`: steps and named columns; `roles(log)`: which column is the loss, the largest logit, …
+* `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.diagnose.readers.inputs import InputError
+
+_MOST_COLUMNS: Final = 2000
+_STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
+_LONGEST_NAME: Final = 200
+ROLES: Final[Mapping[str, re.Pattern[str]]] = {
+    "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
+    "entropy": re.compile(r"entropy", re.IGNORECASE),
+    "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
+    "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
+    "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
+    "grad_norm": re.compile(r"grad(ient)?s?[ _./]?(global)?[ _]?norm|global_norm|gnorm", re.IGNORECASE),
+    "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
+    "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
+}
+EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+_MOST_RESTARTS: Final = 100
+_ROWS_OF_A_RESTART: Final = 20
+_OF_A_RESTART: Final = 3  # rows
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One run. Columns hold NaN where a step has no value, and ∞ where it has one that is not finite.
+
+    `sampled`: whoever wrote it may have left out steps.
+    """
+
+    run: str
+    kind: str  # a word of say("log.kind.…")
+    step: NDArray[np.float64]
+    columns: Mapping[str, NDArray[np.float64]]
+    sampled: bool = False
+    where: str = ""  # the worst head, in words, if the log names heads
+
+
+def roles(log: Log) -> dict[str, str]:
+    """Role → the column that most likely has it; a role is one of `ROLES`, and none that no column fits is named."""
+    found: dict[str, str] = {}
+    for role, pattern in ROLES.items():
+        fitting = [column for column in log.columns if pattern.search(column)]
+        training = [column for column in fitting if not EVALUATED.search(column)] or fitting
+        if training:
+            found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
+    return found
+
+
+def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:
+    """One run's rows as its columns over steps. Raises InputError for more columns than any log has."""
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
+    if len(names) > _MOST_COLUMNS:
+        raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
+    steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
+    at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
+    points: dict[str, list[tuple[float, float]]] = {}
+    for step, row in zip(at, rows, strict=True):
+        if math.isfinite(step):  # rows of one step belong together
+            for name, value in row.items():
+                if name != steps and not math.isnan(number := _logged(value)):
+                    points.setdefault(str(name), []).append((step, number))
+    series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
+    order = sorted({step for each in series.values() for step in each})
+    columns = {
+        name: np.array([each.get(step, math.nan) for step in order], dtype=np.float64) for name, each in series.items()
+    }
+    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
+
+
+def _continued(points: list[tuple[float, float]]) -> dict[float, float]:
+    """A curve by its steps, the last value of each; what a run logged before it went on from an earlier step is gone.
+
+    A few rows in order below the newest one are such a restart; one alone may count other steps, as of an evaluation.
+    Where steps fall more often than a run is started anew, the rows are in no order, and all of them count.
+    """
+    steps = [step for step, _ in points]
+    falls = sum(later < earlier for earlier, later in pairwise(steps))
+    anew = falls <= min(_MOST_RESTARTS, max(1, len(points) // _ROWS_OF_A_RESTART))
+    curve: dict[float, float] = {}
+    newest = -math.inf
+    for at, (step, value) in enumerate(points):
+        following = steps[at : at + _OF_A_RESTART]
+        in_order = len(following) == _OF_A_RESTART and sorted(following) == following and following[-1] <= newest
+        if anew and step < newest and in_order:
+            curve = {old: kept for old, kept in curve.items() if old < step}
+            newest = step
+        curve[step] = value
+        newest = max(newest, step)
+    return curve
+
+
+def _logged(value: Any) -> float:
+    """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return math.inf
+    if isinstance(value, str) and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return math.inf
+    return real(value)
+
+
+def real(value: Any) -> float:
+    """A number, also one written as text; NaN for what is none."""
+    if isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
