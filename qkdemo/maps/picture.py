@@ -246,7 +246,7 @@ def _colours(look: Look) -> alt.Scale:
 def _legend(look: Look) -> alt.Legend:
     values = [at for at, _ in decades(*look.domain, at_most=5)] if look.measure == "log" else alt.Undefined
     return alt.Legend(
-        orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=400, format="~g", values=values
+        orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900, format="~g", values=values
     )
 
 

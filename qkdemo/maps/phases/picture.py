@@ -49,7 +49,7 @@ def phase_spec(diagram: Diagram = DEFAULT, *, hall: bool = False) -> dict[str, A
         alt_air.Tooltip("said:N", title=say("phases.ends")),
     ]
     scale = alt_air.Scale(domain=[0, 1], range="diverging", interpolate="lab")
-    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=400)
+    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900)
     base = alt_air.Chart(alt_air.NamedData(name="marks"))
     colour = alt_air.Color("share:Q", scale=scale, legend=legend, title=say("phases.share"))
     tiles = base.mark_rect().encode(**place, color=colour, tooltip=tips)
