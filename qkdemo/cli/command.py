@@ -164,7 +164,7 @@ def _range(dial: Declaration) -> str:
         case Switch():
             return "0|1"
         case Sentence():
-            return say("command.words")
+            return say("command.sentence")
 
 
 def _help(dial: Declaration, lab: Command) -> str:

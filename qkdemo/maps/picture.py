@@ -30,7 +30,9 @@ from qkdemo.notation import written
 Spec: TypeAlias = dict[str, Any]
 PICK, FRAME = "pick", "frame"  # what a visitor does in it: a click on a cell, a frame around some
 _WIDTH, _HEIGHT = 440, 360  # of a side in a file
-_TALL: Final = 430  # of a side on the page, with its axis and its legend
+TALL: Final = 430  # of a side on the page, with its axis and its legend
+TALL_IN_A_HALL: Final = 700  # whose words are larger
+_WORDS, _WORDS_IN_A_HALL = 12, 20
 _DEEPEST: Final = 1e-12  # of the largest value: what is smaller has the last colour
 _FEW: Final = 12  # values of a dial, each of which is written at its axis
 _DECADES: Final = 100  # from the lowest to the highest value of an axis on which only powers of ten are written
@@ -89,6 +91,7 @@ class Look:
     title: str
     measure: Scale
     domain: tuple[float, float]  # of the colours
+    hall: bool = False  # whether it is read from afar
 
 
 def look_of(cells: Cells) -> Look:
@@ -121,9 +124,10 @@ def panel(look: Look, *, picked: bool = True) -> Any:
         base().mark_rule(strokeWidth=width, color=ink).encode(**at).transform_filter("datum.layer == 'line'")
         for width, ink in ((3.5, "#FFFFFF"), (1.5, "#14171C"))
     ]
+    size = _WORDS_IN_A_HALL if look.hall else _WORDS
     words = [
         base()
-        .mark_text(align=align, dx=dx, fontSize=12, fontWeight=600, color=ink, stroke=ink, strokeWidth=width)
+        .mark_text(align=align, dx=dx, fontSize=size, fontWeight=600, color=ink, stroke=ink, strokeWidth=width)
         .encode(**place, text="text:N")
         .transform_filter(f"datum.layer == '{layer}'")
         for layer, align, dx in _SIDES_OF_A_LINE
@@ -149,7 +153,7 @@ def panel(look: Look, *, picked: bool = True) -> Any:
 @in_each_language(maxsize=64)
 def spec(look: Look) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
-    made: Spec = panel(look).properties(height=_TALL).to_dict()
+    made: Spec = panel(look).properties(height=TALL_IN_A_HALL if look.hall else TALL).to_dict()
     made.pop("$schema", None)
     on_canvas = {"embedOptions": {"renderer": "canvas"}}  # one picture with its words, not a thousand nameless cells
     return _without_data(made) | {"usermeta": on_canvas}
@@ -242,7 +246,7 @@ def _colours(look: Look) -> alt.Scale:
 def _legend(look: Look) -> alt.Legend:
     values = [at for at, _ in decades(*look.domain, at_most=5)] if look.measure == "log" else alt.Undefined
     return alt.Legend(
-        orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=400, format="~g", values=values
+        orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900, format="~g", values=values
     )
 
 

@@ -269,4 +269,6 @@ def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_a
     assert "tensors_unscaled" not in said(with_them)
     logits = [report.tables["heads"][0]["max_logit"] for report in (with_them, without)]
     assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
-    assert "with no scale beside them (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
+    assert "with no scale beside them that fits (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
+    unfit = examine(safetensors.torch.save(named | scales | {"layers.0.q_scale": torch.ones(5)}), "pair.safetensors")
+    assert "with no scale beside it that fits (q_scale, k_scale): q." in said(unfit)["tensors_unscaled"]

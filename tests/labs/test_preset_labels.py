@@ -100,7 +100,7 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
     "drift shifted": (drift, "A mean that LayerNorm removes", _without_mean),
     "epsilon steepest": (
         epsilon,
-        "The smallest vector of the dial, the steepest norm",
+        "The smallest vector of the dial, where this norm is steepest",
         lambda found: found.slope[found.rule, found.at] == pytest.approx(max(found.slope[found.rule])),
     ),
     "epsilon not_normalised": (

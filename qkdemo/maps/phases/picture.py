@@ -15,6 +15,7 @@ import pyarrow as pa
 from qkdemo.dials import Value
 from qkdemo.maps.phases.cells import Cell
 from qkdemo.maps.phases.diagram import DEFAULT, Diagram
+from qkdemo.maps.picture import TALL, TALL_IN_A_HALL
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
 
@@ -34,8 +35,8 @@ def phase_table(made: Sequence[Cell], remedy: str) -> pa.Table:
 
 
 @in_each_language(maxsize=8)
-def phase_spec(diagram: Diagram = DEFAULT) -> dict[str, Any]:
-    """Tiles, and how many seeds solved the task on each."""
+def phase_spec(diagram: Diagram = DEFAULT, *, hall: bool = False) -> dict[str, Any]:
+    """Tiles, and how many seeds solved the task on each; larger where a hall looks on."""
     across, up = (say(f"dial.{name}.label") for name in (diagram.x, diagram.y))
     xs, ys = [_text(x) for x in diagram.xs], [_text(y) for y in reversed(diagram.ys)]
     place = {
@@ -48,17 +49,17 @@ def phase_spec(diagram: Diagram = DEFAULT) -> dict[str, Any]:
         alt_air.Tooltip("said:N", title=say("phases.ends")),
     ]
     scale = alt_air.Scale(domain=[0, 1], range="diverging", interpolate="lab")
-    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=400)
+    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900)
     base = alt_air.Chart(alt_air.NamedData(name="marks"))
     colour = alt_air.Color("share:Q", scale=scale, legend=legend, title=say("phases.share"))
     tiles = base.mark_rect().encode(**place, color=colour, tooltip=tips)
     numbers = [
-        base.mark_text(fontSize=13, fontWeight=600, color=ink, stroke=ink, strokeWidth=width).encode(
+        base.mark_text(fontSize=22 if hall else 13, fontWeight=600, color=ink, stroke=ink, strokeWidth=width).encode(
             **place, text="solved:N"
         )
         for width, ink in ((3.5, "#FFFFFF"), (0, "#14171C"))
     ]
-    made: dict[str, Any] = alt_air.layer(tiles, *numbers).properties(height=430).to_dict()
+    made: dict[str, Any] = alt_air.layer(tiles, *numbers).properties(height=TALL_IN_A_HALL if hall else TALL).to_dict()
     for layer in made["layer"]:
         layer.pop("data", None)
     for name in ("$schema", "config", "data", "datasets"):

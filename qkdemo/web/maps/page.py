@@ -7,6 +7,8 @@ both dials, a frame becomes the ranges of the axes; arrow keys move a cell, and 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from qkdemo.maps.pool import Filling, Fillings
 from qkdemo.maps.request import SIZES, Request, axis_of, usual_axes
 from qkdemo.maps.words import alt, finding, measure_name, strange
 from qkdemo.messages import say
+from qkdemo.web import lecture
 from qkdemo.web.address.link import ask
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.maps.asked import choices, lab_name, size
@@ -38,6 +41,7 @@ def map_page() -> None:
     lab = LABS[lab_name()]
     settings = dials(lab.settings, lab.presets, lab.name)
     heading = st.empty()
+    first = st.container() if lecture.on() else nullcontext()  # a hall sees the map, then what it is asked for
     request, minus = choices(lab, settings)
     if lesson.asks():
         heading.title(say("map.title", measure=measure_name(request)))
@@ -50,7 +54,8 @@ def map_page() -> None:
     watch = st.fragment(partial(_filled, request, minus, going), run_every=_EVERY_S if going else None)
     cells = _cells(both, request, minus)
     heading.title(say("map.title", measure=measure_name(request)) if cells is None else finding(cells))
-    watch()
+    with first:
+        watch()
     if cells is not None:
         take_away_map(cells)
 
@@ -100,7 +105,7 @@ def _side(cells: Cells, role: str, at: tuple[int, int] | None) -> None:
     key = f"map:{role}:{cells.request.lab.name}:{cells.request.x.text}:{cells.request.y.text}"
     st.vega_lite_chart(
         marks_table(cells, role, at),
-        spec(look_of(cells)),
+        spec(replace(look_of(cells), hall=lecture.on())),
         key=key,
         on_select=partial(_picked, key, cells.request),
         selection_mode=[PICK, FRAME],

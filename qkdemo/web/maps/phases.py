@@ -33,6 +33,7 @@ from qkdemo.runs.durations import duration
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
+from qkdemo.web import lecture
 from qkdemo.web.address.given import as_text
 from qkdemo.web.address.language import speak_on
 from qkdemo.web.address.link import ask, asked
@@ -233,7 +234,7 @@ def _sides(diagram: Diagram, made: list[Cell]) -> None:
             st.markdown(f"### {name[0].upper() + name[1:]}")
             st.vega_lite_chart(
                 phase_table(made, remedy),
-                phase_spec(diagram),
+                phase_spec(diagram, hall=lecture.on()),
                 key=f"phases:{remedy}",
                 alt=alt(made, remedy, diagram),
                 width="stretch",

@@ -42,7 +42,7 @@ def curves_of(plan: Plan, plain: dict[str, Any], twin: dict[str, Any]) -> np.nda
         ("copy", {"max_abs_logit": 1e5}, {}, "was 100 000, that of the other model 5"),
         ("copy", {}, {}, "both end at chance (2.77 nats)."),
         ("copy", {"learnt": True}, {"learnt": True}, "both learnt the task and forgot it again"),
-        ("addition", {"loss": 3.13, "max_abs_logit": 4e4}, {"loss": 3.14}, "Small logits are not enough"),
+        ("addition", {"loss": 3.13, "max_abs_logit": 4e4}, {"loss": 3.14}, "Smaller logits were not enough"),
         ("induction", {"loss": 1.61}, {"loss": 1.76}, "plain attention ends 0.15 nats lower"),
         ("induction", {"loss": 1.61}, {"loss": 1.62}, "1.62 with RMSNorm (means of the last 20 steps)"),
         ("text", {"loss": 2.9, "max_abs_logit": 5e4}, {"loss": 2.4}, "RMSNorm ends 0.5 nats lower"),
