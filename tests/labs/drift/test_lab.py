@@ -241,7 +241,7 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
         "So does attention with L2 norm and learned scale g.",
         1.0: "At weight scale 1, plain attention looks at many keys. "
         "So does attention with L2 norm and learned scale g.",
-        2.0: "At weight scale 2, plain attention looks at few keys. "
+        2.0: "At weight scale 2, plain attention looks at a few keys. "
         "With L2 norm and learned scale g, attention looks at many keys.",
         8.0: "At weight scale 8, plain attention gives nearly everything to one key. "
         "With L2 norm and learned scale g, attention is as it is at weight scale 1.",

@@ -251,3 +251,7 @@ def test_the_scale_of_gemma_2_is_a_gain_that_is_accepted() -> None:
     result = run(PRESETS["scale_of_gemma_2"].but(left_cap="none", right_cap="none"))
     assert Settings.from_text("gain", "0.0833") == pytest.approx(144**-0.5, rel=1e-3)
     assert result.left.logits == pytest.approx(result.right.logits * 128**0.5 * 0.0833)
+    assert result.verdict.cause == "constant"
+    capped = " ".join(placement.LAB.explain(run(PRESETS["scale_of_gemma_2"])))
+    assert "What differs: scale." in capped
+    assert "scale:" in capped.split("The pattern says ")[1]  # no pattern names a gain alone
