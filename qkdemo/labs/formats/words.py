@@ -36,7 +36,7 @@ def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
     values: dict[str, object] = {"format": STORED[f], "error": written(100 * counted.max_rel_error[f, weight, at], 2)}
     values |= {"weights": counted.n[f, weight, at], "logits": counted.n[f, logit, at], "rows": counted.n[f, total, at]}
     values |= {"vanished": counted.n_zero[f, weight, at], "merged": counted.n_merged[f, logit, at]}
-    values |= {"undefined": counted.n_nan[f, total, at]}
+    values |= {"undefined": counted.n_nan[f, total, at], "nan": counted.n_nan[f, weight, at]}
     for key, counts, stages in (
         ("lost", counted.n_lost, slice(None)),
         ("vanished", counted.n_zero, slice(weight, weight + 1)),
@@ -73,7 +73,8 @@ def early(first_loss: NDArray[np.float64], counted: Tally, scales: tuple[float, 
 def fates_said(variant: NormWord, counted: Tally, f: int, scale: float, mask: MaskWord) -> list[str]:
     """What happens to one side in one format at the one scale counted, and whether its mask leaks."""
     key, values = fate(counted, f, 0)
-    key = "undefined" if key == "lost" and values["undefined"] else key
+    if key == "lost" and (values["undefined"] or values["nan"]):  # ∞ / ∞ is no number either
+        key = "undefined" if values["undefined"] else "undefined_weights"
     key = "vanished_alone" if key == "vanished" and not values["merged"] else key
     values |= {"side": say(f"variant.{variant}.name"), "scale": written(scale)}
     leak = leaked(counted, f, 0, mask)

@@ -182,9 +182,11 @@ def headlines(curves: Curves, gains: Sequence[str]) -> list[str]:
 
 
 def vanishing(curves: Curves) -> str:
-    """Which mistakes leave no trace at the first spread of the gains."""
-    names = [say(f"mistake_name.{name}") for name, column in curves.logits.items() if column[0] < ROUNDING]
-    return say("placement.vanishing", names=", ".join(names), hidden=len(names), all=len(curves.logits))
+    """Which mistakes leave no trace at the first spread of the gains. Over one head the full width is no mistake."""
+    hidden = [name for name, column in curves.logits.items() if column[0] < ROUNDING]
+    key = "placement.vanishing_with_one_head" if "full_width" in hidden else "placement.vanishing"
+    names = ", ".join(say(f"mistake_name.{name}") for name in hidden)
+    return say(key, names=names, hidden=len(hidden), all=len(curves.logits))
 
 
 def _apart(left: Pipeline, right: Pipeline, recipe: BlockRecipe) -> Difference:

@@ -21,9 +21,11 @@ def explain(result: Result) -> list[str]:
         "norm": twin[0],
         "norm_weight": twin[1],
     }
+    kind = "alike" if plain[0] == twin[0] else "apart"
+    kind = kind if settings.query_length else "none"
     lengths = np.linalg.norm([result.query, *result.keys], axis=-1)
     return [
-        say(f"sphere.finding.{'alike' if plain[0] == twin[0] else 'apart'}", **values),
+        say(f"sphere.finding.{kind}", **values),
         say("sphere.decided", plain=_percent(result.plain.decided), norm=_percent(result.twin.decided)),
         say(
             "sphere.longest",
@@ -40,7 +42,7 @@ def scores(result: Result) -> str:
     """The pair that is shown: its angle, and the score on either side."""
     at = result.shown
     return say(
-        "sphere.score",
+        "sphere.score" if result.settings.query_length else "sphere.score_of_none",
         key=at,
         angle=written(math.degrees(math.acos(max(-1.0, min(1.0, result.cosine)))), 3),
         q=written(float(np.linalg.norm(result.query))),

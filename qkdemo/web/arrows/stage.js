@@ -151,7 +151,10 @@ export class Stage {
     const { words, names, locked } = this.view;
     if (locked) return words.open;
     const [ofPlain, ofNorm] = [winner(plain.shares), winner(norm.shares)];
-    const kind = ofPlain === null ? "undefined" : ofPlain === ofNorm ? "alike" : "apart";
+    // A query of length 0 has equal shares.
+    const level = [plain, norm].every(({ shares }) => Math.min(...shares) === Math.max(...shares));
+    const winners = ofPlain === ofNorm ? "alike" : "apart";
+    const kind = ofPlain === null ? "undefined" : level ? "level" : winners;
     return fill(words[kind], {
       query: names.query,
       plain: names.keys[ofPlain] ?? "",

@@ -78,7 +78,7 @@ def view(settings: Settings, heading: int = 2) -> dict[str, Any]:
     """What the component draws: the state, the words, and how far a hand can go."""
     scale = next(dial.kind for dial in declarations(Settings) if dial.name == "scale")
     assert isinstance(scale, Dial)
-    findings = {name: phrase(f"arrows.finding.{name}") for name in ("apart", "alike", "undefined", "open")}
+    findings = {name: phrase(f"arrows.finding.{name}") for name in ("apart", "alike", "level", "undefined", "open")}
     return {
         "state": state_of(settings),
         "start": state_of(Settings()),
