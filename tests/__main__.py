@@ -19,7 +19,7 @@ STATIC = {
     "imports": [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
     "javascript": [*PYTHON, "tests.javascript"],
 }
-UNIT = {"tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto"]}
+UNIT = {"tests": [*PYTHON, "pytest", "--ignore=tests/browser", "--numprocesses=auto", "--dist=worksteal"]}
 FAST = STATIC | {"tests": [*UNIT["tests"], *(f"--ignore={name}" for name in SLOW)]}
 SMOKE = {
     "smoke": [
