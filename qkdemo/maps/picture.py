@@ -30,8 +30,8 @@ from qkdemo.notation import written
 Spec: TypeAlias = dict[str, Any]
 PICK, FRAME = "pick", "frame"  # what a visitor does in it: a click on a cell, a frame around some
 _WIDTH, _HEIGHT = 440, 360  # of a side in a file
-TALL: Final = 430  # of a side on the page, with its axis and its legend
-TALL_IN_A_HALL: Final = 700  # whose words are larger
+_TALL: Final = 430  # of a side on the page, with its axis and its legend
+_TALL_IN_A_HALL: Final = 700  # whose words are larger
 _WORDS, _WORDS_IN_A_HALL = 12, 20
 _DEEPEST: Final = 1e-12  # of the largest value: what is smaller has the last colour
 _FEW: Final = 12  # values of a dial, each of which is written at its axis
@@ -150,10 +150,15 @@ def panel(look: Look, *, picked: bool = True) -> Any:
     return alt.layer(tiles, none, *lines, *words, *crosses, *frames)
 
 
+def tall(*, hall: bool) -> int:
+    """Pixels of a side on the page; more where a hall looks on."""
+    return _TALL_IN_A_HALL if hall else _TALL
+
+
 @in_each_language(maxsize=64)
 def spec(look: Look) -> Spec:
     """The panel as a page takes it: without data, as wide as its place."""
-    made: Spec = panel(look).properties(height=TALL_IN_A_HALL if look.hall else TALL).to_dict()
+    made: Spec = panel(look).properties(height=tall(hall=look.hall)).to_dict()
     made.pop("$schema", None)
     on_canvas = {"embedOptions": {"renderer": "canvas"}}  # one picture with its words, not a thousand nameless cells
     return _without_data(made) | {"usermeta": on_canvas}

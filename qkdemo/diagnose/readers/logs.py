@@ -1,7 +1,6 @@
 """Training logs that somebody brings, as columns over steps, whatever wrote them.
 
 * `read_logs(data, name)`: one `Log` per run in it. Raises InputError for what is no log, or too little of one;
-* `Log`: steps and named columns; `roles(log)`: which column is the loss, the largest logit, …
 
 Read are, told by their content: `trainer_state.json`, chart exports and history of Weights & Biases, TensorBoard event
 files, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), Parquet, and lines of text as

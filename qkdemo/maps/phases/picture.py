@@ -15,7 +15,7 @@ import pyarrow as pa
 from qkdemo.dials import Value
 from qkdemo.maps.phases.cells import Cell
 from qkdemo.maps.phases.diagram import DEFAULT, Diagram
-from qkdemo.maps.picture import TALL, TALL_IN_A_HALL
+from qkdemo.maps.picture import tall
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
 
@@ -59,7 +59,7 @@ def phase_spec(diagram: Diagram = DEFAULT, *, hall: bool = False) -> dict[str, A
         )
         for width, ink in ((3.5, "#FFFFFF"), (0, "#14171C"))
     ]
-    made: dict[str, Any] = alt_air.layer(tiles, *numbers).properties(height=TALL_IN_A_HALL if hall else TALL).to_dict()
+    made: dict[str, Any] = alt_air.layer(tiles, *numbers).properties(height=tall(hall=hall)).to_dict()
     for layer in made["layer"]:
         layer.pop("data", None)
     for name in ("$schema", "config", "data", "datasets"):

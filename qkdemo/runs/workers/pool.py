@@ -76,11 +76,10 @@ class Pool:
         live = self._known(plan)
         with self._lock:
             found = self._recall.find(plan)
-            live = found or live
-            if live is not found and not live.chunks and not live.notice:
+            if found is None and not live.chunks and not live.notice:
                 return None
-            self._recall.remember(live)
-            return live
+            self._recall.remember(found or live)
+            return found or live
 
     def start(
         self, plan: Plan, visitor: str, *, pace: float = DEFAULT_PACE, again: bool = False, address: str = ""

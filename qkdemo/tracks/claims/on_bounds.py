@@ -16,8 +16,8 @@ _SAME: Final = 1e-6  # weights are kept in float32
 
 
 def _root_width(found: drift.Result) -> Evidence:
-    fresh, grown = _plain(1), found.plain
-    wide = drift.run(_DRIFT.but(scale=1, d_head=256), [1.0]).plain.max_abs_logit[0]
+    fresh, grown = plain_at(1), found.plain
+    wide = drift.run(DRIFT.but(scale=1, d_head=256), [1.0]).plain.max_abs_logit[0]
     start, end = fresh.max_abs_logit[0], grown.max_abs_logit[found.at]
     ratio = end / start
     unbounded = grown.bound == math.inf and math.isclose(ratio, found.settings.scale**2, rel_tol=1e-9)
@@ -95,65 +95,66 @@ def _always_bounded(found: drift.Result) -> Evidence:
     return Evidence(only(true=all(held), false=not all(held)), numbers)
 
 
-def _plain(scale: float) -> Side:
-    return drift.run(_DRIFT, [scale]).plain
+def plain_at(scale: float) -> Side:
+    """Plain attention at one weight scale, all else as the lab starts."""
+    return drift.run(DRIFT, [scale]).plain
 
 
-_DRIFT: Final = drift.Settings()
+DRIFT: Final = drift.Settings()
 _QK_NORMS: Final[tuple[VariantWord, ...]] = ("l2", "rms", "layernorm", "full_width")
-_PLAIN, _TWIN = "plain.max_abs_logit", "norm.max_abs_logit"
-_FRESH: Final = {"scale": 1.0}
+PLAIN, TWIN = "plain.max_abs_logit", "norm.max_abs_logit"
+FRESH: Final = {"scale": 1.0}
 STOPS: Final = (
     claim(
         "root_width",
         drift.LAB,
-        _DRIFT.but(scale=400),
+        DRIFT.but(scale=400),
         _root_width,
         (16,),
         {
-            "fresh": Read(column=_PLAIN, turns=_FRESH),
-            "grown": Read(column=_PLAIN),
-            "wide": Read(column=_PLAIN, turns=_FRESH | {"d_head": 256}),
+            "fresh": Read(column=PLAIN, turns=FRESH),
+            "grown": Read(column=PLAIN),
+            "wide": Read(column=PLAIN, turns=FRESH | {"d_head": 256}),
         },
     ),
     claim(
         "gained_bound",
         drift.LAB,
-        _DRIFT.but(variant="rms", gamma=2),
+        DRIFT.but(variant="rms", gamma=2),
         _gained_bound,
         (11,),
-        {"gained": Read(column=_TWIN), "bound": Read(column="bound"), "unit": Read(column=_TWIN, turns={"gamma": 1.0})},
+        {"gained": Read(column=TWIN), "bound": Read(column="bound"), "unit": Read(column=TWIN, turns={"gamma": 1.0})},
     ),
     claim(
         "softcap_place",
         drift.LAB,
-        _DRIFT.but(variant="softcap"),
+        DRIFT.but(variant="softcap"),
         _softcap_place,
         (19,),
-        {"largest": Read(column=_PLAIN), "capped": Read(column=_TWIN)},
+        {"largest": Read(column=PLAIN), "capped": Read(column=TWIN)},
     ),
     claim(
         "scale_free",
         drift.LAB,
-        _DRIFT.but(scale=400),
+        DRIFT.but(scale=400),
         _scale_free,
         (2, 13),
         {
-            "after": Read(column=_TWIN),
-            "plain_before": Read(column=_PLAIN, turns=_FRESH),
-            "plain_after": Read(column=_PLAIN),
+            "after": Read(column=TWIN),
+            "plain_before": Read(column=PLAIN, turns=FRESH),
+            "plain_after": Read(column=PLAIN),
         },
     ),
     claim(
         "always_bounded",
         drift.LAB,
-        _DRIFT.but(scale=1000, alignment=0.99),
+        DRIFT.but(scale=1000, alignment=0.99),
         _always_bounded,
         (10, 11, 12),
         {
-            "l2": Read(column=_TWIN),
+            "l2": Read(column=TWIN),
             "l2_bound": Read(column="bound"),
-            "rms": Read(column=_TWIN, turns={"variant": "rms"}),
+            "rms": Read(column=TWIN, turns={"variant": "rms"}),
             "rms_bound": Read(column="bound", turns={"variant": "rms"}),
         },
     ),

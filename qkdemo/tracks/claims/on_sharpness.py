@@ -8,8 +8,8 @@ from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.labs import drift
-from qkdemo.labs.drift.scale_sweep import Side
 from qkdemo.notation import written
+from qkdemo.tracks.claims.on_bounds import DRIFT, FRESH, PLAIN, plain_at
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
 
@@ -57,7 +57,7 @@ def _uniform(found: drift.Result) -> Evidence:
 
 
 def _collapsed(found: drift.Result) -> Evidence:
-    at_eight = _plain(_DRIFT.scale)
+    at_eight = plain_at(DRIFT.scale)
     large, open_large = at_eight.max_abs_logit[0], found.plain.max_abs_logit[found.at]
     collapsed, open_ = at_eight.entropy_fraction[0], found.plain.entropy_fraction[found.at]
     held, broken = collapsed < drift.DECIDED, open_ > drift.OPEN and min(large, open_large) > 100
@@ -112,24 +112,17 @@ def _longer_text(found: drift.Result) -> Evidence:
     )
 
 
-def _plain(scale: float) -> Side:
-    return drift.run(_DRIFT, [scale]).plain
-
-
 def _percent(fraction: float) -> str:
     return written(100 * fraction, 3)
 
 
-_DRIFT: Final = drift.Settings()
 _SMALL_G: Final = 1.0
-_PLAIN, _TWIN = "plain.max_abs_logit", "norm.max_abs_logit"
-_FRESH: Final = {"scale": 1.0}
 _COLLAPSED: Final = {"scale": 8.0, "mean": 0.0, "d_head": 64}
 STOPS: Final = (
     claim(
         "entropy",
         drift.LAB,
-        _DRIFT.but(variant="rms"),
+        DRIFT.but(variant="rms"),
         _entropy,
         (32,),
         {
@@ -140,7 +133,7 @@ STOPS: Final = (
     claim(
         "uniform",
         drift.LAB,
-        _DRIFT.but(gain=100),
+        DRIFT.but(gain=100),
         _uniform,
         (10, 14, 15),
         {
@@ -152,32 +145,32 @@ STOPS: Final = (
     claim(
         "collapsed",
         drift.LAB,
-        _DRIFT.but(scale=1, d_head=256, mean=3),
+        DRIFT.but(scale=1, d_head=256, mean=3),
         _collapsed,
         (3, 34),
         {
-            "open_large": Read(column=_PLAIN),
+            "open_large": Read(column=PLAIN),
             "open": Read(column="plain.entropy_fraction", times=100),
-            "large": Read(column=_PLAIN, turns=_COLLAPSED),
+            "large": Read(column=PLAIN, turns=_COLLAPSED),
             "collapsed": Read(column="plain.entropy_fraction", turns=_COLLAPSED, times=100),
         },
     ),
     claim(
         "confidence",
         drift.LAB,
-        _DRIFT.but(scale=2),
+        DRIFT.but(scale=2),
         _confidence,
         (13, 29),
         {
-            "plain_before": Read(column="plain.row", entry=_DRIFT.key, turns=_FRESH, times=100),
-            "plain_after": Read(column="plain.row", entry=_DRIFT.key, times=100),
-            "twin_after": Read(column="norm.row", entry=_DRIFT.key, times=100),
+            "plain_before": Read(column="plain.row", entry=DRIFT.key, turns=FRESH, times=100),
+            "plain_after": Read(column="plain.row", entry=DRIFT.key, times=100),
+            "twin_after": Read(column="norm.row", entry=DRIFT.key, times=100),
         },
     ),
     claim(
         "longer_text",
         drift.LAB,
-        _DRIFT.but(variant="rms"),
+        DRIFT.but(variant="rms"),
         _longer_text,
         (10, 15),
         {

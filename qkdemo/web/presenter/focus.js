@@ -1,7 +1,7 @@
 // Where the focus goes when what had it is gone: to the verdict when an answer is shown, to the question when another one
 // comes, by a button or by a key. Who hears the page hears it, and nothing scrolls.
 
-import { keepInSight } from "./picture.js";
+import { keepInSight } from "./phone.js";
 
 const COLUMN = "[class~=st-key-lesson-column], .st-key-lecture-bar"; // whose buttons are pressed
 const ANSWER = ".verdict, [class~=st-key-lesson-column] [data-testid=stAlert]"; // or why there is none yet
