@@ -122,6 +122,7 @@ def test_how_else_a_run_ends_has_a_picture_of_its_own(share: str) -> None:
         assert sum(table.column("share").to_pylist()) == pytest.approx(counted / 3)
         numbers = re.findall(r": (\d+) of 27 seeds", alt(made, remedy, share=share))
         assert (len(numbers), sum(map(int, numbers))) == (len(STARTS), counted)
+        assert f"{counted} of 243 runs" in finding(made, share=share)
     assert say(f"phases.counted.{share}") in json.dumps(phase_spec(share=share))
     assert RECORDED.stat().st_size < 200_000
 

@@ -1,7 +1,7 @@
 """The phase diagram drawn and in words.
 
 * `phase_spec(diagram, share)`, `phase_table(made, remedy, share)`: a side as Altair draws it;
-  `alt(made, remedy, diagram, share)`, `finding(made, diagram)`: in words; `side_name(remedy)`.
+  `alt(made, remedy, diagram, share)`, `finding(made, diagram, share)`: in words; `side_name(remedy)`.
 
 A tile's colour is the share of seeds that solved the task, or that ended otherwise, and the number on it how many they
 are.
@@ -49,8 +49,9 @@ def phase_spec(diagram: Diagram = DEFAULT, share: str = "solved", *, hall: bool 
         alt_air.Tooltip("up:N", title=up),
         alt_air.Tooltip("said:N", title=say("phases.ends")),
     ]
-    scale = alt_air.Scale(domain=[0, 1], range="diverging", interpolate="lab")
-    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900)
+    ramp: Any = "diverging" if share == "solved" else "ramp"  # of what is not wished for, much is not good
+    scale = alt_air.Scale(domain=[0, 1], range=ramp, interpolate="lab")
+    legend = alt_air.Legend(orient="bottom", gradientLength=260, gradientThickness=12, titleLimit=900, format="~g")
     base = alt_air.Chart(alt_air.NamedData(name="marks"))
     colour = alt_air.Color(
         "share:Q", scale=scale, legend=legend, title=say("phases.share", what=say(f"phases.counted.{share}"))
@@ -70,14 +71,22 @@ def phase_spec(diagram: Diagram = DEFAULT, share: str = "solved", *, hall: bool 
     return made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}}
 
 
-def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT) -> str:
-    """In how many cells every seed solves the task, on every side; of cells of which all seeds are trained."""
-    seeds, said = len(diagram.seeds), []
+def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solved") -> str:
+    """In how many cells every seed solves the task, on every side; of cells of which all seeds are trained.
+
+    Of another share: how many seeds of all cells it is.
+    """
+    said = []
     for remedy in diagram.remedies:
-        of_side = [cell for cell in made if cell.remedy == remedy and cell.seeds == seeds]
-        whole = sum(cell.solved == seeds for cell in of_side)
-        side = side_name(remedy)
-        said.append(say("phases.finding", side=side[0].upper() + side[1:], whole=whole, cells=len(of_side)))
+        of_side, side = [cell for cell in made if cell.remedy == remedy], side_name(remedy)
+        side = side[0].upper() + side[1:]
+        if share == "solved":
+            full = [cell for cell in of_side if cell.seeds == len(diagram.seeds)]
+            whole = sum(cell.solved == cell.seeds for cell in full)
+            said.append(say("phases.finding", side=side, whole=whole, cells=len(full)))
+        else:
+            count, seeds = sum(cell.count(share) for cell in of_side), sum(cell.seeds for cell in of_side)
+            said.append(say("phases.found", side=side, count=count, seeds=seeds, what=say(f"phases.counted.{share}")))
     return " ".join(said)
 
 

@@ -7,6 +7,7 @@ what is trained is there at once the next time, also for others, and after a res
 and `share` what a tile counts.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -49,14 +50,16 @@ _SIZE: Final = 5  # cells along a side of a diagram that is not the default one
 
 def phases_shown() -> None:
     """Where training survives: the share of seeds that solve the task, remedy beside remedy."""
+    first = st.container() if lecture.on() else nullcontext()  # a hall sees the tiles, then what can be chosen
     diagram = _chosen()
-    if diagram == DEFAULT:
-        ends = read()
-        seconds = round(sum(end.seconds for end in ends))
-        lead = say("phases.lead", seeds=len(diagram.seeds), seconds=seconds, day=RECORDED_ON, what=_what(_share()))
-        _drawn(diagram, ends, lead)
-    else:
-        _trained(diagram)
+    with first:
+        if diagram == DEFAULT:
+            ends = read()
+            seconds = round(sum(end.seconds for end in ends))
+            lead = say("phases.lead", seeds=len(diagram.seeds), seconds=seconds, day=RECORDED_ON, what=_what(_share()))
+            _drawn(diagram, ends, lead)
+        else:
+            _trained(diagram)
 
 
 # ---- which one
@@ -242,10 +245,14 @@ def _stop(batches: _Batches) -> None:
 
 def _drawn(diagram: Diagram, ends: list[End], lead: str) -> None:
     made = cells(ends, diagram)
-    st.markdown(f"## {finding(made, diagram)}" if made else "")
-    st.markdown(lead)
+    st.markdown(f"## {finding(made, diagram, _share())}" if made else "")
+    if not lecture.on():
+        st.markdown(lead)
     if made:
         _sides(diagram, made)
+    if lecture.on():
+        st.markdown(lead)
+    if made:
         _table(rows(made, diagram))
 
 
