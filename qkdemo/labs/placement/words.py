@@ -114,9 +114,13 @@ def caught(settings: Settings) -> str:
     fresh, grown = swept.differences[0], swept.differences[spreads_of(uneven).index(spread)]
     numbers = {"low": written(1 - spread, 3), "high": written(1 + spread, 3)}
     numbers |= {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
-    numbers |= {"output": written(100 * grown.output, 3)}
+    numbers |= {"output": written(100 * grown.output, 3), "fresh_output": written(100 * fresh.output, 3)}
     if fresh.logits >= ROUNDING:
         return say("placement.caught.fresh", **numbers)
+    if fresh.output >= ROUNDING:
+        return say(
+            "placement.caught.fresh_output" if grown.logits >= ROUNDING else "placement.caught.output", **numbers
+        )
     if grown.logits >= ROUNDING:
         return say("placement.caught.grown", **numbers)
     return say("placement.caught.output" if grown.output >= ROUNDING else "placement.caught.none", **numbers)
