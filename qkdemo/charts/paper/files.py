@@ -20,6 +20,10 @@ from typing import Any, Final, Literal, TypeAlias
 Kind: TypeAlias = Literal["svg", "png", "pdf"]
 _SHARPNESS: Final = 3  # pixels of a PNG to one of the drawing
 _MOST_KEPT: Final = 400  # of about 20 kB
+# Names of Vega's groups: to a reader of screens the drawing is one picture, which says itself.
+_IDLE: Final = re.compile(
+    r' (?:role="graphics[^"]*"|aria-[a-z]+="[^"]*"|pointer-events="none")|<path class="foreground"[^>]*display="none"/>'
+)
 _RAISED: Final = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")  # the font that comes with vl-convert has few of these
 _TEXT: Final = re.compile(">[^<]+<")
 _DIGITS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
@@ -45,7 +49,8 @@ def svgs(specs: Sequence[dict[str, Any]]) -> list[str]:
         new = [spec for spec in dict.fromkeys(asked) if spec not in _kept]
         found = {spec: _kept[spec] for spec in asked if spec in _kept}
         if new:
-            found |= dict(zip(new, _made("chart", [json.loads(spec) for spec in new]), strict=True))
+            drawn = _made("chart", [json.loads(spec) for spec in new])
+            found |= {spec: _IDLE.sub("", svg) for spec, svg in zip(new, drawn, strict=True)}
         for spec in found:
             _kept[spec] = found[spec]
             _kept.move_to_end(spec)
