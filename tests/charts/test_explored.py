@@ -24,7 +24,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         for name, _ in SERIES
         for at in range(3)
     ],
-    "matrix": [{"across": "per head", "up": "L2", "x": "per_head", "y": "l2", "count": 3}],
+    "matrix": [{"across": "per head", "up": "L2", "place": "per_head", "norm": "l2", "count": 3, "first": True}],
     "changes": [{"name": "q", "when": "before", "share": 0.4}, {"name": "q", "when": "after", "share": 0.8}],
 }
 
@@ -36,7 +36,7 @@ def spec(name: str, theme: Theme = LIGHT) -> explored.Spec:
         case "dots":
             return explored.dots(theme, SERIES, "loss", ["solved", "partly", "failed"])
         case "matrix":
-            return explored.matrix(["per head"], ["L2"], "place", "norm", "rows")
+            return explored.matrix(["per head"], ["L2"], "place", "norm", "rows", ["norm", "place"])
         case _:
             return explored.changes(theme, ["q"], ["before", "after"], "right")
 
