@@ -135,6 +135,7 @@ def in_each_language(maxsize: int | None) -> Callable[[Callable[P, T]], Callable
         def found(*args: P.args, **kwargs: P.kwargs) -> T:
             return kept(language.get(), *args, **kwargs)  # type: ignore[arg-type]  # hashable, as for lru_cache
 
+        found.cache_clear = kept.cache_clear  # type: ignore[attr-defined]  # as lru_cache has it
         return found
 
     return decorate
