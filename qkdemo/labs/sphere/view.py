@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.charts.space import Trace, axis, camera, figure, line, surface, tip
-from qkdemo.charts.svg import mixed
-from qkdemo.charts.theme import Theme
+from qkdemo.charts.theme import Theme, mixed
 from qkdemo.labs.sphere.lab import FRAME, LATITUDES, LONGITUDES, Result, Settings, direction, unit
 from qkdemo.messages import say
 from qkdemo.notation import written
