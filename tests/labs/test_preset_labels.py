@@ -275,8 +275,9 @@ def test_a_known_mistake_has_its_number_and_its_name() -> None:
 def test_every_preset_is_held_to_its_label() -> None:
     held = {f"training {name}" for name in PROMISES} | set(LABELS) | set(DIALS) | NUMBERED | set(ELSEWHERE)
     named = {f"{lab.name} {name}" for lab in LABS.values() for name in lab.presets}
-    assert not named - held, "put each into LABELS with what it promises, or into DIALS with what its dials stand at"
-    assert not held - named, "no lab has these named states any more"
+    new, gone = sorted(named - held), sorted(held - named)
+    assert not new, f"put {new} into LABELS with what they promise, or into DIALS with what their dials stand at"
+    assert not gone, f"no lab has {gone} any more"
 
 
 @pytest.mark.parametrize("name", LABS)
