@@ -119,6 +119,7 @@ class Exhibit(TypedDict):
     veil: NotRequired[Veil | None]  # what a track adds
     guesses: NotRequired[list[Guess]]
     lecture: NotRequired[bool]  # whether a hall looks on
+    stop: NotRequired[bool]  # whether it stands beside a stop, whose title is the page's
 
 
 Drawn: TypeAlias = tuple[pa.Table, Exhibit]

@@ -18,6 +18,7 @@ from qkdemo.messages import say
 from qkdemo.notation import counted, written
 
 Relation: TypeAlias = Literal["x", "y", "both", "flat", "none"]
+_ALIKE: Final = 0.01  # in proportion: up to here two sides count as one
 _STILL: Final = 0.02  # of the whole range of a map: a change up to which it counts as none
 
 
@@ -82,7 +83,7 @@ def alt(cells: Cells, role: str) -> str:
         for word, at in (("lowest", int(np.nanargmin(finite))), ("highest", int(np.nanargmax(finite)))):
             j, i = divmod(at, len(cells.x))
             sentences.append(say(f"map.alt.{word}", value=written(values[j, i]), at=place(cells, i, j)))
-    sentences += strange(values)
+    sentences += [*strange(values), *_parted(cells)]
     for mark in cells.marks:
         holds = cells.holds(role, mark)
         if holds.any() and not cells.apart:
@@ -90,6 +91,29 @@ def alt(cells: Cells, role: str) -> str:
     i, j = cross(cells)
     sentences.append(say("map.alt.cross", at=place(cells, i, j), value=written(values[j, i])))
     return " ".join(sentences)
+
+
+def _parted(cells: Cells) -> list[str]:
+    """Where the first two sides differ, in proportion to the larger of both; nothing where one of them stands alone."""
+    if cells.apart or len(cells.sides) < 2:
+        return []
+    one, other = list(cells.sides)[:2]
+    first, second = cells.shown(one), cells.shown(other)
+    larger = np.maximum(np.abs(first), np.abs(second))
+    known = np.isfinite(larger) & (larger > 0)
+    if not known.any():
+        return []
+    apart = np.where(known, np.abs(first - second), 0.0) / np.where(known, larger, 1.0)
+    names = {"one": cells.names[one], "other": cells.names[other]}
+    if apart.max() <= _ALIKE:
+        return [_capital(say("map.alt.alike", **names))]
+    j, i = divmod(int(apart.argmax()), len(cells.x))
+    told = {"at": place(cells, i, j), "first": written(first[j, i]), "second": written(second[j, i])}
+    return [_capital(say("map.alt.part", count=int((apart > _ALIKE).sum()), all=apart.size, **names, **told))]
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def strange(values: NDArray[np.float64]) -> list[str]:

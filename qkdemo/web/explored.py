@@ -77,7 +77,17 @@ def losses_explored(result: learning_rates.Result) -> None:
     st.markdown(say("explored.losses"))
     x, y = say("dial.learning_rate.label"), say("rates.panel.loss")
     spec = explored.bands(theme(), series, x, y, extra=say("rates.panel.logit"))
-    drawn(rows, spec, "explored:losses", " ".join(explain(result)))
+    drawn(rows, spec, "explored:losses", " ".join([*explain(result), *_ends_of(rows)]))
+
+
+def _ends_of(rows: Sequence[Row]) -> list[str]:
+    """The means at the lowest and at the highest learning rate, for those who do not see them."""
+    ends = {"first": min(row["x"] for row in rows), "last": max(row["x"] for row in rows)}
+    return [
+        say(f"exhibit.{word}", dial=f"{say('dial.learning_rate.label')} {written(x)}", values=values)
+        for word, x in ends.items()
+        if (values := ", ".join(f"{row['name']}: {written(row['mean'], 3)}" for row in rows if row["x"] == x))
+    ]
 
 
 def seeds_explored(plan: Plan, curves: NDArray[np.float32]) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from streamlit.runtime import Runtime
 
+from qkdemo.messages import language
 from qkdemo.web.components import Component
 from qkdemo.web.track.lesson import current
 
@@ -45,7 +46,12 @@ def keys(*, lecture: bool) -> None:
     lesson = current()
     shown = lesson is not None and lesson.said.shown
     place = f"{lesson.track}/{lesson.stop.name}/{int(shown)}" if lesson is not None else "//0"
-    data = {"keys": classes | (_HERE if lecture else {}), "lecture": lecture, "run": next(_RUNS)}
+    data = {
+        "keys": classes | (_HERE if lecture else {}),
+        "lecture": lecture,
+        "run": next(_RUNS),
+        "lang": language.get(),
+    }
     data |= {"place": place, "told": place if shown else ""}
     _COMPONENT.mount(data | {"choices": _class(_CHOICES) if lecture else ""}, key="presenter")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from qkdemo.messages import say
+from qkdemo.messages import PSEUDO, say
 from qkdemo.tracks.catalogue import CLAIMS, TRACKS, is_trained
 from qkdemo.web.pages import PAGES
 from tests.browser.test_lecture import press
@@ -38,6 +38,8 @@ MARKED = """() => {
     if (outlineStyle === 'solid' && parseFloat(outlineWidth) >= 2)
       [line, box] = [outlineColor, node.getBoundingClientRect()];
   }
+  const frame = at.querySelector?.(':scope > .frame'); // an arrow has a ring around its tip
+  if (frame) [line, box] = [getComputedStyle(frame).stroke, frame.getBoundingClientRect()];
   const paper = getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor;
   const [more, less] = [light(line ?? paper), light(paper)].sort((a, b) => b - a);
   const [x, y] = [Math.min(innerWidth - 1, Math.max(0, box.x + box.width / 2)), box.y + Math.min(box.height, 40) / 2];
@@ -49,14 +51,17 @@ MARKED = """() => {
     covered: Boolean(bar(document.elementFromPoint(x, y)) && !bar(at.getRootNode().host ?? at)),
     seen: y > 0 && y < innerHeight,
     sidebar: Boolean(at.closest('[data-testid=stSidebar]')),
+    cell: Boolean(at.closest('canvas')), // of Streamlit's table, which draws a line around it by itself
   };
 }"""
 
 
 @contextmanager
-def at(browser: Browser, address: str, **how: Any) -> Iterator[Page]:
-    """A page in a context of its own, once it is there."""
+def at(browser: Browser, address: str, asked: list[str] | None = None, **how: Any) -> Iterator[Page]:
+    """A page in a context of its own, once it is there; `asked` gets every address that it fetches."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **how})
+    if asked is not None:
+        context.on("request", lambda request: asked.append(request.url))
     page = context.new_page()
     page.goto(address)
     expect(page.locator(CARRIES).first).to_be_visible()
@@ -122,8 +127,9 @@ def test_the_verdict_on_a_claim_has_the_focus(server: str, page: Page) -> None:
     expect(verdict).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("place", ["/drift", "/quiz", link(CHOICE, "&lecture=1")])
+@pytest.mark.parametrize(  # every page in the dark, and every kind of stop: `test_looks.py`
+    ("place", "scheme"), [("/drift", "light"), *((link(CHOICE, "&lecture=1"), scheme) for scheme in ("light", "dark"))]
+)
 def test_what_has_the_focus_is_marked_by_a_line_that_is_seen_and_lies_under_nothing(
     server: str, browser: Browser, place: str, scheme: str
 ) -> None:
@@ -183,7 +189,7 @@ def test_a_dial_of_the_sidebar_says_what_came_of_it_once(server: str, page: Page
 def test_hidden_words_say_nothing_else_than_the_page_while_the_dial_moves(server: str, page: Page) -> None:
     page.goto(f"{server}/drift")
     hidden = page.locator(".exhibit p.unseen").first
-    expect(hidden).to_contain_text("At weight scale 8")
+    expect(hidden).to_contain_text("Plain attention: largest |logit| 169.2")
     page.evaluate(HEAR)
     box = page.locator("figure.curves canvas").first.bounding_box()
     assert box
@@ -191,7 +197,7 @@ def test_hidden_words_say_nothing_else_than_the_page_while_the_dial_moves(server
     expect(page.locator("h1")).not_to_contain_text("At weight scale 8,")
     expect(hidden).to_have_text("")
     page.mouse.move(2, 2)
-    expect(hidden).to_contain_text("At weight scale 8")
+    expect(hidden).to_contain_text("Plain attention: largest |logit| 169.2")
     assert page.evaluate("said") == []  # nothing was set
 
 
@@ -255,6 +261,9 @@ def test_no_name_holds_markup_and_every_page_has_a_title_of_its_own(server: str,
         titles.add(page.title())
     assert len(titles) == len(PAGES)
     assert all(each.endswith(f" · {say('app.title')}") for each in titles)
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    page.goto(f"{server}/tracks?lang={PSEUDO}")
+    expect(page.locator("html")).to_have_attribute("lang", PSEUDO)
 
 
 # Every tone that the page makes, and whether a context of tones is still open.

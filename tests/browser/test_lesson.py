@@ -67,7 +67,7 @@ def press(page: Page, key: str, window: Page | None = None) -> None:
     (window or page).keyboard.press(key)
 
 
-@pytest.mark.parametrize("track", GUIDED)
+@pytest.mark.parametrize("track", GUIDED[1:])  # the first one: `test_heard.py`
 def test_a_track_is_walked_from_its_first_stop_to_its_last_by_keyboard_alone(
     server: str, page: Page, track: str
 ) -> None:

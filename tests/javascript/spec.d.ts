@@ -285,6 +285,7 @@ declare namespace Spec {
     veil?: Veil | null;
     guesses?: Guess[];
     lecture?: boolean;
+    stop?: boolean;
   }
 
   type Panel = Curves | Heat | Bars | Cells | Grid | Arcs | Arrows;

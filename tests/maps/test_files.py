@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,16 @@ def test_cells_that_are_no_number_are_drawn_as_such() -> None:
     assert layers.count("infinite") == np.isinf(cells.shown("plain")).sum() > 0
     assert f"{layers.count('infinite')} of 81 cells are infinite." in alt(cells, "plain")
     json.dumps(picture(cells, ""), allow_nan=False)
+
+
+def test_the_words_of_a_side_say_where_it_parts_from_the_other(drift: Cells) -> None:
+    plain, norm = drift.shown("plain"), drift.shown("norm")
+    apart = np.abs(plain - norm) > 0.01 * np.maximum(plain, norm)
+    told = [
+        re.search(r"differ by more than 1 % in (\d+) of 81 cells, most at (.+): ", alt(drift, role))
+        for role in drift.sides
+    ]
+    assert [found and found[1] for found in told] == [str(apart.sum())] * 2
 
 
 def test_the_words_say_which_dial_matters(drift: Cells) -> None:

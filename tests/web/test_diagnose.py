@@ -1,13 +1,17 @@
 """The page for one's own files: every example has its finding, every wrong file its sentence."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
+from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.samples import SAMPLES, log
+from qkdemo.notation import written
 from qkdemo.runs.batches import train_all
 from qkdemo.training.settings import Settings
+from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.pages import PAGES
 from tests.web.visit import link_of, visit
 
@@ -25,6 +29,22 @@ def test_every_example_is_examined_by_its_link(example: str) -> None:
     assert not app.exception
     told = [element.value for kind in (app.error, app.warning, app.success) for element in kind]
     assert any(FOUND[example].replace("_", r"\_") in text.replace("\\", "") for text in told), told
+
+
+def test_every_chart_says_what_it_shows() -> None:
+    said = [words for _, words in curves(next(iter(examine(log(), "collapse.jsonl").curves.values())))]
+    assert len(said) == 4
+    assert all(
+        re.search(r"First, at step 1: .* Last, at step \d+: .* Lowest: .* Highest: .*, at step", one) for one in said
+    )
+    name, make = SAMPLES["tensors"]
+    tables = examine(make(), name).tables
+    heads = heat_map(tables["heads"])[1]
+    assert all(
+        f"head {row['head']}: " in heads and written(row["max_logit"], 3) in heads for row in tables["heads"][:3]
+    )
+    for _, words in growth(tables["growth"]):
+        assert re.search(r"First, at weight scale [\d.]+: plain: .*, RMSNorm: .* Last, at weight scale", words)
 
 
 def test_an_example_that_there_is_not_is_none() -> None:

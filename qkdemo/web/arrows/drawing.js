@@ -29,7 +29,7 @@ export function build(root, view) {
 function buildControls({ words, limits }) {
   const [play, turn, infinity, again] = ["play", "turn", "infinity", "again"].map((name) => {
     const button = html("button", name, { type: "button" });
-    button.textContent = words[name];
+    call(button, words[name]);
     return button;
   });
   const range = html("input", "", { type: "range", id: "arrows-scale", step: "any" });
@@ -55,8 +55,8 @@ function buildSide(role, { names, words }, tag) {
   subtitle.textContent = words[`${role}_subtitle`];
   caption.append(title, subtitle);
   const svg = tagged("svg", "plane");
-  svg.setAttribute("role", "group");
-  svg.setAttribute("aria-label", words[`${role}_title`]);
+  if (role === "plain") place(svg, { role: "group", "aria-label": words[`${role}_title`] });
+  else place(svg, { "aria-hidden": "true" }); // the same arrows at one length: the figure's words and its shares say it
   const ring = tagged("circle", "ring");
   const centre = tagged("g", "keys");
   const arrows = [...names.keys.map((name, place) => buildArrow(name, place, role)), buildArrow(fill(words.query_label, { name: names.query }), -1, role)];
@@ -106,7 +106,7 @@ function buildBars(names) {
     const body = html("i", "");
     word.textContent = name;
     room.append(body);
-    bar.append(share, room, word);
+    bar.append(word, share, room); // as it is heard: whose share it is, then how large
     row.append(bar);
     return { share, body };
   });
@@ -122,13 +122,14 @@ export function draw(parts, state, found, view, going) {
   if (Math.abs(Number(controls.range.value) - exponent) > 1e-3) controls.range.value = exponent;
   tell(controls.reading, `× ${short(state.scale, view.words)}`);
   place(controls.range, { "aria-valuetext": `× ${short(state.scale, view.words)}` });
-  tell(controls.play, going ? view.words.pause : view.words.play);
+  call(controls.play, going ? view.words.pause : view.words.play);
   // All sizes are read before anything is written: a size that is read in between is laid out for.
   const sizes = parts.sides.map(({ svg, arrows }) => [svg.clientWidth, svg.clientHeight, parseFloat(getComputedStyle(arrows[0].label).fontSize)]);
   parts.sides.forEach((side, at) => drawSide(side, sizes[at], { state, found, view }));
 }
 
 function drawSide(side, [width, height, font], { state, found, view }) {
+  if (side.role === "plain") side.arrows.forEach((arrow) => speak(arrow, state, found, view));
   if (!width) return;
   const half = Math.min(width, height) / 2;
   const { shares, counting } = found[side.role];
@@ -143,7 +144,6 @@ function drawSide(side, [width, height, font], { state, found, view }) {
     const arrow = side.arrows[at];
     const share = arrow.place < 0 ? 1 : undefinedShares ? 0 : shares[arrow.place];
     drawArrow(arrow, side, side.tips[at], { share, strong: at === top, taken, font, size: [width, height] });
-    if (side.role === "plain") speak(arrow, state, found, view);
   }
   const counted = { counting: short(Number(counting.toFixed(1)), view.words), keys: shares.length };
   tell(side.bars.count, undefinedShares ? view.words.no_shares : fill(view.words.counting, counted));
@@ -213,6 +213,12 @@ function place(element, attributes) {
 
 export function tell(element, words) {
   if (element.textContent !== words) element.textContent = words;
+}
+
+// What a button shows, and without its sign what it is called: a sign would be read as "black right-pointing triangle".
+function call(button, words) {
+  tell(button, words);
+  place(button, { "aria-label": words.replace(/^[^\p{L}]+/u, "") });
 }
 
 function tagged(tag, name) {

@@ -30,7 +30,8 @@ export class Stage {
   show(view) {
     const before = this.view;
     this.view = view;
-    if (!this.parts || this.parts.keys !== view.names.keys.length || before.heading !== view.heading) this.rebuild();
+    const fresh = !this.parts || this.parts.keys !== view.names.keys.length || before.heading !== view.heading;
+    if (fresh) this.rebuild();
     this.root.classList.toggle("lecture", Boolean(view.lecture));
     this.root.classList.toggle("stop", Boolean(view.stop));
     this.root.classList.toggle("locked", Boolean(view.locked));
@@ -38,7 +39,8 @@ export class Stage {
     for (const button of this.parts.controls.buttons) button.disabled = Boolean(view.locked);
     this.wear();
     this.arrive(view.state, before);
-    this.ask();
+    if (fresh) this.redraw(); // no frame in which its sliders have neither name nor value
+    else this.ask();
   }
 
   // The newest of what the server and the hands say; a track's answer is gone to by a run of the dial.

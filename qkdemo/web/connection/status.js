@@ -20,6 +20,7 @@ function found(finding, more = "") {
   const before = known;
   const stop = document.querySelector("h2.stop")?.textContent;
   known = { finding, more, stop };
+  if (before && before.stop !== stop) node.textContent = ""; // what is found at this stop is said, also if it was at the last
   if (!before || before.stop !== stop) return; // the focus goes to the new question, which is heard then
   if (finding !== before.finding) say(finding);
   else if (before.more && more !== before.more) say(more);

@@ -1,43 +1,49 @@
 """Charts of somebody's own file: a log's curves, heads as a heat map, and the worst head while its weights grow.
 
-* `curves(log)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title.
+* `curves(log)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title and with what it shows in
+  words: `Described`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import altair as alt
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.messages import say
 from qkdemo.notation import written
 
+Described: TypeAlias = tuple[Any, str]
 _DRAWN: Final = ("loss", "max_logit", "entropy", "grad_norm")
 _LOGARITHMIC: Final = ("loss", "max_logit", "grad_norm")
 _MOST_HEADS: Final = 48
+_SAID: Final = 8  # of the worst heads: the table below has all of them
 _MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
 _PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
 _LINE: Final = alt.Axis(grid=False, tickCount=5)
 
 
-def curves(log: Log) -> list[Any]:
+def curves(log: Log) -> list[Described]:
     """The columns that say most, over steps; logits with the line from which trouble is reported."""
     known = roles(log)
     return [_curve(log, role, known[role]) for role in _DRAWN if role in known]
 
 
-def _curve(log: Log, role: str, column: str) -> Any:
+def _curve(log: Log, role: str, column: str) -> Described:
     values = np.abs(log.columns[column])
     kept = np.isfinite(values) & ((values > 0) if role in _LOGARITHMIC else True)
     table = pa.table({"step": log.step[kept], "value": values[kept]})
     scale = alt.Scale(type="log") if role in _LOGARITHMIC else alt.Scale(zero=True)
     name = say(f"diagnose.role.{role}")
+    title = name if name == column else f"{name} ({column})"
+    words = f"{title}. {_course(log.step[kept], values[kept])}"
     line = (
-        alt.Chart(table, title=name if name == column else f"{name} ({column})", height=250)
+        alt.Chart(table, title=title, height=250)
         .mark_line()
         .encode(
             x=alt.X("step:Q", title=say("diagnose.step"), axis=_LINE),
@@ -46,11 +52,26 @@ def _curve(log: Log, role: str, column: str) -> Any:
         )
     )
     if role != "max_logit":
-        return line
-    return alt.layer(line, alt.Chart(pa.table({"y": [LARGE]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q"))
+        return line, words
+    limit = alt.Chart(pa.table({"y": [LARGE]})).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
+    return alt.layer(line, limit), words
 
 
-def heat_map(heads: Sequence[Mapping[str, Any]]) -> Any:
+def _course(steps: NDArray[Any], values: NDArray[Any]) -> str:
+    """Where a curve begins and ends, and its extremes."""
+    if not len(values):
+        return ""
+
+    def place(at: int) -> str:
+        return f"{say('diagnose.step')} {written(float(steps[at]))}"
+
+    ends = [("exhibit.first", 0), ("exhibit.last", len(values) - 1)]
+    said = [say(key, dial=place(at), values=written(float(values[at]), 3)) for key, at in ends]
+    extremes = [("map.alt.lowest", int(values.argmin())), ("map.alt.highest", int(values.argmax()))]
+    return " ".join(said + [say(key, at=place(at), value=written(float(values[at]), 3)) for key, at in extremes])
+
+
+def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
     """Heads from left to right, the worst first; the darker, the worse among them. Each cell holds its number."""
     cells = []
     for name, sign in _MEASURED.items():
@@ -77,10 +98,17 @@ def heat_map(heads: Sequence[Mapping[str, Any]]) -> Any:
         tooltip=["head", "measure", "value"],
     )
     few = len(order_of_heads) <= 16
-    return alt.layer(fill, base.mark_text(fontSize=13).encode(text="value:N")) if few else fill
+    drawn = alt.layer(fill, base.mark_text(fontSize=13).encode(text="value:N")) if few else fill
+    return drawn, " ".join(
+        f"{say('diagnose.head')} {head}: {_measured(cells, head)}." for head in order_of_heads[:_SAID]
+    )
 
 
-def growth(rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+def _measured(cells: Sequence[Mapping[str, Any]], head: str) -> str:
+    return ", ".join(f"{cell['measure']} {cell['value']}" for cell in cells if cell["head"] == head)
+
+
+def growth(rows: Sequence[Mapping[str, Any]]) -> tuple[Described, Described]:
     """Largest |logit| and entropy of one head over the weight scale, plain and normalised."""
     table = pa.Table.from_pylist([{**row, "variant": say(f"diagnose.side.{row['variant']}")} for row in rows])
     sides = [say(f"diagnose.side.{word}") for word in ("none", "rms")]
@@ -110,4 +138,15 @@ def growth(rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
                 tooltip=["scale", "variant", name],
             )
         )
-    return made[0], made[1]
+    return (made[0], _grown(rows, "max_abs_logit")), (made[1], _grown(rows, "entropy_fraction"))
+
+
+def _grown(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Both sides at the least and at the largest scale."""
+    scales = [row["scale"] for row in rows]
+    said = [f"{say(f'diagnose.grown.{name}')}."]
+    for key, scale in (("exhibit.first", min(scales)), ("exhibit.last", max(scales))):
+        there = [row for row in rows if row["scale"] == scale]
+        values = [f"{say('diagnose.side.' + row['variant'])}: {written(row[name], 3)}" for row in there]
+        said.append(say(key, dial=f"{say('diagnose.weight_scale')} {written(scale)}", values=", ".join(values)))
+    return " ".join(said)

@@ -151,16 +151,17 @@ def _pictures(report: Report) -> None:
             st.subheader(as_text(run))
         shown = curves(log)
         for at in range(0, len(shown), 2):
-            for place, chart in zip(st.columns(2), shown[at : at + 2], strict=False):
-                place.altair_chart(chart, width="stretch")
+            for place, (chart, words) in zip(st.columns(2), shown[at : at + 2], strict=False):
+                place.altair_chart(chart, width="stretch", alt=words)
     if heads := report.tables.get("heads"):
         st.subheader(say("diagnose.heads"))
-        st.altair_chart(heat_map(heads), width="stretch")
+        chart, words = heat_map(heads)
+        st.altair_chart(chart, width="stretch", alt=words)
     if grown := report.tables.get("growth"):
         st.subheader(say("diagnose.growth", head=heads[0]["head"] if heads else ""))
         st.markdown(say("diagnose.growth_text"))
-        for place, chart in zip(st.columns(2), growth(grown), strict=True):
-            place.altair_chart(chart, width="stretch")
+        for place, (chart, words) in zip(st.columns(2), growth(grown), strict=True):
+            place.altair_chart(chart, width="stretch", alt=words)
 
 
 def _in_the_lab(report: Report) -> None:

@@ -12,6 +12,7 @@ export function structureOf(/** @type {Spec.Exhibit} */ view) {
   const shapeOf = { cells: (p) => [p.roles, p.rows.length, p.strong, p.breaks], grid: Grid.shapeOf };
   return JSON.stringify([
     view.heading ?? 2,
+    Boolean(view.stop),
     Boolean(view.live),
     Boolean(view.fold),
     view.tiles.map((tile) => tile.lines.map((line) => line.role)),
@@ -21,7 +22,7 @@ export function structureOf(/** @type {Spec.Exhibit} */ view) {
 
 // Builds everything inside `root` and returns the parts that are filled later.
 export function build(root, /** @type {Spec.Exhibit} */ view) {
-  const level = view.heading ?? 2;
+  const level = (view.heading ?? 2) + (view.stop ? 1 : 0); // at a stop of a track the page's title is that of the stop
   const parts = { finding: new Steady(`h${level}`, "finding"), alt: element("p", "unseen") };
   parts.tiles = view.tiles.map(buildTile);
   parts.scrubber = buildScrubber(!view.live); // a run has controls of its own
@@ -32,8 +33,8 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
   const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
-    parts.alt,
     parts.finding.node,
+    parts.alt,
     ...(parts.bar ? [parts.bar.node, parts.bar.notice] : [tiles]),
     parts.scrubber.node,
     ...(parts.bar ? [tiles] : []),

@@ -83,6 +83,13 @@ export class Picture {
     return this.sweep.has(this.view.finding) ? this.sweep.text(this.view.finding, row) : "";
   }
 
+  // What there is to say beside the finding, which is heard before it.
+  get more() {
+    const { alt = "" } = this.view;
+    const finding = this.finding(this.sweep.rowOf(this.committed));
+    return alt.startsWith(finding) ? alt.slice(finding.length).trim() : alt;
+  }
+
   guesses() {
     const { veil, guesses } = this.view;
     return this.sketched === null || !veil ? guesses : [{ column: veil.column, x: veil.x, y: this.sketched, label: "" }];
@@ -160,7 +167,7 @@ export class Picture {
       if (title.textContent !== words) title.textContent = words;
     });
     this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
-    const hidden = this.atRest(row) ? (this.view.alt ?? "") : ""; // it speaks of the value that the data has
+    const hidden = this.atRest(row) ? this.more : ""; // it speaks of the value that the data has
     if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
     const { range } = this.parts.scrubber;
     if (Number(range.value) !== row) range.value = row;

@@ -53,7 +53,7 @@ export class Stage extends Picture {
   // What the page's first exhibit found, for those who hear the page.
   found() {
     const finding = this.finding(this.sweep.rowOf(this.committed));
-    if (this.first && finding) tell({ finding, more: this.view.alt });
+    if (this.first && finding) tell({ finding, more: this.more });
   }
 
   // Whether it is the page's first exhibit: what it finds is the page's title.

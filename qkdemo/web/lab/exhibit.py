@@ -12,7 +12,7 @@ What an exhibit may hold is said in `qkdemo.charts.spec`, as types.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import pyarrow as pa
@@ -120,11 +120,11 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
         view.pop("fold", None)
     view = shown.read_off(table, view)
     if lesson.asks():
-        view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
+        view = view | {"alt": "", "panels": told_apart([untold(panel) for panel in view["panels"]])}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
     words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}, **signs()}
-    taught = view | {"words": words}
+    taught = view | {"words": words, "stop": lesson.current() is not None}
     return taught | {"veil": shown.veil(dial), "guesses": shown.marks(dial), "lecture": lecture.on()}
 
 
@@ -134,6 +134,18 @@ def untold(panel: Panel) -> Panel:
         return panel
     name: str = panel["subtitle"]
     return panel | {"title": name[0].upper() + name[1:], "subtitle": "\u00a0"}
+
+
+def told_apart(panels: Sequence[Panel]) -> list[Panel]:
+    """The panels; arrows of one title are told apart by their side, as the first chart of curves calls it."""
+    lines = [line for panel in panels if panel["kind"] == "curves" for line in panel["lines"]]
+    sides = {line["role"]: line["label"] for line in reversed(lines) if line["label"]}
+    return [
+        panel | {"title": f"{sides[panel['role']]}: {panel['title']}"}
+        if panel["kind"] == "arrows" and panel["role"] in sides
+        else panel
+        for panel in panels
+    ]
 
 
 def _is_finite(value: float) -> bool:

@@ -26,13 +26,16 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def in_space(figure: Mapping[str, Any], key: str, words: str, *, fills: bool = False) -> None:
-    """A picture that can be turned; `words` say what it shows. It may fill its container."""
+def in_space(figure: Mapping[str, Any], key: str, words: str, *, name: str = "", fills: bool = False) -> None:
+    """A picture that can be turned; `words` say what it shows, `name` what it is, while a track asks about it.
+
+    It may fill its container.
+    """
     config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
     height: Any = "stretch" if fills else "content"
     if fills:
         figure = {**figure, "data": [_for_a_hall(trace) for trace in figure["data"]]}
-    st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words, height=height)
+    st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt=name if asks() else words, height=height)
 
 
 def _for_a_hall(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,12 +49,12 @@ def sphere_body(settings: Settings) -> Result:
     st.title(say("sphere.question") if asks() else said[0])
     if lecture.on() and current() is not None:  # a hall sees on one screen what the stop asks about
         with st.container(key="sphere:exhibit"):
-            in_space(sphere(result, look), "sphere:norm", alt_sphere(result), fills=True)
+            in_space(sphere(result, look), "sphere:norm", alt_sphere(result), name=say("sphere.globe"), fills=True)
     else:
         _both(result, look)
     tell(" ".join(said[1:]))
     st.markdown(f"## {say('sphere.scores')}")
-    in_space(score_surfaces(result, look), "sphere:scores", alt_scores(result))
+    in_space(score_surfaces(result, look), "sphere:scores", alt_scores(result), name=say("sphere.scores"))
     st.caption(say("sphere.scores_help"))
     return result
 
@@ -61,9 +64,9 @@ def _both(result: Result, look: Theme) -> None:
     arrows, globe = reversed(st.columns(2)) if current() is not None else st.columns(2)
     with globe:
         st.markdown(f"## {say('sphere.globe')}")
-        in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
+        in_space(sphere(result, look), "sphere:norm", alt_sphere(result), name=say("sphere.globe"))
         st.caption(say("sphere.globe_help"))
     with arrows:
         st.markdown(f"## {say('sphere.arrows')}")
-        in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result))
+        in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result), name=say("sphere.arrows"))
         st.caption(say("sphere.arrows_help"))

@@ -36,7 +36,7 @@ def lesson_column(lesson: Lesson) -> None:
 
 def _parts(lesson: Lesson, found: Evidence | None) -> None:
     _place(lesson)
-    st.html(f"<h2 class='stop'>{told(lesson.track, lesson.stop, 'title')}</h2>")
+    st.html(f"<h2 class='stop' aria-level='1'>{told(lesson.track, lesson.stop, 'title')}</h2>")
     st.markdown(linked(told(lesson.track, lesson.stop, "question")))
     if lesson.track == CLAIMS and not lesson.said.shown:
         st.caption(say("claims.rule"))

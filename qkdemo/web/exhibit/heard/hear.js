@@ -25,7 +25,7 @@ export function nameOf(role, { panels }) {
 export function cellOf(cell, scene) {
   const { panel, sweep, row } = scene;
   if (panel.kind === "heat") return ofWeights(panel) ? weight(sweep.list(panel.column, row)?.[cell[0] * panel.columns + cell[1]], scene.view) : "";
-  return sides(scene, (line) => written(entry(scene, line, cell[1]), 3, scene.view.words));
+  return sides(scene, (line) => valued(entry(scene, line, cell[1]), 3, scene.view));
 }
 
 function curves(scene) {
@@ -33,7 +33,7 @@ function curves(scene) {
   const lines = named(scene);
   if (!lines.length) return [];
   const place = (at) => sweep.text(view.dial.text, at);
-  const values = (at) => lines.map(({ name, column }) => `${name}: ${written(sweep.numbers(column)[at], 4, view.words)}`).join(", ");
+  const values = (at) => lines.map(({ name, column }) => `${name}: ${valued(sweep.numbers(column)[at], 4, view)}`).join(", ");
   const end = (words, at) => (first < last ? fill(words, { dial: place(at), values: values(at) }) : "");
   const marks = (panel.marks ?? []).map((mark) => [mark, sweep.rowOf(mark.x)]).filter(([, at]) => at >= first && at <= last);
   return [
@@ -41,7 +41,7 @@ function curves(scene) {
     end(view.words.first, first),
     end(view.words.last, last),
     ...crossings(lines, scene).map(({ one, other, at }) => fill(view.words.cross, { one, other, dial: place(at) })),
-    ...marks.map(([{ label }, at]) => `${label}: ${place(at)}.`),
+    ...marks.map(([{ label }, at]) => (/\d/.test(label) ? `${label}.` : `${label}: ${place(at)}.`)), // where it stands already, and more exactly
   ];
 }
 
@@ -65,13 +65,24 @@ function crossings(lines, { sweep, open: [first, last] }) {
 function ofHeat(scene) {
   const { panel, sweep, row, selected, view } = scene;
   const codes = sweep.list(panel.column, row);
-  if (!selected || !codes || !ofWeights(panel)) return [];
+  if (!codes || !ofWeights(panel)) return [];
+  if (!selected) return [overall(codes, scene)];
   const [query] = selected;
   const along = Array.from(codes.subarray(query * panel.columns, (query + 1) * panel.columns), (code) => (code <= TOP ? code : -1));
   const most = along.indexOf(Math.max(...along));
-  const largest = along[most] < 0 ? view.words.undefined : weight(along[most], view);
-  const words = fill(view.words.most, { where: placed([query, most], panel), value: largest });
-  return [`${placed(selected, panel)}: ${cellOf(selected, scene)}.`, words];
+  const here = `${placed(selected, panel)}: ${cellOf(selected, scene)}.`;
+  if (along[most] < 0) return [here];
+  const where = `${panel.key_label} ${numbersOf([query, most], panel)[1]}`;
+  return [here, fill(view.words.most, { where, value: weight(along[most], view) })];
+}
+
+// Where nothing is chosen: the largest weight of all.
+function overall(codes, { panel, view }) {
+  const known = Array.from(codes, (code) => (code <= TOP ? code : -1));
+  const most = known.indexOf(Math.max(...known));
+  if (known[most] < 0) return view.words.undefined;
+  const where = placed([Math.floor(most / panel.columns), most % panel.columns], panel);
+  return fill(view.words.largest, { values: `${weight(known[most], view)}, ${where}` });
 }
 
 function ofRow(scene) {
@@ -114,6 +125,10 @@ export function placed(cell, panel) {
 
 function ofWeights({ details, role }) {
   return !details && WEIGHS.has(role);
+}
+
+function valued(x, digits, { words }) {
+  return Number.isNaN(x) ? words.undefined : written(x, digits, words);
 }
 
 function weight(code, { words }) {

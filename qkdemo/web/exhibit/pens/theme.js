@@ -13,6 +13,7 @@ const PAPER = window.matchMedia("print");
 const SYSTEM = { plain: "CanvasText", norm: "LinkText", bound: "CanvasText", right: "LinkText" }; // told apart by their dashes, too
 const [WHITE, BLACK] = [[255, 255, 255], [0, 0, 0]];
 const DARKER = 0.35; // of a dark theme's colours, on white paper
+const PALE = 118; // the luma of the grey that has a contrast of 4.5 : 1 with white
 
 // Called when the page is printed or is a screen's again, and when the system's colours are asked for or no more.
 export function whenLookChanges(act, signal) {
@@ -42,10 +43,9 @@ export function readTheme(root, lecture = false) {
     zoom: (small / 12) * (lecture ? 1.25 : 1), // lines and dots grow with the text
     ink: { other: mix(background, text, 0.62), left: text },
   };
-  const dark = paper && rgb(getComputedStyle(root.parentElement ?? root.getRootNode().host).getPropertyValue("--st-background-color"), WHITE)[1] < 128;
   for (const [role, place] of Object.entries(ROLES)) {
     const ink = rgb(palette[place], text);
-    theme.ink[role] = forced ? system(SYSTEM[role]) : dark ? mix(ink, BLACK, DARKER) : ink;
+    theme.ink[role] = forced ? system(SYSTEM[role]) : paper && luma(ink) > PALE ? mix(ink, BLACK, DARKER) : ink;
   }
   theme.role = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(ink)]));
   theme.soft = Object.fromEntries(Object.entries(theme.ink).map(([role, ink]) => [role, css3(mix(background, ink, 0.5))]));
@@ -62,6 +62,10 @@ export function wearTheme(root, theme) {
 
 export function mix(from, to, share) {
   return from.map((value, channel) => Math.round(value + (to[channel] - value) * share));
+}
+
+function luma([red, green, blue]) {
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 export function css3([red, green, blue]) {
