@@ -53,12 +53,14 @@ def test_a_training_preset_ends_as_its_label_says_at_every_seed(name: str) -> No
 
 
 def test_at_a_rate_of_0_2_the_seed_decides_what_becomes_of_rmsnorm() -> None:
-    """So no label may say that it fails there, and none that it does not."""
-    ends = set()
-    for seed in (0, 1):
+    """So no label may say that it fails there, and none that it does not. Which seeds they are, rounding decides."""
+    ends: set[str] = set()
+    for seed in range(12):
         plan = training.plan_of(training.PRESETS["too_hot"].but(seed=seed))
         ends.add(outcomes(plan, trained_curves(plan))[1].outcome)
-    assert ends == {"solved", "failed"}
+        if ends >= {"solved", "failed"}:
+            break
+    assert ends >= {"solved", "failed"}
 
 
 def _without_mean(found: drift.Result) -> bool:
