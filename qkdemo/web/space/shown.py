@@ -20,7 +20,7 @@ from qkdemo.web.track.lesson import asks, current
 from qkdemo.web.track.shown import tell
 
 _HALL: Final = 26  # px: what is written into a picture for a hall
-_AXES_IN_A_HALL: Final = 20  # px: the names of its axes
+_AXES_IN_A_HALL: Final = 15  # px: the names of its axes
 _TALL_IN_A_HALL: Final = 700  # px
 
 
