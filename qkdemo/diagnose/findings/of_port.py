@@ -7,6 +7,7 @@ from typing import Final
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -55,9 +56,9 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     assert result.port.block is not None
     if verdict.cause == "same":
         return Finding("good", "port_same", {"error": written(result.same, 2)})
-    values = {"d": result.port.block.d_head, "ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2)}
     several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
-    pattern = "" if several else say(f"cause.{verdict.cause}", **values)
+    d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
+    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit)
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.charts.space import Trace, axis, camera, figure, line, path, surface, tip
-from qkdemo.charts.svg import mixed
-from qkdemo.charts.theme import Theme
+from qkdemo.charts.theme import Theme, mixed
 from qkdemo.labs.sphere.lab import FRAME, Result, Settings, direction, softmax, unit
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.messages import say

@@ -40,7 +40,7 @@ from qkdemo.web.address.given import as_text
 from qkdemo.web.address.language import speak_on
 from qkdemo.web.address.link import ask, asked
 from qkdemo.web.lab.takeaway import csv_of
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 

@@ -247,3 +247,16 @@ def test_the_snippet_stores_in_the_format_chosen(way: str, format: str, capsys: 
     step = torch.finfo(FORMATS[format].dtype).eps  # type: ignore[index]
     assert run(settings).weight_error == pytest.approx(printed, abs=step)
     assert max(printed) > 0 or (way, format) == ("halfway", "float32")
+
+
+def test_without_another_head_there_is_no_other_heads_gain() -> None:
+    said = "With one head there is no other head"
+    assert any(said in sentence for sentence in explain(run(SMALL.but(way="other_heads_gain", n_heads=1))))
+    assert not any(said in sentence for sentence in explain(run(SMALL.but(way="other_heads_gain"))))
+
+
+def test_an_error_of_a_mistake_is_not_put_down_to_8_bits() -> None:
+    """Keys that are normalised again are off by far more than int8 brings: both are named."""
+    said = "both together put the cached keys off"
+    assert any(said in each for each in explain(run(SMALL.but(way="normed_again", quantised="int8_head"))))
+    assert not any(said in each for each in explain(run(SMALL.but(way="finished", quantised="int8_head"))))
