@@ -52,7 +52,6 @@ def sphere_body(settings: Settings) -> Result:
     if lecture.on() and current() is not None:  # a hall sees on one screen what the stop asks about
         with st.container(key="sphere:exhibit"):
             in_space(sphere(result, look), "sphere:norm", alt_sphere(result), fills=True)
-        _caption("", result.twin)
     else:
         _both(result, look)
     tell(" ".join(said[1:]))
@@ -77,4 +76,4 @@ def _both(result: Result, look: Theme) -> None:
 
 def _caption(words: str, side: Side) -> None:
     """`words`, and which share of all directions every key has, unless that is what a stop asks."""
-    st.caption(" ".join(filter(None, (words, "" if asks() else shares(side)))))
+    st.caption(words if asks() else f"{words} {shares(side)}")
