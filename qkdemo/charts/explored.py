@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import altair as alt
 
-from qkdemo.charts.theme import Theme
+from qkdemo.charts.theme import Theme, numbered
 
 Spec: TypeAlias = dict[str, Any]
 Series: TypeAlias = Sequence[tuple[str, str]]  # a curve's or a row's name, and its role
@@ -155,10 +155,10 @@ def _dash(theme: Theme, series: Series) -> alt.StrokeDash:
 
 
 def _bare(chart: Any) -> Spec:
-    """A spec whose table, colours of axes and fonts come from the page."""
+    """A spec whose table, colours of axes and fonts come from the page; how numbers are written is the language's."""
     made: Spec = chart.to_dict()
     for name in ("$schema", "config", "data", "datasets"):
         made.pop(name, None)
     for layer in made.get("layer", ()):
         layer.pop("data", None)
-    return made
+    return numbered(made)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.charts.theme import Theme
+from qkdemo.notation import signs
 
 Trace: TypeAlias = dict[str, Any]
 Point: TypeAlias = Sequence[float]
@@ -27,9 +28,16 @@ def figure(traces: Sequence[Trace], theme: Theme, scene: Mapping[str, Any], heig
         "paper_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": _FONT, "size": 13, "color": theme.ink},
         "showlegend": False,
+        **_separators(),
         "scene": {"bgcolor": "rgba(0,0,0,0)", **scene},
     }
     return {"data": list(traces), "layout": layout}
+
+
+def _separators() -> dict[str, str]:
+    """How Plotly writes numbers in the language that is spoken; English is what it knows."""
+    found = signs()
+    return {"separators": found["decimal"] + found["group"]} if found else {}
 
 
 def axis(theme: Theme, title: str = "", **more: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 * `LIGHT`, `DARK`: colours as `.streamlit/config.toml` names them, which Streamlit gives to the canvas too;
 * `vega_config(theme)`: the same as Vega-Lite takes it, for a file of its own;
+* `numbered(spec)`: a spec for a page, its numbers written as in the language that is spoken;
 * `mixed(one, other, share)`: a colour between two.
 
 The dashes of the roles stand here, and for the canvas in `web/exhibit/pens/theme.js`: a test holds both to the same.
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from qkdemo.notation import signs
 
 _CONFIG: Final = Path(__file__).parents[2] / ".streamlit" / "config.toml"
 _PLACES: Final = {"plain": 0, "norm": 1, "bound": 2, "right": 4}  # of the roles in the categorical palette
@@ -74,9 +77,25 @@ LIGHT: Final = _read("light")
 DARK: Final = _read("dark")
 
 
+def numbered(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec without a `config`, or with that of numbers alone."""
+    config = _number_config()
+    return spec | {"config": config} if config else spec
+
+
+def _number_config() -> dict[str, Any]:
+    found = signs()
+    if not found:  # English, whose signs Vega knows
+        return {}
+    grouping = [3] + [int(found["further"])] * 6
+    number = {"decimal": found["decimal"], "thousands": found["group"], "grouping": grouping, "currency": ["", ""]}
+    return {"locale": {"number": number}}
+
+
 def vega_config(theme: Theme, font: str = FONT) -> dict[str, Any]:
     """Vega-Lite's `config`: what Streamlit sets on a page."""
     return {
+        **_number_config(),
         "font": font,
         "background": theme.paper,
         "view": {"stroke": None},

@@ -117,6 +117,9 @@ def in_slots(names: Sequence[str], *stops: Stop) -> tuple[Stop, ...]:
     A link holds what was said slot by slot. So `names` only ever grows at its end, and stops may change their order
     while every link that was handed out still means what it said. Raises ValueError for a stop without a place.
     """
+    missing = [stop.name for stop in stops if stop.name not in names]
+    if missing:
+        raise ValueError(f"the list of slots must name {', '.join(missing)}: add it at its end")
     return tuple(replace(stop, slot=names.index(stop.name)) for stop in stops)
 
 

@@ -12,10 +12,11 @@ from qkdemo.labs import models, sphere, training
 from qkdemo.labs.sphere.words import shares
 from qkdemo.labs.training.view import NO_ROWS, recorded_exhibit
 from qkdemo.messages import LANGUAGES, say
+from qkdemo.notation import read as number
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop
-from qkdemo.web.read_off import MOST, columns_of, dial_name, number, shown_value, that_matter, with_marks
+from qkdemo.web.read_off import MOST, columns_of, dial_name, shown_value, that_matter, with_marks
 from qkdemo.web.track.evidence import drawn
 from tests.runs.plans import trained_curves
 from tests.tracks.finding import evidence_of

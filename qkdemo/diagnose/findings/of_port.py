@@ -38,17 +38,20 @@ def of_port(result: port.Result, name: str) -> Report:
 def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     lost = int((~made.mine.isfinite() & made.visible).sum())
-    if lost:
+    if lost:  # and then no size of an error is a number
         yield Finding("bad", "port_lost", {"count": lost})
     if made.masked_otherwise:
         yield Finding("bad", "port_mask", {"count": made.masked_otherwise})
+    if lost and (result.verdict is None or result.reference is None):
+        return
     if made.block is None:
         yield from _from_logits(result)
     elif result.verdict is None or result.reference is None:
         yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
         yield from _from_logits(result)
     else:
-        yield _of_verdict(result, result.reference, result.verdict)
+        if not lost:
+            yield _of_verdict(result, result.reference, result.verdict)
         yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
 
 

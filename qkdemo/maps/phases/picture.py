@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt_air
 import pyarrow as pa
 
+from qkdemo.charts.theme import numbered
 from qkdemo.dials import Value
 from qkdemo.maps.phases.cells import Cell
 from qkdemo.maps.phases.diagram import DEFAULT, Diagram
@@ -68,7 +69,7 @@ def phase_spec(diagram: Diagram = DEFAULT, share: str = "solved", *, hall: bool 
         layer.pop("data", None)
     for name in ("$schema", "config", "data", "datasets"):
         made.pop(name, None)
-    return made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}}
+    return numbered(made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}})
 
 
 def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solved") -> str:

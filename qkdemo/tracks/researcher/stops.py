@@ -170,10 +170,7 @@ STOPS: Final = in_slots(
         ask=Choose(("millionth", "half_percent", "tenth")),
         evidence=practice.rounding,
         points=(6, 25),
-        reads={
-            "error": Read(column="pair.logits", times=100),
-            "wide": Read(column="pair.logits", turns={"format": "float32"}, times=100),
-        },
+        reads={"error": Read(column="pair.logits", times=100)},
     ),
     Stop(
         name="latent",

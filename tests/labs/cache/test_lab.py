@@ -240,12 +240,15 @@ def test_the_snippet_is_a_second_opinion(way: str, changes: dict[str, Any], caps
 @pytest.mark.parametrize("way", ["halfway", "normed_again"])
 @pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
 def test_the_snippet_stores_in_the_format_chosen(way: str, format: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sum in another order may round to the neighbouring number: one step of the format in a weight."""
+    """A sum in another order may round to the neighbouring number: one step of the format in a weight.
+
+    In float32 the sums themselves round so, some of them after each other.
+    """
     settings = SMALL.but(way=way, format=format)
     exec(snippet(settings), {})
     printed = json.loads(capsys.readouterr().out)["weight_error"]
     step = torch.finfo(FORMATS[format].dtype).eps  # type: ignore[index]
-    assert run(settings).weight_error == pytest.approx(printed, abs=step)
+    assert run(settings).weight_error == pytest.approx(printed, abs=16 * step if format == "float32" else step)
     assert max(printed) > 0 or (way, format) == ("halfway", "float32")
 
 
