@@ -98,7 +98,7 @@ def test_tables_of_one_folder_are_one_table(folder: MakeFolder) -> None:
 
 
 def test_a_key_said_twice_is_refused(folder: MakeFolder) -> None:
-    with pytest.raises(ValueError, match=r"^b\.toml says x\.y again$"):
+    with pytest.raises(ValueError, match=r"^x\.y stands in a\.toml already: delete it in b\.toml"):
         read_english(folder(a='x.y = "1"', b='x.y = "2"'))
 
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from qkdemo.notation import signs
 
-_CONFIG: Final = Path(__file__).parents[2] / ".streamlit" / "config.toml"
+_HERE: Final = Path(__file__).parents[1]
+_CONFIG: Final = (_HERE / "served" if (_HERE / "served").is_dir() else _HERE.parent) / ".streamlit" / "config.toml"
 _PLACES: Final = {"plain": 0, "norm": 1, "bound": 2, "right": 4}  # of the roles in the categorical palette
 _OTHER: Final = 0.62  # how far a third curve is on the way from paper to text
 DASHES: Final[Mapping[str, list[int]]] = {  # pixels on and off

@@ -26,12 +26,12 @@ PO: Final = "qkdemo.po"
 
 def sentences(folder: Path) -> Iterator[tuple[Path, str, str]]:
     """Every sentence of a folder's TOML files: its file, its key, and it. Raises ValueError for a key said twice."""
-    known: set[str] = set()
+    known: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
         for key, sentence in _flatten(tomllib.loads(path.read_text(encoding="utf-8"))):
             if key in known:
-                raise ValueError(f"{path.name} says {key} again")
-            known.add(key)
+                raise ValueError(f"{key} stands in {known[key]} already: delete it in {path.name}, or rename it there")
+            known[key] = path.name
             yield path, key, sentence
 
 

@@ -69,8 +69,9 @@ class Read:
 
     It stands there in the stop's state, or where `turns` puts the dials, and is `times` what the column says (100: in
     per cent). `of` a column it is what the dial points `at`, or the `largest`, or the mean over the `last` steps of a
-    run; in a list, its `entry`, or the largest. In a text it is quoted. Two kinds are no value of the column, and are
-    drawn into its panel: a `place` along the dial, and a `level` that nothing in the lab draws.
+    run; in a list, its `entry`, or the largest. In a text it is quoted, as is what the sphere's page says of a side.
+    Two kinds are no value of the column, and are drawn into its panel: a `place` along the dial, and a `level` that
+    nothing in the lab draws.
     """
 
     column: str

@@ -28,6 +28,7 @@ _RAISED: Final = re.compile("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")  # the font tha
 _TEXT: Final = re.compile(">[^<]+<")
 _DIGITS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 _TSPAN: Final = '<tspan baseline-shift="super" font-size="70%">{}</tspan>'
+_LARGE: Final = 200_000  # letters of a chart that is not kept
 _kept: Final[OrderedDict[str, str]] = OrderedDict()
 _one_at_a_time: Final = threading.Lock()
 _PROGRAM: Final = """
@@ -51,7 +52,7 @@ def svgs(specs: Sequence[dict[str, Any]]) -> list[str]:
         if new:
             drawn = _made("chart", [json.loads(spec) for spec in new])
             found |= {spec: _IDLE.sub("", svg) for spec, svg in zip(new, drawn, strict=True)}
-        for spec in found:
+        for spec in [spec for spec in found if len(spec) < _LARGE]:
             _kept[spec] = found[spec]
             _kept.move_to_end(spec)
         while len(_kept) > _MOST_KEPT:

@@ -114,6 +114,10 @@ STOPS: Final = in_slots(
         ask=Choose(("quarter", "half", "root", "same")),
         evidence=bounds.border,
         points=(10, 14, 15),
+        reads={
+            "before": Read(column="norm.undecided", turns={"gain": _WIDE.gain}, times=100),
+            "after": Read(column="norm.undecided", times=100),
+        },
     ),
     Stop(
         name="spectral",
