@@ -16,7 +16,9 @@ setup(
     packages=[*find_packages(include=["qkdemo", "qkdemo.*"]), "qkdemo.served", "qkdemo.served.pages"],
     package_dir={"qkdemo.served": ".", "qkdemo.served.pages": "pages"},
     package_data={
-        "qkdemo": [f"**/*.{ending}" for ending in ("toml", "js", "css", "png", "svg", "json", "jsonl", "npz", "zip")],
+        "qkdemo": [
+            f"**/*.{ending}" for ending in ("toml", "po", "js", "css", "png", "svg", "json", "jsonl", "npz", "zip")
+        ],
         "qkdemo.served": [".streamlit/config.toml"],
     },
     cmdclass={"build_py": BuildPy},

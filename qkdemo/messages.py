@@ -1,10 +1,10 @@
-"""The interface's sentences, in one folder of tables per language, so that a translation is one more folder.
+"""The interface's sentences, in the language that is read: `locale` holds what each language says.
 
 * `say(key, **values)`: the sentence of that key, filled in;
 * `phrase(key)`: the same, its `{names}` left for the browser to fill in;
 * `has(key)`: whether the table knows it;
-* `LANGUAGES`: the languages that lie in `locale/`, each a mapping from key to sentence; what one of them does not say
-  yet is said in English;
+* `LANGUAGES`: the languages that there are, each a mapping from key to sentence; what one of them does not say yet is
+  said in English;
 * `language`: which one is spoken in this thread; `known(name)`: whether there is one of that name; `in_link()`: what a
   link has to say for it;
 * `later(key, **values)`: a sentence that whoever reads it forms again, `now(text)`, in the language spoken there;
@@ -12,55 +12,49 @@
 
 `PSEUDO` is a language for tests: English in accents. What stands on a page without accents comes from no table.
 
-A key is a dotted path into one of the TOML files of the language: `say("dial.scale.label")`. Numbers arrive
-already written (see `notation`), because how a number is written does not depend on the sentence around it.
+A key is a dotted path into the English TOML files: `say("dial.scale.label")`. Numbers arrive already written (see
+`notation`), because how a number is written does not depend on the sentence around it.
 
 What a number counts agrees with it: `{n:key|keys}` is `1 key` or `2 keys`, and `{n:=is|are}` the word alone. The forms
-stand in the order of the categories that CLDR has for the language, and the number as it is written says which: in
-English, as in German, `one` for 1, and `other`.
+stand in the order of the categories that CLDR has for the language (`locale.cldr`), and the number as it is written
+says which: in English `one` for 1, and `other`; in Polish `one`, `few`, `many`, and `other` for 1,5.
 """
 
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, wraps
-from pathlib import Path
 from string import Formatter
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
+
+from qkdemo.locale import ENGLISH, PSEUDO, language
+from qkdemo.locale.cldr import place
+from qkdemo.locale.faults import KEPT
+from qkdemo.locale.tables import LANGUAGES
+
+__all__ = [
+    "ENGLISH",
+    "LANGUAGE",
+    "LANGUAGES",
+    "PSEUDO",
+    "Later",
+    "accented",
+    "has",
+    "in_each_language",
+    "in_link",
+    "known",
+    "language",
+    "later",
+    "now",
+    "phrase",
+    "say",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-ENGLISH: Final = "en"
 LANGUAGE: Final = "lang"  # its name in a link
-PSEUDO: Final = "en-XA"  # as Unicode's CLDR names it
-_FOLDER: Final = Path(__file__).parent / "locale"
-
-
-def _flatten(branch: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in branch.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, str(value).strip()
-
-
-def _read(folder: Path) -> dict[str, str]:
-    table: dict[str, str] = {}
-    for path in sorted(folder.glob("*.toml")):
-        for key, sentence in _flatten(tomllib.loads(path.read_text(encoding="utf-8"))):
-            if key in table:
-                raise ValueError(f"{path.name} says {key} again")
-            table[key] = sentence
-    return table
-
-
-LANGUAGES: Final = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.is_dir()}
-language: ContextVar[str] = ContextVar("language", default=ENGLISH)
-# What a pseudo-language leaves as it is: names, code, where links lead, tags, formulas, addresses, flags and icons.
-_NO_WORDS: Final = re.compile(
-    r"(\{\w+|`[^`]*`|\]\([^)]*\)|<[^<>]*>|\$[^$]*\$|&\w+;|https?://\S+|:material/\w+:|(?<!\w)--[a-z][\w-]*)"
-)
+# What a pseudo-language leaves as it is: names, and what no translation changes.
+_NO_WORDS: Final = re.compile(rf"(\{{\w+|{KEPT}|&\w+;)")
+_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
 _ACCENTS: Final = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "åƀçðéƒĝĥîĵķļɱñöþǫŕšţûṽŵẋýžÅƁÇÐÉƑĜĤÎĴĶĻṀÑÖÞǪŔŠŢÛṼŴẊÝŽ",
@@ -71,13 +65,27 @@ def say(key: str, /, **values: object) -> str:
     """The sentence for `key` in the current language, with its `{names}` replaced by `values`.
 
     Raises KeyError for an unknown key: a missing sentence is a fault of ours, never of the visitor.
+
+    >>> say("server.descriptors", limit=1, visitors="1\u202f024", hall=30)[:71]
+    'This process may have 1 file and connections open, enough for about 1\u202f0'
     """
-    return _filled(_sentence(key), values)
+    sentence = _sentence(key)
+    if counts := _counts(sentence):
+        spoken = language.get()
+        if spoken != ENGLISH and sentence is LANGUAGES[ENGLISH][key]:
+            spoken = ENGLISH  # not translated: the forms are those of English
+        for name in counts & values.keys():
+            values[name] = _Count(values[name], spoken)
+    return sentence.format(**values)
 
 
 def phrase(key: str) -> str:
-    """The sentence for `key` with its `{names}` as they stand. Raises KeyError for an unknown key."""
-    return _sentence(key)
+    """The sentence for `key` with its `{names}` as they stand. Raises KeyError for an unknown key.
+
+    It is English if the translation has forms for a number: the browser cannot choose between them.
+    """
+    sentence = _sentence(key)
+    return LANGUAGES[ENGLISH][key] if _counts(sentence) else sentence
 
 
 def has(key: str) -> bool:
@@ -127,6 +135,7 @@ def in_each_language(maxsize: int | None) -> Callable[[Callable[P, T]], Callable
         def found(*args: P.args, **kwargs: P.kwargs) -> T:
             return kept(language.get(), *args, **kwargs)  # type: ignore[arg-type]  # hashable, as for lru_cache
 
+        found.cache_clear = kept.cache_clear  # type: ignore[attr-defined]  # as lru_cache has it
         return found
 
     return decorate
@@ -145,7 +154,7 @@ def _pseudo() -> dict[str, str]:
 
 
 def accented(sentence: str) -> str:
-    """The sentence in the pseudo-language.
+    """The sentence in the pseudo-language, its decimals with a comma.
 
     >>> accented("At `scale` {x} the row is [one-hot](scale=8).")
     'Åţ `scale` {x} ţĥé ŕöŵ îš [öñé-ĥöţ](scale=8).'
@@ -153,38 +162,24 @@ def accented(sentence: str) -> str:
     '{n:ķéý|ķéýš}'
     """
     parts = _NO_WORDS.split(sentence)
-    return "".join(part if at % 2 else part.translate(_ACCENTS) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else _POINT.sub(",", part.translate(_ACCENTS)) for at, part in enumerate(parts))
 
 
 class _Count:
-    """A number in a sentence, with what it counts."""
+    """A number in a sentence of a language, with what it counts."""
 
-    def __init__(self, number: object) -> None:
-        self._text = str(number)
+    def __init__(self, number: object, spoken: str) -> None:
+        self._text, self._spoken = str(number), spoken
 
     def __format__(self, forms: str) -> str:
         if not forms:
             return self._text
-        one, other = forms.removeprefix("=").split("|")
-        form = one if self._text == "1" else other
+        at = int(self._text != "1") if self._spoken == ENGLISH else place(self._text, self._spoken)
+        form = forms.removeprefix("=").split("|")[at]
         return form if forms.startswith("=") else f"{self._text} {form}"
 
 
 @cache
 def _counts(sentence: str) -> frozenset[str]:
     """The names of a sentence that something else agrees with."""
-    return frozenset(name for _, name, forms, _ in Formatter().parse(sentence) if name and forms and "|" in forms)
-
-
-def _filled(sentence: str, values: Mapping[str, object]) -> str:
-    """The sentence with its names replaced by `values`.
-
-    >>> _filled("{n:hidden key gets|hidden keys get} weight", {"n": 1})
-    '1 hidden key gets weight'
-    >>> _filled("{part} of {of:entry|entries} {part:=is|are} lost", {"part": 1, "of": "1\u202f024"})
-    '1 of 1\u202f024 entries is lost'
-    """
-    counts = _counts(sentence)
-    if counts:
-        values = {name: _Count(value) if name in counts else value for name, value in values.items()}
-    return sentence.format(**values)
+    return frozenset(name for _, name, forms, _ in Formatter().parse(sentence) if name and forms)

@@ -4,15 +4,25 @@
 * `below(x, limit)`: the same, but "below" a limit under which digits say nothing;
 * `power(x)`: a power of ten;
 * `counted(n)`: a whole number, a count or a dial, with every digit;
+* `spelled(text)`: digits that are given, as they are, in the signs of here;
 * `superscript(n)`: an exponent;
-* `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV).
+* `plain(x)`: the shortest text that reads back to the same number (links, flags, CSV);
+* `read(text)`: the number that a text holds, as it was written here; `signs()`: what the browser writes numbers with.
+
+In another language than English the decimal sign and the groups of digits are those of that language (`locale.cldr`).
 """
 
 import math
+import re
 from typing import Final
 
+from qkdemo.locale import ENGLISH, language
+from qkdemo.locale.cldr import in_english, localised, marks_of
+
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NUMBERS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _THIN_SPACE: Final = "\u202f"
+_NUMBER: Final = re.compile(r"[−-]?\d[\d\u202f]*(?:\.\d+)?(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?|[−-]?∞|NaN")
 
 
 def written(x: float, digits: int = 4) -> str:
@@ -23,10 +33,18 @@ def written(x: float, digits: int = 4) -> str:
     >>> written(float("inf")), written(float("-inf")), written(float("nan"))
     ('∞', '−∞', 'NaN')
     """
-    if 0.01 <= x < 999 and digits > 2:  # nearly every number on a page, and pages write thousands of them
+    if language.get() != ENGLISH:
+        return localised(_in_english(x, digits), language.get())
+    if 0.01 <= x < 999 and digits == 4:  # nearly every number on a page, and pages write thousands of them
+        return f"{x:.4g}"
+    return _in_english(x, digits)
+
+
+def _in_english(x: float, digits: int) -> str:
+    if 0.01 <= x < 999 and digits > 2:
         return f"{x:.{digits}g}"
     if x < 0:
-        return "−" + written(-x, digits)
+        return "−" + _in_english(-x, digits)
     if not math.isfinite(x):
         return "NaN" if math.isnan(x) else "∞"
     if x == 0:
@@ -62,7 +80,19 @@ def counted(n: int) -> str:
     >>> counted(1048576), counted(-32768), counted(9999)
     ('1\u202f048\u202f576', '−32\u202f768', '9\u202f999')
     """
-    return f"{n:,}".replace(",", _THIN_SPACE).replace("-", "−")
+    if 0 <= n < 1000:
+        return f"{n:,}"
+    return spelled(f"{n:,}".replace(",", _THIN_SPACE))
+
+
+def spelled(text: str) -> str:
+    """A number whose digits Python has written, with the signs that numbers have here.
+
+    >>> spelled("-0.10009765625")
+    '−0.10009765625'
+    """
+    text = text.replace("-", "−")
+    return text if language.get() == ENGLISH else localised(text, language.get())
 
 
 def superscript(n: int) -> str:
@@ -83,6 +113,27 @@ def plain(x: float) -> str:
     if isinstance(x, int):
         return str(int(x))  # a truth value as 1 or 0
     return str(int(x)) if x.is_integer() and abs(x) < 1e16 else repr(x)  # from 1e16 on, repr has no point either
+
+
+def read(text: str) -> float:
+    """The first number that `text` holds, as it is written here. Raises ValueError if there is none.
+
+    >>> read("1.742·10⁻⁵"), read("65\u202f504 nats"), read("−∞")
+    (1.742e-05, 65504.0, -inf)
+    """
+    match = _NUMBER.search(in_english(text, language.get()))
+    if match is None:
+        raise ValueError(f"there is no number in {text!r}")
+    digits = match[0].split("·")[0].replace(_THIN_SPACE, "").replace("−", "-").replace("∞", "inf")
+    return float(f"{digits}e{match[1].translate(_NUMBERS)}" if match[1] else digits)
+
+
+def signs() -> dict[str, str]:
+    """What the browser writes numbers with, as its scripts name it; nothing in English, whose signs they know."""
+    if language.get() == ENGLISH:
+        return {}
+    marks = marks_of(language.get())
+    return {"decimal": marks.decimal, "group": marks.group, "further": str(marks.further)}
 
 
 def _trimmed(text: str) -> str:

@@ -61,12 +61,11 @@ def test_the_form_of_one_is_for_one_alone() -> None:
     assert said[2].endswith("were left out.")
 
 
-@pytest.mark.parametrize("spoken", LANGUAGES)
-def test_a_sentence_that_counts_says_what_it_would_say_of_one(spoken: str) -> None:
+def test_a_sentence_that_counts_says_what_it_would_say_of_one() -> None:
     """Whoever writes `{n} keys` is told to write `{n:key|keys}`."""
     bare = {
         key: match[0]
-        for key, sentence in LANGUAGES[spoken].items()
+        for key, sentence in LANGUAGES["en"].items()
         if not key.startswith(ONE_STATE)
         for match in BARE.finditer(sentence)
         if match[1] not in NO_COUNTS

@@ -2,7 +2,7 @@
 
 * `bands(theme, series, ...)`: curves with their spread; the legend hides one, both axes can be zoomed;
 * `dots(theme, series, ...)`: a dot per run or round, in rows; what became of it is its shape;
-* `matrix(...)`: counts of two words at a time; a click tells which;
+* `matrix(...)`: counts of combinations of words, in groups of rows; a click tells which;
 * `changes(theme, ...)`: two shares in a row, before and after.
 
 A spec names the columns of the table that it is given: `name` is a row or curve; `said` what a tooltip adds.
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import altair as alt
 
-from qkdemo.charts.theme import Theme
+from qkdemo.charts.theme import Theme, numbered
 
 Spec: TypeAlias = dict[str, Any]
 Series: TypeAlias = Sequence[tuple[str, str]]  # a curve's or a row's name, and its role
@@ -92,25 +92,27 @@ def dots(theme: Theme, series: Series, x: str, shapes: Sequence[str], *, log: bo
     return _bare(alt.layer(marks, middle).properties(height=_ROW * max(1, len(series))))
 
 
-def matrix(xs: Sequence[str], ys: Sequence[str], across: str, up: str, count: str) -> Spec:
-    """Columns `across` and `up` in words, `x` and `y` as the dials have them, and `count`."""
+def matrix(xs: Sequence[str], ys: Sequence[str], across: str, up: str, count: str, words: Sequence[str]) -> Spec:
+    """Columns `across` and `up` as they are read, `count`, `words` as a click tells them, and `first` of a group.
+
+    Rows of one group stand together; a line is drawn above the first of each.
+    """
     base = alt.Chart(alt.NamedData(name="marks"))
-    place = {
-        "x": alt.X("across:N", scale=alt.Scale(domain=list(xs)), title=across, axis=_SLANTED),
-        "y": alt.Y("up:N", scale=alt.Scale(domain=list(ys)), title=up, axis=alt.Axis(labelOverlap=False)),
-    }
+    rows = alt.Y("up:N", scale=alt.Scale(domain=list(ys)), title=up, axis=alt.Axis(labelOverlap=False, labelLimit=230))
+    place = {"x": alt.X("across:N", scale=alt.Scale(domain=list(xs)), title=across, axis=_SLANTED), "y": rows}
     tips = [alt.Tooltip("up:N", title=up), alt.Tooltip("across:N", title=across), alt.Tooltip("count:Q", title=count)]
     tiles = base.mark_rect(cursor="pointer").encode(
         **place, color=alt.Color("count:Q", scale=alt.Scale(range="ramp", domainMin=0), legend=None), tooltip=tips
     )
-    tiles = tiles.add_params(alt.selection_point(name=PICK, fields=["x", "y"], on="click", clear=False, toggle=False))
+    tiles = tiles.add_params(alt.selection_point(name=PICK, fields=[*words], on="click", clear=False, toggle=False))
+    groups = base.mark_rule(color="#808080").encode(y=rows.bandPosition(0)).transform_filter("datum.first")
     numbers = [
         base.mark_text(fontSize=13, fontWeight=600, color=ink, stroke=ink, strokeWidth=width).encode(
             **place, text="count:Q"
         )
         for width, ink in ((3.5, "#FFFFFF"), (0, "#14171C"))
     ]
-    made = _bare(alt.layer(tiles, *numbers).properties(height=150 + 36 * len(ys)))
+    made = _bare(alt.layer(tiles, groups, *numbers).properties(height=120 + 30 * len(ys)))
     return made | {"usermeta": {"embedOptions": {"renderer": "canvas"}}}
 
 
@@ -153,10 +155,10 @@ def _dash(theme: Theme, series: Series) -> alt.StrokeDash:
 
 
 def _bare(chart: Any) -> Spec:
-    """A spec whose table, colours of axes and fonts come from the page."""
+    """A spec whose table, colours of axes and fonts come from the page; how numbers are written is the language's."""
     made: Spec = chart.to_dict()
     for name in ("$schema", "config", "data", "datasets"):
         made.pop(name, None)
     for layer in made.get("layer", ()):
         layer.pop("data", None)
-    return made
+    return numbered(made)

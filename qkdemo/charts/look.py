@@ -1,6 +1,6 @@
 """How a sweep is looked at on paper: at one row, and perhaps not all of it.
 
-* `Look`: which row, how much is shown, and predictions to be marked; `row_of(table, view, value)`;
+* `Look`: which row, how much is shown, and predictions to be marked; `row_of(...)`, `whole(...)`: one of them;
 * `numbers`, `vector`, `cell`: what stands in a table of an exhibit.
 """
 
@@ -23,6 +23,11 @@ class Look:
     first: int
     last: int
     guesses: Sequence[Guess] = ()
+
+
+def whole(table: pa.Table, view: Exhibit) -> Look:
+    """All of it, at the value where the dial stands."""
+    return Look(row_of(table, view, view["dial"]["at"]), 0, table.num_rows - 1)
 
 
 def row_of(table: pa.Table, view: Exhibit, value: float) -> int:

@@ -1,7 +1,7 @@
 """Pictures in space, as Plotly takes them: plain mappings, so that nothing here loads Plotly.
 
 * `figure(traces, theme, scene)`: a picture of one scene; `axis(theme, title, ...)`: one of its axes;
-* `camera(turn, tilt)`: from where it is seen, in degrees; `line`, `tip`, `surface`: what stands in it.
+* `camera(turn, tilt)`: from where it is seen, in degrees; `line`, `path`, `tip`, `surface`: what stands in it.
 """
 
 import math
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.charts.theme import Theme
+from qkdemo.notation import signs
 
 Trace: TypeAlias = dict[str, Any]
 Point: TypeAlias = Sequence[float]
@@ -27,9 +28,16 @@ def figure(traces: Sequence[Trace], theme: Theme, scene: Mapping[str, Any], heig
         "paper_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": _FONT, "size": 13, "color": theme.ink},
         "showlegend": False,
+        **_separators(),
         "scene": {"bgcolor": "rgba(0,0,0,0)", **scene},
     }
     return {"data": list(traces), "layout": layout}
+
+
+def _separators() -> dict[str, str]:
+    """How Plotly writes numbers in the language that is spoken; English is what it knows."""
+    found = signs()
+    return {"separators": found["decimal"] + found["group"]} if found else {}
 
 
 def axis(theme: Theme, title: str = "", **more: Any) -> dict[str, Any]:
@@ -51,6 +59,13 @@ def line(start: Point, end: Point, colour: str, *, width: float = 5, dash: str =
     """A straight line."""
     x, y, z = zip(start, end, strict=True)
     look = {"color": colour, "width": width, "dash": dash}
+    return {"type": "scatter3d", "mode": "lines", "x": x, "y": y, "z": z, "line": look, "hoverinfo": "skip"}
+
+
+def path(columns: Sequence[Sequence[float | None]], colour: str, width: float = 2) -> Trace:
+    """A thin line through many points, given as three columns; None is a gap."""
+    x, y, z = columns
+    look = {"color": colour, "width": width}
     return {"type": "scatter3d", "mode": "lines", "x": x, "y": y, "z": z, "line": look, "hoverinfo": "skip"}
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from qkdemo.cli import diagnose, serve
+from qkdemo.cli import diagnose, figures, serve
 from qkdemo.cli.parser import Parser, joined
 from qkdemo.cli.tables import finite, table
 from qkdemo.cli.tensors import on_file
@@ -67,17 +67,19 @@ def _lab(words: Sequence[str]) -> int:
     given = vars(parser.parse_args(joined(words)))
     lab, as_json, preset = COMMANDS[given.pop("lab")], given.pop("json"), given.pop("preset")
     file, measured, tensors = given.pop("parquet", None), given.pop("measure", False), given.pop("tensors", None)
+    wanted = figures.taken(given)
     try:
         if file:
             refuse_unwritable(file)
         if tensors:
             lab = on_file(lab, tensors, given)
         states, swept = _states(lab, preset, given)
+        figures.check(wanted, states)
     except (SettingsError, InputError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
-    unkept = ""
+    unkept = figures.write(lab, states[0], wanted)
     if lab.train is not None:
         states = list(dict.fromkeys(states))  # runs are counted: none twice
         runs = [state for state in states if isinstance(state, training.Settings)]
@@ -137,6 +139,7 @@ def _parser() -> Parser:
             sub.add_argument("--tensors", help=say("command.tensors"), metavar="FILE")
         if lab.measured is not None:
             sub.add_argument("--measure", action="store_true", help=say("command.measure"))
+        figures.add_flags(sub, lab)
         if lab.train is not None:
             sub.add_argument("--parquet", help=say("command.parquet"), metavar="FILE")
         for dial in declarations(lab.settings):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
 from qkdemo.diagnose.pair import Pair
@@ -25,7 +26,7 @@ def grown(pair: Pair, scale: float) -> list[dict[str, Any]]:
 
 def variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list[dict[str, Any]]:
     """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
-    q, k = pair.q.double(), pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
+    q, k = pair.q.double(), _for_every_head(pair, pair.k).double()
     width = q.shape[-1]
     gains = {
         f"gamma_{side}": gain.double().reshape(-1)
@@ -49,23 +50,25 @@ def variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list
 
 def formats(pair: Pair) -> list[dict[str, Any]]:
     """Plain attention of the same q and k, stored in every format: scores, then logits."""
+    there = (pair.q.double() @ _for_every_head(pair, pair.k).double().mT).isfinite()  # what is lost is not lost again
+    seen = torch.ones_like(there) if pair.visible is None else pair.visible
+    if pair.causal:
+        seen = seen & torch.ones(there.shape[-2:], dtype=torch.bool).tril(there.shape[-1] - there.shape[-2])
+    seen = seen.expand_as(there)
     rows = []
-    repeated = pair.k.double().repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
-    there = (pair.q.double() @ repeated.mT).isfinite()  # what is lost already is not lost by a format
     for word, kind in FORMATS.items():
         q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
-        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
-        scores = rounded(q @ k.mT, kind).double()
-        seen = torch.ones_like(scores, dtype=torch.bool) if pair.visible is None else pair.visible
-        if pair.causal:
-            seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.shape[-1] - scores.shape[-2])
-        seen = seen.expand_as(scores)
-        lost = ~scores.isfinite() & seen & there
+        lost = ~rounded(q @ _for_every_head(pair, k).mT, kind).isfinite() & seen & there
         undefined = lost.any(-1).double().mean()
         rows.append(
             {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
         )
     return rows
+
+
+def _for_every_head(pair: Pair, k: Tensor) -> Tensor:
+    """Each query head's own keys, where heads share them."""
+    return k.repeat_interleave(pair.q.shape[1] // pair.k.shape[1], 1)
 
 
 def _summed(call: Call) -> dict[str, float]:

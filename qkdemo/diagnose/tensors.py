@@ -29,7 +29,7 @@ _GAINS: Final = (
     re.compile(r"(.*[._/])?(gamma_q|q_gain|q_norm\.weight)$"),
     re.compile(r"(.*[._/])?(gamma_k|k_gain|k_norm\.weight)$"),
 )
-_GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
+GROWN: Final = 2.0  # times a head's typical length, from which the largest logit is put down to length
 _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
 _MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _SMALL: Final = 1e-12  # below it, and above the other, squares leave float32
@@ -208,7 +208,7 @@ def times_usual(row: Mapping[str, float], scale: float) -> float:
 
 def _reason(row: Mapping[str, float], scale: float) -> str:
     """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither."""
-    long = times_usual(row, scale) > _GROWN
+    long = times_usual(row, scale) > GROWN
     aligned = abs(row["cosine"]) > _TYPICAL
     return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
 

@@ -101,6 +101,7 @@ class Command(Generic[S]):
     drawn: Sequence[str] = ()
     measured: Callable[[S], Report] | None = None
     train: Callable[[Sequence[S], Progress], tuple[Report, Mapping[str, NDArray[Any]]]] | None = None
+    figures: Callable[[S], Sequence[Drawn]] | None = None  # what its page shows of a state
 
 
 # Of one side, by name: one entry per state.
@@ -202,11 +203,17 @@ class Lab(Generic[S, R]):
             on=self.on,
             drawn=self.drawn,
             measured=self.measured_report,
+            figures=None if self.exhibit is None else lambda settings: self.figures(self.run(settings)),
         )
 
     def beneath(self, result: R) -> Sequence[Section]:
         """What stands under the exhibit."""
         return [Section(sentences=self.explain(result)[1:])] if self.sections is None else self.sections(result)
+
+    def figures(self, result: R) -> Sequence[Drawn]:
+        """Its exhibit and those that stand under it, as far as they have rows."""
+        drawn = [self.exhibit(result) if self.exhibit else None, *(each.exhibit for each in self.beneath(result))]
+        return [each for each in drawn if each is not None and each[0].num_rows]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,11 +11,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from qkdemo.charts.paper.files import Kind, as_file, svgs
 from qkdemo.maps.cells import Cells, table
 from qkdemo.maps.picture import Spec
 from qkdemo.maps.words import shown_name
-
-_SHARPNESS: Final = 2  # pixels of a PNG to one of the picture
 
 _PROGRAM: Final = '''"""Draws a map of qkdemo again from its CSV file. It needs Altair: python this_file.py map.csv"""
 
@@ -119,23 +118,22 @@ def as_json(cells: Cells) -> dict[str, Any]:
 
 def as_svg(spec: Spec) -> bytes:
     """The picture as SVG, its words as text."""
-    import vl_convert  # noqa: PLC0415  40 MB, which only a file needs
-
-    return str(vl_convert.vegalite_to_svg(spec)).encode()
+    return _drawn(spec, "svg")
 
 
 def as_png(spec: Spec) -> bytes:
     """The picture as PNG."""
-    import vl_convert  # noqa: PLC0415
-
-    return bytes(vl_convert.vegalite_to_png(spec, scale=_SHARPNESS))
+    return _drawn(spec, "png")
 
 
 def as_pdf(spec: Spec) -> bytes:
     """The picture as PDF."""
-    import vl_convert  # noqa: PLC0415
+    return _drawn(spec, "pdf")
 
-    return bytes(vl_convert.vegalite_to_pdf(spec))
+
+def _drawn(spec: Spec, kind: Kind) -> bytes:
+    (svg,) = svgs([spec])
+    return as_file(svg, kind)
 
 
 def program(cells: Cells) -> str:

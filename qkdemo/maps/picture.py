@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.charts.axes import decades, linear_axis
-from qkdemo.charts.theme import LIGHT, Theme, vega_config
+from qkdemo.charts.theme import LIGHT, Theme, numbered, vega_config
 from qkdemo.dials import Value
 from qkdemo.maps.cells import Cells, Scale
 from qkdemo.maps.outlines import label_at, outline
@@ -161,7 +161,7 @@ def spec(look: Look) -> Spec:
     made: Spec = panel(look).properties(height=tall(hall=look.hall)).to_dict()
     made.pop("$schema", None)
     on_canvas = {"embedOptions": {"renderer": "canvas"}}  # one picture with its words, not a thousand nameless cells
-    return _without_data(made) | {"usermeta": on_canvas}
+    return numbered(_without_data(made) | {"usermeta": on_canvas})
 
 
 def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from qkdemo.dials import declarations
+from qkdemo.labs.caption import caption as below
 from qkdemo.maps.cells import DIFFERENCE, Cells, Scale, odd
 from qkdemo.maps.request import Axis, Request
 from qkdemo.messages import say
@@ -138,13 +137,9 @@ def shown_name(cells: Cells) -> str:
 
 def caption(cells: Cells, link: str = "") -> str:
     """What a picture needs beside it to be made again."""
-    settings = cells.request.settings
-    taken = {cells.request.x.dial.name, cells.request.y.dial.name}
-    dials = [dial for dial in declarations(type(settings)) if dial.acts_for(settings) and dial.name not in taken]
-    stated = ", ".join(f"{dial.name}={dial.write(getattr(settings, dial.name))}" for dial in dials)
-    versions = {"torch": torch.__version__, "numpy": np.__version__}
-    less = "; ".join(cells.apart.values()) + ".\n" if cells.apart else ""
-    return say("map.caption", lab=cells.request.lab.name, settings=stated, less=less, link=link, **versions).strip()
+    request, less = cells.request, "; ".join(cells.apart.values()) + ".\n" if cells.apart else ""
+    axes = {request.x.dial.name, request.y.dial.name}
+    return below(request.lab.name, request.settings, link, without=axes, less=less)
 
 
 def _range(axis: Axis) -> str:

@@ -60,10 +60,15 @@ def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> str:
     """Writes `columns` to `file`; returns a sentence if that fails, and leaves what stood there as it was."""
     written = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(dict(columns)), written)
+    return write_whole(file, written.getvalue())
+
+
+def write_whole(file: str, data: bytes) -> str:
+    """Writes `data` to `file`; returns a sentence if that fails, and leaves what stood there as it was."""
     path = Path(file).resolve()
     beside = path.with_name(path.name + ".part") if path.is_file() or not path.exists() else None
     try:
-        (beside or path).write_bytes(written.getvalue())
+        (beside or path).write_bytes(data)
         if beside is not None:
             beside.replace(path)
     except OSError as error:

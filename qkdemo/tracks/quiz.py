@@ -16,11 +16,10 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
 from qkdemo.dials import Choice, Dial, Dials
-from qkdemo.messages import has, say
+from qkdemo.messages import has, in_each_language, say
 from qkdemo.tracks.asked import Asked, Maker
 from qkdemo.tracks.beginner import quiz as beginner
 from qkdemo.tracks.developer import quiz as developer
@@ -72,9 +71,9 @@ class Marked:
         return sum(self.right)
 
 
-@lru_cache(maxsize=64)
+@in_each_language(64)
 def quiz(settings: Settings) -> tuple[Question, ...]:
-    """The questions, computed once a process."""
+    """The questions, computed once a process and language."""
     return tuple(_question(settings, name, make) for name, make in QUIZZES[settings.track].items())
 
 

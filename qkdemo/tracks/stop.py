@@ -69,8 +69,9 @@ class Read:
 
     It stands there in the stop's state, or where `turns` puts the dials, and is `times` what the column says (100: in
     per cent). `of` a column it is what the dial points `at`, or the `largest`, or the mean over the `last` steps of a
-    run; in a list, its `entry`, or the largest. In a text it is quoted. Two kinds are no value of the column, and are
-    drawn into its panel: a `place` along the dial, and a `level` that nothing in the lab draws.
+    run; in a list, its `entry`, or the largest. In a text it is quoted, as is what the sphere's page says of a side.
+    Two kinds are no value of the column, and are drawn into its panel: a `place` along the dial, and a `level` that
+    nothing in the lab draws.
     """
 
     column: str
@@ -116,6 +117,9 @@ def in_slots(names: Sequence[str], *stops: Stop) -> tuple[Stop, ...]:
     A link holds what was said slot by slot. So `names` only ever grows at its end, and stops may change their order
     while every link that was handed out still means what it said. Raises ValueError for a stop without a place.
     """
+    missing = [stop.name for stop in stops if stop.name not in names]
+    if missing:
+        raise ValueError(f"the list of slots must name {', '.join(missing)}: add it at its end")
     return tuple(replace(stop, slot=names.index(stop.name)) for stop in stops)
 
 

@@ -1,6 +1,7 @@
 """What is done about growing queries and keys: one entry per remedy, each saying what it acts on.
 
-* `REMEDIES`: word → `Remedy`, in the order in which runs stand in a batch;
+* `REMEDIES`: word → `Remedy`, in the order in which runs stand in a batch: first those that go `by_hand`, RMSNorm last
+  of them; nGPT last of all;
 * `normalised(qk, ...)`: q and k as they enter their product, by `qkdemo.attention`;
 * `reparametrised(...)`: σReparam's weights; `clip_heads`: QK-clip; `scale_rates`, `rates_by_norm`: learning rates of
   W_q and W_k; `to_sphere`: nGPT's weights.
@@ -19,7 +20,6 @@ from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, Norm, NormaliserWord, Number, l2_normalise
 from qkdemo.attention.variants import SETS, VARIANTS, Parameters, VariantWord
-from qkdemo.training.network.kernels import rms_norm
 from qkdemo.training.network.parameters import Part, Shape, columns, power_sizes, xavier_deviation
 from qkdemo.training.settings import RemedyWord, Settings
 
@@ -52,7 +52,7 @@ def normalised(
     """q and k so that q·k/√d_head are the logits of `qkdemo.attention.variants.scores`, but for a softcap."""
     variant = VARIANTS[remedy.forms]
     gains, alphas = (_stacked(getattr(parameters, f"{name}_q"), getattr(parameters, f"{name}_k")) for name in _OF_BOTH)
-    normal = rms_norm(qk) * gains if remedy.forms == "rms" else variant.normalise(qk, gains, alphas)
+    normal = variant.normalise(qk, gains, alphas)
     factor = variant.factor(parameters, qk.shape[-1])
     if isinstance(factor, float):  # 1/√d_head itself
         return normal
@@ -213,14 +213,14 @@ def _sphere_gains(leaves: Leaves, rows: slice) -> Parameters:
 REMEDIES: Final[dict[RemedyWord, Remedy]] = {
     remedy.word: remedy
     for remedy in (
-        Remedy("sigma_reparam", reparametrises=True),
         Remedy("none"),
         Remedy("qk_clip", clips=True),
         Remedy("qk_lr", rates=scale_rates),
         Remedy("quack", rates=rates_by_norm),
-        *(Remedy(word, word, _learnt(NORMS[word])) for word in get_args(NormaliserWord)),
-        Remedy("cosine", "cosine", _temperature),
         Remedy("softcap", caps=True),
+        *(Remedy(word, word, _learnt(NORMS[word])) for word in sorted(get_args(NormaliserWord), key="rms".__ne__)),
+        Remedy("sigma_reparam", reparametrises=True),
+        Remedy("cosine", "cosine", _temperature),
         Remedy("ngpt", "rms", _sphere_gains, on_sphere=True),
     )
 }

@@ -3,7 +3,8 @@
 * `Settings`: every dial; the defaults are the demonstration: fixed-offset copy, a learning-rate ramp to 0.2;
 * `RESTARTS`: the dials that a run cannot change on its way; `SHARED`: those that runs in one batch have in common;
 * `canonical(settings)`, `identity(settings)`: which settings are the same run, and its name;
-* `ENGINE`: the version of the arithmetic; it changes whenever the same settings give other numbers.
+* `ENGINE`: the version of the arithmetic; it changes when the same settings give numbers that differ by more
+  than rounding.
 """
 
 import hashlib

@@ -8,8 +8,9 @@ forms the smallest products in another way if there are few of them. Pausing is 
 other dials, is making a trainer from a `State`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -22,10 +23,9 @@ from qkdemo.dials import SettingsError
 from qkdemo.floats.autocast import forward_in
 from qkdemo.messages import say
 from qkdemo.training import telemetry
-from qkdemo.training.network.by_hand import by_hand
+from qkdemo.training.network.by_hand import by_hand, takes
 from qkdemo.training.network.groups import Groups
-from qkdemo.training.network.kernels import HIDDEN, Cap, losses
-from qkdemo.training.network.model import Attention, Setup, forward
+from qkdemo.training.network.model import HIDDEN, Attention, Cap, Setup, forward, losses
 from qkdemo.training.network.parameters import initial, n_later, n_parameters, power_vectors, shape_of, views
 from qkdemo.training.optimizer import Hyperparameters, adamw, clip_gradients
 from qkdemo.training.remedies import (
@@ -78,6 +78,20 @@ class State:
         return self.parameters, self.first_moment, self.second_moment, self.power_vectors
 
 
+_Gradients: TypeAlias = tuple[Tensor, list[Attention], dict[str, Tensor]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """Runs that stand beside each other, and how their steps are taken."""
+
+    rows: slice
+    step: Callable[..., _Gradients]  # leaves, tokens, targets, counted, z_loss, setup
+    setup: Setup
+    leaves: dict[str, Tensor]  # views into the rows of all parameters
+    zeros: dict[str, Tensor]  # the gradient of a leaf that has none
+
+
 class Trainer:
     """Trains `runs` together, from `state` or afresh. Results come in the order of `runs`; attention maps if asked.
 
@@ -105,18 +119,11 @@ class Trainer:
         self._named = views(self._parameters, self._shape)
         if state is None:
             self._onto_sphere()
-        zero = torch.zeros((), device=self._device)
-        self._zeros = [zero.expand(len(view), view[0].numel()) for view in self._named.values()]
-        self._setup = Setup(
-            shape=self._shape,
-            groups=self._groups,
-            hidden=torch.zeros(()).masked_fill(~causal_mask(runs[0].n_keys), HIDDEN).to(self._device),
-            cap=self._cap(),
-            power_vectors=self._vectors,
-            first_counted=self._task.first_counted(runs[0].n_keys),
-            fused=runs[0].forward_format == "float32"
-            and not any(remedy.on_sphere for remedy, _ in self._groups.slices),
-        )
+        self._hidden = torch.zeros(()).masked_fill(~causal_mask(runs[0].n_keys), HIDDEN).to(self._device)
+        self._first_counted = self._task.first_counted(runs[0].n_keys)
+        n_by_hand = sum(takes(REMEDIES[run.variant]) for run in self._runs) if self._may_go_by_hand() else 0
+        ways = (slice(0, n_by_hand), by_hand), (slice(n_by_hand, len(runs)), self._by_autograd)
+        self._ways = [self._way(rows, step) for rows, step in ways if rows.start < rows.stop]
 
     @property
     def state(self) -> State:
@@ -134,7 +141,7 @@ class Trainer:
     def advance(self, steps: int, goes_on: Callable[[], bool] = lambda: True) -> Telemetry:
         """Takes `steps` steps, or fewer if `goes_on`, asked after each, says no; returns what was read off them."""
         first = self.step + 1
-        with torch.inference_mode(self._setup.plain):
+        with torch.inference_mode(all(way.step is by_hand for way in self._ways)):
             rows = [self._one_step()]
             while len(rows) < steps and goes_on():
                 rows.append(self._one_step())
@@ -143,19 +150,34 @@ class Trainer:
         }
         return Telemetry(first_step=first, **arrays)
 
-    def _cap(self) -> Cap | None:
-        for remedy, rows in self._groups.slices:
-            if remedy.caps:
-                at = torch.tensor([run.softcap for run in self._runs[rows]], device=self._device)
-                return Cap(rows, at[:, None, None, None, None])
-        return None
+    def _may_go_by_hand(self) -> bool:
+        return self._runs[0].forward_format == "float32" and self._shape.n_kv_heads == self._shape.n_heads
+
+    def _way(self, rows: slice, step: Callable[..., _Gradients]) -> _Way:
+        runs = self._runs[rows]
+        groups = Groups.of([run.variant for run in runs])
+        setup = Setup(
+            shape=self._shape,
+            groups=groups,
+            hidden=self._hidden,
+            cap=next((self._cap(runs, capped) for remedy, capped in groups.slices if remedy.caps), None),
+            power_vectors=self._vectors[rows],
+            first_counted=self._first_counted,
+        )
+        leaves, zero = views(self._parameters[rows], self._shape), torch.zeros((), device=self._device)
+        zeros = {name: zero.expand(len(view), view[0].numel()) for name, view in leaves.items()}
+        return _Way(rows, step, setup, leaves, zeros)
+
+    def _cap(self, runs: Sequence[Settings], rows: slice) -> Cap:
+        at = torch.tensor([run.softcap for run in runs[rows]], device=self._device)
+        return Cap(rows, at[:, None, None, None, None])
 
     def _one_step(self) -> dict[str, Tensor]:
         self.step += 1
         rates = torch.tensor([learning_rate(self.step, run) for run in self._runs], device=self._device)[:, None]
         self._advance_power_vectors()
         loss, layers, gradients = self._loss_and_gradients()
-        read = telemetry.read_attention(layers, self._setup.hidden, self._shape)
+        read = telemetry.read_attention(layers, self._hidden, self._shape)
         norm = clip_gradients(gradients, self._hyper.largest_norm, n_later(self._shape))
         adamw(
             self._parameters,
@@ -171,31 +193,38 @@ class Trainer:
         return read | {"loss": loss, "gradient_norm": norm, "learning_rate": rates[:, 0], "maps": maps.half()}
 
     def _loss_and_gradients(self) -> tuple[Tensor, list[Attention], Tensor]:
-        batch = *self._batch(), self._hyper.z_loss
-        if self._setup.plain:
-            loss, layers, found = by_hand(self._named, *batch, self._setup)
-        else:
-            loss, layers, found = self._by_autograd(*batch)
-        flat = [
-            found[name].flatten(1) if name in found else zeros
-            for name, zeros in zip(self._named, self._zeros, strict=True)
-        ]
-        return loss, layers, torch.cat(flat, dim=1)
+        batch, parts = (*self._batch(), self._hyper.z_loss), []
+        for way in self._ways:
+            loss, layers, found = way.step(way.leaves, *(tensor[way.rows] for tensor in batch), way.setup)
+            flat = [found[name].flatten(1) if name in found else zeros for name, zeros in way.zeros.items()]
+            parts.append((loss, layers, torch.cat(flat, dim=1)))
+        if len(parts) == 1:
+            return parts[0]
+        losses_of, layers_of, gradients_of = zip(*parts, strict=True)
+        together = [Attention.beside(layers) for layers in zip(*layers_of, strict=True)]
+        return torch.cat(losses_of), together, torch.cat(gradients_of)
 
     def _by_autograd(
-        self, tokens: Tensor, targets: Tensor, counted: Tensor, z_loss: Tensor
-    ) -> tuple[Tensor, list[Attention], dict[str, Tensor]]:
-        leaves = {name: view.detach().requires_grad_() for name, view in self._named.items()}
+        self,
+        leaves: Mapping[str, Tensor],
+        tokens: Tensor,
+        targets: Tensor,
+        counted: Tensor,
+        z_loss: Tensor,
+        setup: Setup,
+    ) -> _Gradients:
+        leaves = {name: view.detach().requires_grad_() for name, view in leaves.items()}
         with forward_in(self._runs[0].forward_format, self._device.type):
-            outputs, layers = forward(leaves, tokens, self._setup)
+            outputs, layers = forward(leaves, tokens, setup)
         minimised, loss = losses(outputs.float(), targets, counted, z_loss)
-        total = minimised.sum()
-        gradients: Sequence[Tensor | None] = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        gradients: Sequence[Tensor | None] = torch.autograd.grad(
+            minimised.sum(), list(leaves.values()), allow_unused=True
+        )
         return loss, layers, {n: g for n, g in zip(leaves, gradients, strict=True) if g is not None}
 
     def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens, targets and the share of each counted position; runs with one seed share the drawing."""
-        settings, first = self._runs[0], self._setup.first_counted
+        settings, first = self._runs[0], self._first_counted
         drawn = [batch_of(self._task, settings.n_keys, settings.batch, seed, self.step) for seed in self._seeds]
         tokens = np.stack([batch.tokens for batch in drawn])[self._seed_of]
         targets = np.stack([batch.targets[:, first:] for batch in drawn])[self._seed_of]

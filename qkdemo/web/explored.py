@@ -5,8 +5,10 @@
   measured cost; `counts_explored(result)`: models; `changes_explored(lines)`: a class before and after.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise, product
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +34,8 @@ from qkdemo.web.space.shown import theme
 Row = Mapping[str, Any]
 _ROLES: Final = ("plain", "norm", "other", "bound")
 _ENDS: Final = ("solved", "partly", "failed")
+_CROSSED: Final = ("norm", "place", "order")  # of a model, as the table and the dials name them
+_COUNTS: Final = "explored:counts"
 
 
 def drawn(
@@ -116,37 +120,38 @@ def times_explored(measured: Measured) -> None:
 
 
 def counts_explored(result: models.Result) -> None:
-    """Norm × place and norm × order as counts; a click filters the table by both, a second click undoes that."""
+    """Norm × place × order as counts; a click filters the table by all three, a second click undoes that."""
     st.markdown(say("explored.counts"))
-    for column, other in zip(st.columns(2), ("place", "order"), strict=True):
-        with column:
-            _counted(result, other)
-
-
-def _counted(result: models.Result, other: str) -> None:
-    words = {name: [word for word, _ in counts(result.models, name)] for name in (other, "norm")}
-    shown = {name: [in_words(name, word) for word in words[name]] for name in words}
-    rows = [
-        {"across": in_words(other, x), "up": in_words("norm", y), "x": x, "y": y, "count": count}
-        for x in words[other]
-        for y in words["norm"]
-        if (count := sum((getattr(one, other), one.norm) == (x, y) for one in result.models))
+    found = Counter(tuple(str(getattr(one, column)) for column in _CROSSED) for one in result.models)
+    words = {column: [word for word, _ in counts(result.models, column)] for column in _CROSSED}
+    rows: list[dict[str, Any]] = [
+        {"up": _row_name(norm, place), "across": in_words("order", order), "count": found[norm, place, order]}
+        | {"norm": norm, "place": place, "order": order}
+        for norm, place, order in product(*words.values())
+        if (norm, place, order) in found
     ]
     if not rows:
         return
-    across, up = say(f"column.{other}"), say("column.norm")
+    for before, row in pairwise([{"norm": ""}, *rows]):
+        row["first"] = row["norm"] != before["norm"]
+    ups, across = list(dict.fromkeys(row["up"] for row in rows)), [in_words("order", word) for word in words["order"]]
+    x, y = say("column.order"), say("explored.rows", norm=say("column.norm"), place=say("column.place"))
     said = "; ".join(f"{row['up']}, {row['across']}: {row['count']}" for row in rows)
-    alt = say("explored.counts_alt", x=across, y=up, count=len(result.models)) + " " + said + "."
-    key = f"explored:{other}"
-    spec = explored.matrix(shown[other], shown["norm"], across, up, say("models.models"))
-    drawn(rows, spec, key, alt, partial(_filter, key, other, result.settings))
+    alt = say("explored.counts_alt", x=x, y=y, count=len(result.models)) + " " + said + "."
+    spec = explored.matrix(across, ups, x, y, say("models.models"), _CROSSED)
+    drawn(rows, spec, _COUNTS, alt, partial(_filter, result.settings))
 
 
-def _filter(key: str, other: str, settings: models.Settings) -> None:
-    points = (st.session_state.get(key) or {}).get("selection", {}).get(explored.PICK)
+def _row_name(norm: str, place: str) -> str:
+    """What stands before a row: a norm and where it is; one word where both are the same."""
+    return ", ".join(dict.fromkeys((in_words("norm", norm), in_words("place", place))))
+
+
+def _filter(settings: models.Settings) -> None:
+    points = (st.session_state.get(_COUNTS) or {}).get("selection", {}).get(explored.PICK)
     if not (isinstance(points, list) and points):
         return
-    chosen = {other: str(points[0].get("x")), "norm": str(points[0].get("y"))}
+    chosen = {column: str(points[0].get(column)) for column in _CROSSED}
     if all(getattr(settings, name) == word for name, word in chosen.items()):
         chosen = dict.fromkeys(chosen, "any")
     turn(models.Settings, "models", chosen)

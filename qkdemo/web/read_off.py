@@ -2,12 +2,11 @@
 
 * `that_matter(view, stop)`: the panels a stop is about, in the order of its `reads`, at most `MOST`;
 * `columns_of(panel)`: the columns that a panel draws;
-* `shown_value(table, view, read)`: what the exhibit shows where a number is read; `number(text)`: a written one;
+* `shown_value(table, view, read)`: what the exhibit shows where a number is read;
 * `with_marks(table, view, place, found, ...)`: the view with those numbers written where they are read.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,12 +19,11 @@ from qkdemo.charts.panels import Curves, Level, Mark, Note, Panel, Point, Role
 from qkdemo.charts.spec import Exhibit
 from qkdemo.dials import Value
 from qkdemo.messages import has, say
+from qkdemo.notation import read as read_number
 from qkdemo.tracks.stop import Evidence, Read, Stop
 from qkdemo.training.outcome import LAST_STEPS
 
 MOST: Final = 2  # panels that one screen shows
-_SUPERSCRIPTS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_NUMBER: Final = re.compile(r"[−-]?\d[\d\u202f]*(?:\.\d+)?(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?|[−-]?∞|NaN")
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def shown_value(table: pa.Table, view: Exhibit, read: Read, turned: Mapping[str,
     at = row_of(table, view, float(turned.get(dial_name(view), view["dial"]["at"])))
     values = table.column(read.column)
     if isinstance(values[0], pa.StringScalar):
-        return read.times * number(str(values[at].as_py()))
+        return read.times * read_number(str(values[at].as_py()))
     if isinstance(values[0], pa.FixedSizeListScalar):
         row = values[at].as_py()
         return read.times * float(max(row) if read.entry is None else row[read.entry])
@@ -92,19 +90,6 @@ def shown_value(table: pa.Table, view: Exhibit, read: Read, turned: Mapping[str,
             return read.times * float(np.mean(column[-LAST_STEPS:]))
         case word:
             raise ValueError(f"a {word} is drawn by the stop alone")
-
-
-def number(text: str) -> float:
-    """The first number that `text` holds, as `qkdemo.notation` writes it. Raises ValueError if there is none.
-
-    >>> number("1.742·10⁻⁵"), number("65 504 nats"), number("−∞")
-    (1.742e-05, 65504.0, -inf)
-    """
-    match = _NUMBER.search(text)
-    if match is None:
-        raise ValueError(f"there is no number in {text!r}")
-    digits = match[0].split("·")[0].replace("\u202f", "").replace("−", "-").replace("∞", "inf")
-    return float(digits) * 10.0 ** int((match[1] or "0").translate(_SUPERSCRIPTS))
 
 
 def with_marks(
@@ -138,9 +123,9 @@ def _marks(table: pa.Table, view: Exhibit, panel: Panel, stop: Stop, found: Evid
         mark = _Mark(name, read, _role_of(panel, read.column), _label(read, found.numbers[name]), at)
         match read.of:
             case "place":
-                yield replace(mark, x=number(found.numbers[name]))
+                yield replace(mark, x=read_number(found.numbers[name]))
             case "level":
-                yield replace(mark, y=number(found.numbers[name]) / read.times)
+                yield replace(mark, y=read_number(found.numbers[name]) / read.times)
             case "largest":
                 column = numbers(table, read.column)
                 row = int(np.nanargmax(column))

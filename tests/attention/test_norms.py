@@ -33,6 +33,7 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs import cache, drift, epsilon, formats, placement
 from qkdemo.labs.formats.stages.kinds import IN_NORM, STAGES, drawn
+from qkdemo.messages import has
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import Settings
 
@@ -59,7 +60,7 @@ def vectors(seed: int = 0, shape: tuple[int, ...] = (2, 5, 8), size: float = 1.0
 
 
 def test_every_norm_is_in_the_table_and_reaches_every_lab_and_the_trainer() -> None:
-    assert list(NORMS) == list(get_args(NormWord))
+    assert list(NORMS) == list(get_args(NormWord)), "NORMS and NormWord name other norms, or another order"
     assert set(WORDS) <= set(VARIANTS)
     assert set(WORDS) <= set(REMEDIES)
     for lab, name in ((drift, "variant"), (formats, "variant"), (placement, "right_norm"), (cache, "norm")):
@@ -69,8 +70,20 @@ def test_every_norm_is_in_the_table_and_reaches_every_lab_and_the_trainer() -> N
 
 
 def test_the_norms_that_need_an_epsilon_are_those_of_the_epsilon_lab() -> None:
-    assert [word for word, norm in NORMS.items() if norm.epsilon] == list(SIZED)
+    with_epsilon = [word for word, norm in NORMS.items() if norm.epsilon]
+    assert with_epsilon == list(SIZED), "a norm with an epsilon has its word in SizedWord, any other in NormaliserWord"
     assert [epsilon.Settings(norm=word).norm for word in SIZED] == list(SIZED)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_norm_has_its_sentences(word: NormaliserWord) -> None:
+    sentences = {
+        "drift.toml": [f"variant.{word}.name", f"variant.{word}.short", f"bound.{word}"],
+        "training.toml": [f"variant.{word}.acts"],
+        "placement.toml": [f"choice.norm.{word}"],
+    }
+    missing = [f"{file}: {key}" for file, keys in sentences.items() for key in keys if not has(key)]
+    assert not missing, f"qkdemo/locale/en lacks {', '.join(missing)}"
 
 
 @pytest.mark.parametrize("word", WORDS)

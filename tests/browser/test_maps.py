@@ -90,8 +90,8 @@ def test_the_first_view_loads_neither_vega_nor_plotly_nor_the_keys_of_a_map(serv
     expect(page.locator(".exhibit, .arrows").first).to_be_visible()
     settled(page)
     assert fetched
-    assert not [url for url in fetched if re.search(r"vega|plotly|/cross\W", url, re.IGNORECASE)]
+    assert not [url for url in fetched if re.search(r"vega|/embed\.|plotly|/cross\W", url, re.IGNORECASE)]
     page.goto(f"{server}/map?cells=9")
     expect(page.locator(CHART)).to_have_count(2, timeout=FETCHED_MS)
-    for part in ("vega", r"/cross\W"):
+    for part in ("vega", r"/embed\.", r"/cross\W"):
         assert [url for url in fetched if re.search(part, url, re.IGNORECASE)]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import vl_convert
 
-from qkdemo.charts import explored, svg
-from qkdemo.charts.theme import DARK, LIGHT, Theme, vega_config
+from qkdemo.charts import explored
+from qkdemo.charts.theme import DARK, DASHES, LIGHT, Theme, mixed, vega_config
 
 ROOT = Path(__file__).parents[2]
 SERIES = [("plain attention", "plain"), ("RMSNorm", "norm")]
@@ -24,7 +24,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         for name, _ in SERIES
         for at in range(3)
     ],
-    "matrix": [{"across": "per head", "up": "L2", "x": "per_head", "y": "l2", "count": 3}],
+    "matrix": [{"across": "per head", "up": "L2", "place": "per_head", "norm": "l2", "count": 3, "first": True}],
     "changes": [{"name": "q", "when": "before", "share": 0.4}, {"name": "q", "when": "after", "share": 0.8}],
 }
 
@@ -36,7 +36,7 @@ def spec(name: str, theme: Theme = LIGHT) -> explored.Spec:
         case "dots":
             return explored.dots(theme, SERIES, "loss", ["solved", "partly", "failed"])
         case "matrix":
-            return explored.matrix(["per head"], ["L2"], "place", "norm", "rows")
+            return explored.matrix(["per head"], ["L2"], "place", "norm", "rows", ["norm", "place"])
         case _:
             return explored.changes(theme, ["q"], ["before", "after"], "right")
 
@@ -71,12 +71,14 @@ def test_paper_canvas_and_vega_have_one_set_of_colours_and_dashes() -> None:
     found = re.search(r"DASH = \{(.*)\};", source)
     assert found
     canvas = {name: json.loads(f"[{dash}]") for name, dash in re.findall(r"(\w+): \[([\d, ]*)\]", found[1])}
-    assert canvas == {name: [int(length) for length in dash.split()] for name, dash in svg.DASHES.items()}
-    assert {role: LIGHT.role(role) for role in svg.COLOURS} == svg.COLOURS
+    assert canvas == DASHES
     places = re.search(r"ROLES = \{(.*?)\}", source)
     assert places
     for role, place in re.findall(r"(\w+): (\d)", places[1]):
-        assert DARK.role(role) == DARK.categorical[int(place)]
-    mixed = re.search(r"other: mix\(background, text, ([\d.]+)\)", source)
-    assert mixed
-    assert DARK.role("other") == svg.mixed(DARK.paper, DARK.ink, float(mixed[1]))
+        for theme in (LIGHT, DARK):
+            assert theme.role(role) == theme.categorical[int(place)]
+    share = re.search(r"other: mix\(background, text, ([\d.]+)\)", source)
+    assert share
+    assert DARK.role("other") == mixed(DARK.paper, DARK.ink, float(share[1]))
+    assert mixed("#000000", "#FFFFFF", 0.5) == "#808080"
+    assert mixed(LIGHT.paper, LIGHT.ink, 1) == LIGHT.ink

@@ -127,8 +127,11 @@ def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
     given["mine"] = given["mine"].clone()
     given["mine"][0, 5, 2] = math.nan
     given["mine"][1, 6, 3] = -math.inf
-    keys = [finding.key for finding in examine(file_of(given), "port.npz").findings]
-    assert {"port_lost", "port_mask"} <= set(keys)
+    logits = {name: given[name] for name in ("mine", "reference")}
+    for brought in (given, logits):
+        found = examine(file_of(brought), "port.npz").findings
+        assert {"port_lost", "port_mask"} <= {finding.key for finding in found}
+        assert not any("NaN" in finding.sentence for finding in found)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,17 @@ def test_a_head_is_worst_by_length_or_by_alignment() -> None:
     assert [row["grown_by"] for row in run(pair_of({"q": aligned, "k": k})).heads[:1]] == ["alignment"]
 
 
+def test_a_head_that_is_long_throughout_is_not_put_down_to_alignment() -> None:
+    """The same q and k twenty times as long: what a norm takes out again is length, however well two vectors agree."""
+    q, k = drawn(1, 9, 16), drawn(1, 9, 16, seed=1)
+    q[0, 3] = k[0, 5]
+    grown = of_tensors(run(pair_of({"q": 20 * q, "k": 20 * k})), "x").findings[0]
+    assert grown.key == "large_throughout"
+    assert "this logit would be 4." in grown.sentence  # √16, since the cosine is 1
+    large_scale = of_tensors(run(pair_of({"q": q, "k": k}, scale=20.0)), "x").findings[0]
+    assert "or the scale is large" in large_scale.sentence
+
+
 def test_the_largest_logit_of_the_last_sequence_is_found() -> None:
     """A training script is measured on four sequences of a batch; what somebody brings is looked at whole."""
     q, k = torch.ones(2, 9, 1, 3, 4, dtype=torch.float64)

@@ -7,28 +7,11 @@ from typing import Any
 
 import pytest
 
-from qkdemo.labs import cache, drift, formats, mla, placement
-from qkdemo.labs.cache import view as cache_view
-from qkdemo.labs.cost import view as cost_view
-from qkdemo.labs.drift import view as drift_view
-from qkdemo.labs.epsilon import view as epsilon_view
-from qkdemo.labs.formats import view as formats_view
-from qkdemo.labs.mla import view as mla_view
-from qkdemo.labs.placement import view as placement_view
-from qkdemo.labs.rope import view as rope_view
+from qkdemo.labs.registry import LABS
 from qkdemo.web.lab.exhibit import read_pick
 
 NUMBERS = ("dial", "query", "key", "row", "column", "news")
-READERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "cache": partial(cache_view.picked, cache.Settings()),
-    "drift": partial(drift_view.picked, drift.Settings()),
-    "cost": cost_view.picked,
-    "epsilon": epsilon_view.picked,
-    "formats": partial(formats_view.picked, formats.Settings()),
-    "mla": partial(mla_view.picked, mla.Settings()),
-    "placement": partial(placement_view.picked, placement.Settings()),
-    "rope": lambda pick: rope_view.picked(pick, "position"),
-}
+READERS: dict[str, Callable[[Any], Any]] = {lab.name: partial(lab.picked, lab.settings()) for lab in LABS.values()}
 
 
 @pytest.mark.parametrize("lab", READERS)

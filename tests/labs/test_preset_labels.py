@@ -53,12 +53,14 @@ def test_a_training_preset_ends_as_its_label_says_at_every_seed(name: str) -> No
 
 
 def test_at_a_rate_of_0_2_the_seed_decides_what_becomes_of_rmsnorm() -> None:
-    """So no label may say that it fails there, and none that it does not."""
-    ends = set()
-    for seed in (0, 1):
+    """So no label may say that it fails there, and none that it does not. Which seeds they are, rounding decides."""
+    ends: set[str] = set()
+    for seed in range(12):
         plan = training.plan_of(training.PRESETS["too_hot"].but(seed=seed))
         ends.add(outcomes(plan, trained_curves(plan))[1].outcome)
-    assert ends == {"solved", "failed"}
+        if ends >= {"solved", "failed"}:
+            break
+    assert ends >= {"solved", "failed"}
 
 
 def _without_mean(found: drift.Result) -> bool:
@@ -272,7 +274,10 @@ def test_a_known_mistake_has_its_number_and_its_name() -> None:
 
 def test_every_preset_is_held_to_its_label() -> None:
     held = {f"training {name}" for name in PROMISES} | set(LABELS) | set(DIALS) | NUMBERED | set(ELSEWHERE)
-    assert held == {f"{lab.name} {name}" for lab in LABS.values() for name in lab.presets}
+    named = {f"{lab.name} {name}" for lab in LABS.values() for name in lab.presets}
+    new, gone = sorted(named - held), sorted(held - named)
+    assert not new, f"put {new} into LABELS with what they promise, or into DIALS with what their dials stand at"
+    assert not gone, f"no lab has {gone} any more"
 
 
 @pytest.mark.parametrize("name", LABS)

@@ -12,9 +12,10 @@ import pytest
 
 from qkdemo.cli.command import main
 from qkdemo.dials import SettingsError
-from qkdemo.maps.phases.cells import RECORDED, End, cells, ends_of_plan, here, read, rows, train
+from qkdemo.maps.phases.cells import RECORDED, SHARES, End, cells, ends_of_plan, here, read, rows, train
 from qkdemo.maps.phases.diagram import BASE, DEFAULT, RATES, STARTS, Diagram, diagram_of, from_link
 from qkdemo.maps.phases.picture import alt, finding, phase_spec, phase_table
+from qkdemo.messages import say
 from qkdemo.training.outcome import Outcome
 from qkdemo.training.settings import Settings, identity
 from tests.runs.plans import trained_curves
@@ -103,6 +104,26 @@ def test_the_picture_and_its_words_hold_every_cell() -> None:
         assert alt(made, remedy).count("every seed solve") == len(STARTS)  # solves, or: in no cell does … solve
     assert finding(made).startswith("Plain attention solves the task at every seed in ")
     json.dumps(phase_spec(), allow_nan=False)
+
+
+@pytest.mark.parametrize("share", SHARES[1:])
+def test_how_else_a_run_ends_has_a_picture_of_its_own(share: str) -> None:
+    ends = read()
+    word = {"spiked": lambda end: end.spiked, "non_finite": lambda end: end.end == share}
+    holds = word.get(share, lambda end: end.outcome == share)
+    ends = [
+        replace(end, end="non_finite") if end.outcome == "failed" else end for end in ends
+    ]  # none did in the record
+    made = cells(ends)
+    for remedy in ("none", "rms"):
+        table, of_side = phase_table(made, remedy, share), [end for end in ends if end.settings.variant == remedy]
+        counted = sum(map(int, table.column("count").to_pylist()))
+        assert counted == sum(map(holds, of_side)) > 0
+        assert sum(table.column("share").to_pylist()) == pytest.approx(counted / 3)
+        numbers = re.findall(r": (\d+) of 27 seeds", alt(made, remedy, share=share))
+        assert (len(numbers), sum(map(int, numbers))) == (len(STARTS), counted)
+        assert f"{counted} of 243 runs" in finding(made, share=share)
+    assert say(f"phases.counted.{share}") in json.dumps(phase_spec(share=share))
     assert RECORDED.stat().st_size < 200_000
 
 

@@ -39,6 +39,7 @@ def until(fillings: Fillings, request: Request, size: int, state: str) -> Fillin
     raise AssertionError(f"{filling.state}: {filling.done} of {filling.total}")
 
 
+@pytest.mark.one_rounding
 def test_what_a_process_reads_is_what_is_read_here_to_the_last_digit(fillings: Fillings) -> None:
     request = request_of("drift", DRIFT.settings(seed=1, format="float16"), *RANGES, "max_abs_logit")
     there = until(fillings, request, 17, "whole").cells(request.measure)
@@ -115,6 +116,7 @@ def test_nobody_looks_nothing_is_read() -> None:
     alone.close()
 
 
+@pytest.mark.one_rounding
 def test_a_process_that_is_killed_loses_no_row(fillings: Fillings) -> None:
     request = asked(10)
     fillings.begin(fillings.of(request, 33))

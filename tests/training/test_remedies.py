@@ -1,15 +1,13 @@
 """The remedies, one by one: what each does to weights, rates and logits."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from qkdemo.attention.inputs import causal_mask
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
-from qkdemo.training.network.kernels import HIDDEN, Cap, Mask, causal_attention, layer_norm, losses, rms_norm
+from qkdemo.training.network.model import Cap, Mask, causal_attention
 from qkdemo.training.network.parameters import Shape, columns
 from qkdemo.training.remedies import (
     REMEDIES,
@@ -161,70 +159,9 @@ def test_logits_are_those_of_the_variant_that_the_labs_show(word: str) -> None:
     parameters = remedy.parameters(leaves, slice(0, 2))
     normal = normalised(qk, remedy=remedy, parameters=parameters)
     cap = Cap(slice(0, 2), torch.tensor([3.0, 5.0])[:, None, None, None, None]) if remedy.caps else None
-    found = causal_attention(torch.cat([normal, qk[:1]]), Mask(torch.zeros(5, 5)), cap)[1]
+    found = causal_attention(normal, qk[0], Mask(torch.zeros(5, 5)), cap)[1]
     if remedy.caps:
         expected = scores(*qk, VARIANTS["softcap"], Parameters(softcap=cap.at)).logits  # type: ignore[union-attr]
     else:
         expected = scores(*qk, VARIANTS[remedy.forms], parameters).logits
     assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("first", [0, 2])
-@pytest.mark.parametrize("capped", [False, True])
-def test_the_derivatives_of_attention_are_those_of_autograd(capped: bool, first: int) -> None:
-    """Also where the first queries are not answered."""
-    q, k, v = (fresh(2, 1, 2, 4, 3, seed=seed).double().requires_grad_() for seed in range(3))
-    hidden = torch.zeros(4, 4).double().masked_fill(~causal_mask(4), HIDDEN)
-    cap = Cap(slice(1, 2), torch.tensor([0.5]).double()[:, None, None, None, None]) if capped else None
-
-    def plainly(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        s = q @ k.mT / math.sqrt(3)
-        if capped:
-            s = torch.stack([s[0], 0.5 * torch.tanh(s[1] / 0.5)])
-        return (s.masked_fill(hidden < 0, -torch.inf).softmax(-1) @ v)[..., first:, :]
-
-    mixed, logits, weights = causal_attention(torch.stack([q, k, v]), Mask(hidden, first), cap)
-    assert torch.allclose(mixed, plainly(q, k, v), rtol=1e-5)  # weights are formed in float32
-    assert not logits.requires_grad
-    assert not weights.requires_grad
-    assert not weights[..., hidden < 0].any()
-    seed = fresh(*mixed.shape, seed=9).double()
-    found = torch.autograd.grad(mixed, (q, k, v), seed)
-    for mine, theirs in zip(found, torch.autograd.grad(plainly(q, k, v), (q, k, v), seed), strict=True):
-        assert torch.allclose(mine, theirs, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("size", [3.0, 1e-3])
-@pytest.mark.parametrize(
-    ("norm", "torchs"),
-    [
-        (layer_norm, lambda x: torch.nn.functional.layer_norm(x, (6,))),
-        (rms_norm, lambda x: torch.nn.functional.rms_norm(x, (6,), eps=1e-6)),
-    ],
-)
-def test_norms_are_torchs_and_so_are_their_derivatives(norm: Any, torchs: Any, size: float) -> None:
-    """Also for vectors so small that epsilon shows."""
-    x = (size * (1 + fresh(3, 4, 6))).double().requires_grad_()
-    seed = fresh(3, 4, 6, seed=1).double()
-    mine, theirs = norm(x), torchs(x)
-    assert torch.allclose(mine, theirs, rtol=1e-12)
-    assert torch.allclose(torch.autograd.grad(mine, x, seed)[0], torch.autograd.grad(theirs, x, seed)[0], rtol=1e-9)
-
-
-def test_what_is_minimised_and_its_derivative_are_torchs() -> None:
-    """Cross-entropy over the counted positions, and the z-loss."""
-    outputs = (2 * fresh(2, 3, 4, 5)).double().requires_grad_()
-    targets = torch.arange(24).view(2, 3, 4) % 5
-    counted = fresh(2, 3, 4, seed=1).double() > -0.5
-    shares = counted.double() / counted.sum((1, 2), keepdim=True)
-    z_loss = torch.tensor([0.0, 0.3]).double()
-    minimised, read = losses(outputs, targets, shares, z_loss)
-    for run in range(2):
-        kept = outputs[run][counted[run]]
-        entropy = torch.nn.functional.cross_entropy(kept, targets[run][counted[run]])
-        total = entropy + z_loss[run] * torch.logsumexp(kept, -1).square().mean()
-        assert read[run].item() == pytest.approx(entropy.item(), rel=1e-12)
-        assert minimised[run].item() == pytest.approx(total.item(), rel=1e-12)
-        mine, theirs = (torch.autograd.grad(x, outputs, retain_graph=True)[0] for x in (minimised[run], total))
-        assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-15)
-    assert not read.requires_grad

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from qkdemo.attention.inputs import causal_mask
 from qkdemo.attention.measures import attend
-from qkdemo.training.network.kernels import HIDDEN
+from qkdemo.training.network.model import HIDDEN
 from qkdemo.training.settings import Settings
 from qkdemo.training.telemetry import joined, largest_by_head, largest_size, spectral_norm, spread_of
 from qkdemo.training.trainer import Trainer

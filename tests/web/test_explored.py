@@ -53,9 +53,13 @@ def test_measured_cost_has_a_dot_for_every_round_of_every_way(charts: list[Chart
 def test_a_matrix_counts_every_row_once_and_says_so(charts: list[Chart]) -> None:
     result = models.run(models.Settings(normed="yes"))
     explored.counts_explored(result)
-    assert [sum(row["count"] for row in rows) for rows, _, _ in charts] == [len(result.models)] * 2
-    for rows, _, words in charts:
-        assert all(f"{row['up']}, {row['across']}: {row['count']}" in words for row in rows)
+    ((rows, _, words),) = charts
+    assert sum(row["count"] for row in rows) == len(result.models)
+    for row in rows:
+        assert f"{row['up']}, {row['across']}: {row['count']}" in words
+        narrowed = {name: row[name] for name in ("norm", "place", "order")}
+        assert len(models.run(models.Settings(normed="yes", **narrowed)).models) == row["count"]
+    assert sum(row["first"] for row in rows) == len({row["norm"] for row in rows})
 
 
 def test_a_class_before_and_after_has_a_point_for_each_that_was_asked(charts: list[Chart]) -> None:
@@ -74,20 +78,20 @@ def test_models_have_their_counts_and_a_chart_has_its_table() -> None:
     assert not app.get("vega_lite_chart")
     app.segmented_control(key="models:takeaway").set_value(say("explored.counts_tab")).run()
     assert not app.exception
-    assert len(app.get("vega_lite_chart")) == 2
+    assert len(app.get("vega_lite_chart")) == 1
     assert [each.label for each in app.expander if each.label == say("explored.table")] != []
 
 
-def test_a_click_in_the_matrix_filters_by_both_words_and_a_second_one_takes_it_back(
+def test_a_click_in_the_matrix_filters_by_all_three_words_and_a_second_one_takes_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turned: list[Mapping[str, Any]] = []
     monkeypatch.setattr(explored, "turn", lambda cls, prefix, values: turned.append(values))
-    picked = {"selection": {explored.explored.PICK: [{"x": "per_head", "y": "l2"}]}}
-    monkeypatch.setattr(st, "session_state", {"explored:place": picked})
-    explored._filter("explored:place", "place", models.Settings())
-    explored._filter("explored:place", "place", models.Settings(place="per_head", norm="l2"))
-    assert turned == [{"place": "per_head", "norm": "l2"}, {"place": "any", "norm": "any"}]
+    words = {"norm": "l2", "place": "per_head", "order": "no_rotary"}
+    monkeypatch.setattr(st, "session_state", {"explored:counts": {"selection": {explored.explored.PICK: [words]}}})
+    explored._filter(models.Settings())
+    explored._filter(models.Settings(norm="l2", place="per_head", order="no_rotary"))
+    assert turned == [words, dict.fromkeys(words, "any")]
 
 
 def test_learning_rates_have_a_point_with_its_spread_for_every_rate_and_curve(charts: list[Chart]) -> None:

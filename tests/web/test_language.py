@@ -46,12 +46,15 @@ _LEFT_ALONE = re.compile(
     re.DOTALL,
 )
 _READ = {"title", "subtitle", "label", "finding", "alt", "text", "query_label", "key_label", "hint"}  # of a view
+_POINT = re.compile(r"\d\.\d")  # of a number that `notation` has not written
+_VERSION = re.compile(r"[A-Z][A-Za-z]+[ -]?[\d/]*\d\.\d")  # of a model
 _WORD = re.compile(r"(?<![\w·/.-])[A-Za-z]{3,}(?![\w(./-])")
 
 
 def english(text: str) -> set[str]:
     """The words of a text that no accent shows to have come from a table."""
-    words = set(_WORD.findall(_LEFT_ALONE.sub(" ", text)))
+    bare = _LEFT_ALONE.sub(" ", text)
+    words = set(_WORD.findall(bare)) | set(_POINT.findall(_VERSION.sub(" ", bare)))
     return {word for word in words if word not in _NAMES and word not in _SYMBOLS}
 
 

@@ -9,12 +9,14 @@ import pytest
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials
 from qkdemo.labs import models, sphere, training
+from qkdemo.labs.sphere.words import shares
 from qkdemo.labs.training.view import NO_ROWS, recorded_exhibit
 from qkdemo.messages import LANGUAGES, say
+from qkdemo.notation import read as number
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS, is_trained
 from qkdemo.tracks.stop import Choose, Estimate, Evidence, Read, Stop
-from qkdemo.web.read_off import MOST, columns_of, dial_name, number, shown_value, that_matter, with_marks
+from qkdemo.web.read_off import MOST, columns_of, dial_name, shown_value, that_matter, with_marks
 from qkdemo.web.track.evidence import drawn
 from tests.runs.plans import trained_curves
 from tests.tracks.finding import evidence_of
@@ -51,7 +53,7 @@ def is_written(x: float, text: str) -> bool:
 
 @pytest.mark.parametrize(("track", "stop"), STOPS)
 def test_every_stop_says_where_the_page_shows_its_numbers(track: str, stop: Stop) -> None:
-    assert bool(stop.reads) is (stop.lab is not sphere.LAB)  # how much of a sphere is coloured is no number on it
+    assert stop.reads
     assert set(stop.reads) <= set(evidence_of(stop).numbers)
 
 
@@ -99,7 +101,7 @@ def test_one_screen_has_room_for_all_that_a_stop_is_read_from(track: str, stop: 
 
 
 def test_the_beginners_sentences_hold_no_other_measured_number() -> None:
-    for stop in (stop for stop in TRACKS["beginner"] if stop.lab is not sphere.LAB):
+    for stop in TRACKS["beginner"]:
         quoted = set(re.findall(r"\{(\w+)\}", LANGUAGES["en"][f"stop.beginner.{stop.name}.explain"]))
         measured = {name for name in quoted if not name.startswith(("state_", "start_"))} - DERIVED
         assert measured <= set(stop.reads), stop.name
@@ -110,6 +112,22 @@ def test_the_table_of_models_has_as_many_rows_as_the_sentence_says(track: str, s
     for name, read in stop.reads.items():
         assert read.column == "model"
         assert str(len(models.run(stop.state.but(**read.turns)).models)) == evidence_of(stop).numbers[name]
+
+
+@pytest.mark.parametrize(("track", "stop"), [(t, s) for t, ss in TRACKS.items() for s in ss if s.lab is sphere.LAB])
+def test_the_sphere_says_beside_its_pictures_which_share_of_directions_a_stop_names(track: str, stop: Stop) -> None:
+    found = evidence_of(stop)
+    for name, read in stop.reads.items():
+        result = sphere.run(stop.state.but(**read.turns))
+        role, _, word = read.column.partition(".")
+        side = {"plain": result.plain, "norm": result.twin}[role]
+        share = getattr(side, word) if read.entry is None else getattr(side, word)(read.entry)
+        assert is_written(read.times * share, found.numbers[name])
+        said = say("number.percent", x=found.numbers[name])
+        if read.entry is not None:
+            assert say("sphere.region", key=read.entry, share=said) in shares(side)
+        else:
+            assert said in " ".join((sphere.explain(result)[1], shares(side)))
 
 
 def test_numbers_are_written_where_they_are_read_and_no_further_than_the_question_lets_see() -> None:

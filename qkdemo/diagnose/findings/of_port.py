@@ -7,6 +7,7 @@ from typing import Final
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -37,17 +38,20 @@ def of_port(result: port.Result, name: str) -> Report:
 def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     lost = int((~made.mine.isfinite() & made.visible).sum())
-    if lost:
+    if lost:  # and then no size of an error is a number
         yield Finding("bad", "port_lost", {"count": lost})
     if made.masked_otherwise:
         yield Finding("bad", "port_mask", {"count": made.masked_otherwise})
+    if lost and (result.verdict is None or result.reference is None):
+        return
     if made.block is None:
         yield from _from_logits(result)
     elif result.verdict is None or result.reference is None:
         yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
         yield from _from_logits(result)
     else:
-        yield _of_verdict(result, result.reference, result.verdict)
+        if not lost:
+            yield _of_verdict(result, result.reference, result.verdict)
         yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
 
 
@@ -55,9 +59,9 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     assert result.port.block is not None
     if verdict.cause == "same":
         return Finding("good", "port_same", {"error": written(result.same, 2)})
-    values = {"d": result.port.block.d_head, "ratio": written(verdict.ratio), "misfit": written(verdict.misfit, 2)}
     several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
-    pattern = "" if several else say(f"cause.{verdict.cause}", **values)
+    d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
+    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit)
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)

@@ -32,7 +32,10 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
-    yield from _of_largest(logit, worst["grown_by"], values)
+    normed = abs(worst["cosine"]) * math.sqrt(pair.q.shape[-1])  # alignment alone reaches that, at length √d
+    throughout = worst["grown_by"] == "alignment" and logit > tensors.GROWN * normed
+    values |= {"normed": written(normed)}
+    yield from _of_largest(logit, "throughout" if throughout else worst["grown_by"], values)
     gone = [row for row in result.heads if row["entropy_fraction"] < causes.COLLAPSED]
     if gone:
         yield Finding("bad", "one_hot", {"count": len(gone), "of": len(result.heads)})

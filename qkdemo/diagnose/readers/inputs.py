@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from qkdemo.messages import say
+from qkdemo.notation import spelled
 
 MOST_BYTES: Final = 200 << 20
 _KINDS: Final = (
@@ -58,5 +59,5 @@ def sized(count: int) -> str:
     """
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 1 << power:
-            return f"{count / (1 << power):.1f} {unit}"
+            return f"{spelled(f'{count / (1 << power):.1f}')} {unit}"
     return f"{count} bytes"

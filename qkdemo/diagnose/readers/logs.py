@@ -89,11 +89,16 @@ def _of_json(text: str, name: str) -> list[Log]:
         return [_of_whole_json(text, name)]
     if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
         return [_of_whole_json(text, name)]
-    rows = _records(lines)
+    return [_of_rows(_records(lines), name, "jsonl")]
+
+
+def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
+    """A log of rows, of `kind` unless their columns are those of `watch` or of a history of W&B."""
     if any(row.keys() >= _WATCHED for row in rows):
-        return [log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))]
-    kind = "wandb_history" if rows and "_step" in rows[0] else "jsonl"
-    return [log_of(name, kind, rows, sampled=kind == "wandb_history")]
+        return log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))
+    if rows and "_step" in rows[0]:
+        return log_of(name, "wandb_history", rows, sampled=True)
+    return log_of(name, kind, rows)
 
 
 def _of_whole_json(text: str, name: str) -> Log:
@@ -173,12 +178,9 @@ def _of_parquet(data: bytes, name: str) -> list[Log]:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         raise InputError("bad_parquet", name=name) from None
-    if set(table.column_names) >= _WATCHED:
-        return [log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))]
     if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
         return _of_own(rows)
-    kind = "wandb_history" if "_step" in table.column_names else "parquet"
-    return [log_of(name, kind, rows, sampled=kind == "wandb_history")]
+    return [_of_rows(rows, name, "parquet")]
 
 
 def _of_own(rows: list[dict[str, Any]]) -> list[Log]:

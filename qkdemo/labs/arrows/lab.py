@@ -96,10 +96,14 @@ class Side:
         """[scales] How many keys count: e to the entropy, 1 if one takes all, 5 if all have the same share."""
         return np.asarray(np.exp(self.entropy))
 
-    def winner(self, at: int) -> int | None:
-        """The key with the largest share at one scale; None where there are no shares."""
+    def winners(self, at: int) -> list[int]:
+        """The keys with the largest share at one scale, more than one if they are alike; none where there are none."""
         shares = self.shares[at]
-        return None if np.isnan(shares).any() else int(shares.argmax())
+        return [] if np.isnan(shares).any() else np.flatnonzero(shares >= shares.max() - _ALIKE).tolist()
+
+    def winner(self, at: int) -> int | None:
+        """The key with the largest share at one scale, the first of several; None where there are no shares."""
+        return next(iter(self.winners(at)), None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The arrows in words: `findings(result)`, a headline per scale; `explain(result)`; `percent`, `word_of`."""
 
+import functools
 import math
 
 import numpy as np
@@ -24,22 +25,30 @@ def explain(result: Result) -> list[str]:
     lost = int((~np.isfinite(result.plain.raw[at])).sum())
     if lost:
         sentences.append(say("arrows.lost", lost=lost, format=result.settings.format))
-    return [*sentences, say("arrows.why", gain=written(result.settings.gain))]
+    sentences.append(say("arrows.why", gain=written(result.settings.gain)))
+    without = not all(length for length, _ in (result.settings.query, *result.settings.keys))
+    return [*sentences, say("arrows.zero")] if without else sentences
 
 
 def _finding(result: Result, at: int) -> str:
     plain, twin = result.plain.winner(at), result.twin.winner(at)
     values = {
         "query": say("arrows.word.query"),
-        "plain": "" if plain is None else word_of(plain),
+        "plain": _named(result.plain.winners(at)),
         "plain_share": "" if plain is None else percent(result.plain.shares[at, plain]),
-        "norm": "" if twin is None else word_of(twin),
+        "norm": _named(result.twin.winners(at)),
         "norm_share": "" if twin is None else percent(result.twin.shares[at, twin]),
     }
-    kind = "undefined" if plain is None else "alike" if plain == twin else "apart"
+    kind = "undefined" if plain is None else "alike" if values["plain"] == values["norm"] else "apart"
     if all(side.shares[at].min() == side.shares[at].max() for side in (result.plain, result.twin)):
         kind = "level"  # a query of length 0
     return say(f"arrows.finding.{kind}", **values)
+
+
+def _named(keys: list[int]) -> str:
+    """The words of these keys; the sentence puts the whole into quotes."""
+    names = [word_of(key) for key in keys]
+    return functools.reduce(lambda head, last: say("arrows.names.both", head=head, last=last), names) if names else ""
 
 
 def percent(share: float) -> str:

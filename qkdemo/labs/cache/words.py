@@ -53,8 +53,11 @@ def explain(result: Result) -> list[str]:
     if settings.quantised != "none":
         before = say("cache.before" if settings.way == "raw" else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")
-        sentences.append(say("cache.quantised", stored=stored, when=before, off=values["off"]))
+        quantised = "quantised_too" if settings.way in _MISTAKES else "quantised"
+        sentences.append(say(f"cache.{quantised}", stored=stored, when=before, off=values["off"]))
     repeatable = settings.way == "normed_again" and settings.norm in SIZED
-    if settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
+    if settings.way == "other_heads_gain" and settings.n_heads == 1:
+        sentences.append(say("cache.one_head"))
+    elif settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
         sentences.append(say("cache.unit_gains"))
     return [*sentences, say("cache.size", bytes=result.bytes_per_token)]

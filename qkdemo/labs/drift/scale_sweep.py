@@ -22,6 +22,7 @@ from torch import Tensor
 
 from qkdemo.attention.inputs import Inputs, Recipe, causal_mask, draw
 from qkdemo.attention.measures import attend
+from qkdemo.attention.norms import numerator
 from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, scores
 from qkdemo.floats.devices import DeviceWord, device_for
 from qkdemo.floats.formats import FORMATS, FormatWord, exact, first_failure, rounded
@@ -83,7 +84,7 @@ class Side:
     raw_lost: NDArray[np.float64]  # share of visible q·k that became ±∞ or NaN
     logit_lost: NDArray[np.float64]
     undefined_rows: NDArray[np.int64]
-    zeroed_rows: NDArray[np.int64]  # rows of q or k that the normalisation silently turned into zeros
+    zeroed_rows: NDArray[np.int64]  # rows of q or k that the norm or the format silently turned into zeros
     weights: NDArray[np.float32]  # [scales, ≤32, ≤32] of the shown head; a cell is the largest it stands for
     row: NDArray[np.float32]  # [scales, ≤64] the shown query's weights, pooled likewise
     q_norm: NDArray[np.float64]  # of the shown query, as it enters the product
@@ -161,7 +162,11 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     head, query, key = state.shown
     q, k = made.q[:, head, query], made.k[:, head]  # [scales, d_head], [scales, keys, d_head]
     q_norm, k_norms = _norm(q), _norm(k)
-    zeroed = [(x.abs().amax(-1) == 0).sum((-2, -1)) for x in (made.q, made.k)]
+    norm = state.formed_by.norm
+    zeroed = [
+        ((x.abs().amax(-1) == 0) & (numerator(drawn, norm).abs().amax(-1) > 0).to(x.device)).sum((-2, -1))
+        for x, drawn in zip((made.q, made.k), state.base, strict=True)
+    ]
     of_head = weights[:, head]
     if visible is not None:
         of_head = of_head.masked_fill(~visible, -1)  # a hidden key is told apart from an unattended one

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from qkdemo.attention.variants import VARIANTS
 from qkdemo.charts.axes import decades
 from qkdemo.charts.columns import codes, reading, readings, vectors, words
 from qkdemo.charts.panels import Arrows, Bars, Cells, Entry, Heat, PlainAxis, Role, Text
@@ -188,9 +189,7 @@ def _bars(result: Result, query: int, key: int) -> Bars:
 
 
 def _cells(result: Result, names: Sequence[str], query: int, key: int) -> Cells:
-    factors = [
-        Text(text=say(f"factor.{side.variant}", **_factor_values(result, side))) for side in (result.plain, result.twin)
-    ]
+    factors = [Text(text=_factor_in_words(result, side)) for side in (result.plain, result.twin)]
     masked = result.settings.causal and key > query
     logits: list[Entry] = [{"text": say("drift.masked")} if masked else f"{role}.pair.logit" for role in ROLES]
     labels = {"q_norm": "‖q‖", "k_norm": "‖k‖", "cosine": "cos θ"}
@@ -210,9 +209,10 @@ def _cells(result: Result, names: Sequence[str], query: int, key: int) -> Cells:
     }
 
 
-def _factor_values(result: Result, side: Side) -> dict[str, str]:
-    settings = result.settings
-    return {"d": str(settings.d_head), "factor": written(side.factor), "c": written(settings.softcap)}
+def _factor_in_words(result: Result, side: Side) -> str:
+    variant = VARIANTS[side.variant]
+    kind = "softcap" if variant.capped else variant.dial if variant.dial in ("gain", "temperature") else "root"
+    return say(f"factor.{kind}", d=result.settings.d_head, factor=written(side.factor))
 
 
 def _arrows(role: Role, title: str, side: Side, scales: NDArray[np.float64], key: int) -> Arrows:

@@ -22,6 +22,9 @@ OPEN: Final = 0.5  # and above which it still looks around
 UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it says that nothing was noticed
 
 
+STEADY: Final = 0.05  # and of a weight, relative to the largest one: rounding to 16 bits leaves some per cent
+
+
 def findings(result: Result) -> list[str]:
     """What each scale of the sweep shows, one sentence or two per scale."""
     return [_finding(result, at) for at in range(len(result.scales))]
@@ -116,7 +119,9 @@ def _relation(result: Result, at: int) -> str:
             return "holding"
         at_one = int(np.argmin(np.abs(np.log(result.scales))))
         moved = abs(result.twin.entropy_fraction[at] - result.twin.entropy_fraction[at_one])
-        return "unmoved" if moved < UNMOVED else "still_open"
+        now, fresh = (result.twin.weights[one] for one in (at, at_one))
+        steady = np.abs(now - fresh).max() <= STEADY * fresh.max()
+        return "unmoved" if moved < UNMOVED and steady else "still_open"
     return "also_" + state if state == plain else state
 
 

@@ -3,11 +3,13 @@
 import math
 from typing import Final
 
+from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.epsilon.lab import Result
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 NORMALISED: Final = 0.99  # share of the expected length from which a vector counts as normalised
+TOO_LONG: Final = 1.02  # and up to which it does: bfloat16 leaves a per cent
 
 
 def findings(result: Result) -> list[str]:
@@ -29,7 +31,7 @@ def explain(result: Result) -> list[str]:
         "slope": written(result.slope[rule, at], 3),
         "format": settings.format,
     }
-    slope = "undefined" if math.isnan(result.slope[rule, at]) else "stopped" if result.threshold else "endless"
+    slope = "undefined" if math.isnan(result.slope[rule, at]) else _stop(result)
     zero, steep = result.zero_output[rule], result.zero_slope[rule]
     kind = "undefined" if math.isnan(zero) else "no_slope" if math.isnan(steep) else "fine"
     return [
@@ -40,7 +42,16 @@ def explain(result: Result) -> list[str]:
     ]
 
 
+def _stop(result: Result) -> str:
+    """What stops the slope as the vector shrinks: epsilon, the largest number of the format, or nothing."""
+    settings = result.settings
+    if not result.threshold:
+        return "endless"
+    lost = settings.norm_in_format and result.steepest > FORMATS[settings.format].largest
+    return "overflow" if lost else "stopped"
+
+
 def _state(share: float) -> str:
     if math.isfinite(share):
-        return "normalised" if share > NORMALISED else "short"
+        return "short" if share <= NORMALISED else "normalised" if share <= TOO_LONG else "long"
     return "undefined" if math.isnan(share) else "overflow"

@@ -7,7 +7,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import torch
@@ -17,7 +16,7 @@ from qkdemo.floats.formats import ALL_FORMATS, Stack
 from qkdemo.floats.layout import rung
 from qkdemo.labs.formats.stages.error_counts import tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
-from qkdemo.messages import say
+from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 
@@ -39,7 +38,7 @@ class Claim:
         return say(f"claim.{self.word}.answer", **{name: written(x) for name, x in self.numbers.items()})
 
 
-@cache
+@in_each_language(None)
 def claims() -> tuple[Claim, ...]:
     """Three common sayings with the numbers that decide them, computed now."""
     scale = torch.tensor([400.0], dtype=torch.float64)

@@ -17,7 +17,7 @@ from qkdemo.labs.formats.lab import Result, ladder
 from qkdemo.labs.formats.stages.kinds import STORED, CastWord, StageWord
 from qkdemo.labs.formats.words import stage_name
 from qkdemo.messages import in_each_language, in_link, say
-from qkdemo.notation import written
+from qkdemo.notation import spelled, written
 
 PATH: Final = "ladder"
 PARTS: Final = ("stored", "neighbours", "spacing", "bits", "decimal")
@@ -56,12 +56,12 @@ def details(result: Result, panel: int) -> Details:
 def _rung_texts(rung: Rung) -> dict[str, str]:
     none = say("formats.cell.none")
     below, above = written(rung.below, _TOLD_APART), written(rung.above, _TOLD_APART)
-    decimal = rung.decimal if math.isfinite(rung.stored) else written(rung.stored)
+    decimal = spelled(rung.decimal) if math.isfinite(rung.stored) else written(rung.stored)
     texts = (
         written(rung.stored, _TOLD_APART),
         none if math.isnan(rung.below) else say("formats.ladder.pair", below=below, above=above),
         none if math.isnan(rung.spacing) else written(rung.spacing, 6),
         f"{rung.sign} {rung.exponent} {rung.mantissa}",
-        decimal.replace("-", "−"),
+        decimal,
     )
     return dict(zip(PARTS, texts, strict=True))

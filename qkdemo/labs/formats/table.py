@@ -7,7 +7,6 @@ Here the lab's counts become texts and colour codes; `formats_view` says where t
 """
 
 import math
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -125,7 +124,7 @@ def _fate_text(fate: int, n: int) -> str:
     return say(f"formats.cell.{_FATES[fate]}", n=n)
 
 
-@lru_cache(maxsize=10_000)
+@in_each_language(10_000)
 def _short(error: str) -> str:
     """An error, given with one digit, for the eye."""
     return _error(float(error), 1)

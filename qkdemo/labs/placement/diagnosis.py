@@ -2,11 +2,11 @@
 
 * `diagnose(reference, block, observed)`: the likeliest cause, and how exactly it accounts for the logits.
 
-Nothing is replayed. First come the ratios: a constant one is a scale, one that factors into sizes of q and k
-is a norm that is missing or taken over another width. What no ratio explains is fitted: logits are linear in
-the products of gains, so a supposed order, layout or norm either fits them to rounding, with some gains, or
-does not; and where the reference's own order fits, the gains that fit say whose they are. The fit knows the
-projected q and k and the positions, as whoever ports a checkpoint does.
+Nothing is replayed; a softcap is undone. First come the ratios: a constant one is a scale, one that factors into sizes
+of q and k is a norm that is missing or taken over another width. What no ratio explains is fitted: logits are linear in
+the products of gains, so a supposed order, layout or norm either fits them to rounding, with some gains, or does not;
+and where the reference's own order fits, the gains that fit say whose they are. The fit knows the projected q and k and
+the positions, as whoever ports a checkpoint does.
 """
 
 import math
@@ -26,6 +26,7 @@ from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners,
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _AT_ONCE: Final = 512  # pairs whose products are formed at once, for the memory that they take
+_FLAT: Final = 1e-6  # slope of a softcap below which a logit hardly tells what it was before
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
 
 
@@ -35,7 +36,7 @@ class Verdict:
 
     cause: str
     misfit: float  # relative: 0 if the cause explains every logit; NaN if none was found
-    ratio: float  # observed over expected, if it is the same everywhere; else NaN
+    ratio: float  # observed over expected, before a softcap, if it is the same everywhere; else NaN
     first: float  # relative error of the first query's logits
     last: float  # and of the last one's
 
@@ -47,9 +48,9 @@ def diagnose(
 
     `exact`: the relative misfit that rounding may leave, more for logits of a narrow number format.
 
-    The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width,
-    input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
-    tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
+    The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width, input;
+    layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter, tiled;
+    q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
     """
     expected = trace(reference, block)
     logits, observed = expected.seen(expected.logits), expected.seen(observed)
@@ -73,20 +74,29 @@ def _relative(observed: Tensor, expected: Tensor) -> float:
 def _from_ratio(
     reference: Pipeline, block: Block, expected: Trace, observed: Tensor, exact: float
 ) -> tuple[str, float, float]:
-    """The first cause whose factor explains the logits, up to one constant; an empty word if none does."""
-    logits = expected.seen(expected.logits)
-    capped = CAPS["softcap"](logits, block.softcap)
-    uncapped = [] if reference.cap == "none" else [expected.seen(trace(reference.but(cap="none"), block).logits)]
-    for other in (capped, *uncapped):
-        if _relative(observed, other) < exact:
-            return "cap", _relative(observed, other), math.nan
+    """The first cause whose factor explains the logits before a softcap, up to one constant; an empty word if none."""
+    before = trace(reference.but(cap="none"), block).logits
+    capped = CAPS["softcap"](expected.logits, block.softcap)
+    for other in (capped,) if reference.cap == "none" else (capped, before):
+        if (misfit := _relative(observed, expected.seen(other))) < exact:
+            return "cap", misfit, math.nan
+    target, slope = _undone(reference, block, observed)
     for word, factor in _FACTORS.items():
-        supposed = logits * factor(reference, block, expected)
-        constant = ((supposed * observed).sum() / supposed.square().sum()).item()
-        misfit = _relative(observed, constant * supposed)
+        supposed = expected.seen(before * factor(reference, block, expected))
+        weighed = slope * supposed
+        constant = ((weighed * slope * target).sum() / weighed.square().sum()).item()
+        misfit = _relative(observed, CAPS[reference.cap](constant * supposed, block.softcap))
         if misfit < exact:
             return (word, misfit, math.nan) if word else (_name_of(constant, block.d_head, exact), misfit, constant)
     return "", math.nan, math.nan
+
+
+def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits before the softcap, and the softcap's slope there: what is left of a small difference."""
+    if reference.cap == "none":
+        return observed, torch.ones_like(observed)
+    share = (observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15)
+    return block.softcap * torch.atanh(share), 1 - share.square()
 
 
 def _name_of(constant: float, d_head: int, exact: float) -> str:
@@ -120,8 +130,8 @@ def _times_sizes(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
 
 
 def _times_sizes_over_whole(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    whole = _sizes(reference, block, _whole(expected.q_projected), _whole(expected.k_projected))
-    return _times_sizes(reference, block, expected) / whole
+    whole = (_whole(x) for x in (expected.q_projected, expected.k_projected))
+    return _times_sizes(reference, block, expected) / _sizes(reference, block, *whole)
 
 
 def _times_sizes_over_inputs(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
@@ -139,26 +149,24 @@ _FACTORS: Final[dict[str, Callable[[Pipeline, Block, Trace], Tensor]]] = {
 
 def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[str, float]:
     """The first supposition under which some gains fit the logits of one head to rounding, if one does."""
-    if reference.cap != "none":
-        observed = block.softcap * torch.atanh((observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15))
-    target = observed[_head(block)].flatten()
-    pairs = _pairs(block)
-    verdict = "too_few"
+    observed = observed[_head(block)].flatten()
+    target, slope = _undone(reference, block, observed)
+    pairs, capped, verdict = _pairs(block), CAPS[reference.cap], "too_few"
+    told = pairs[slope[pairs] > _FLAT]
     for word, changes in _suppositions(reference, block).items():
         supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
         products = _Products(supposed, block)
-        count = products.count
-        if len(pairs) < _SPARE * count:
+        if len(told) < _SPARE * products.count:
             continue
         verdict = "unknown"
-        rows = pairs[_sampled(len(pairs), 2 * count)]
-        sample = products.of(rows)
-        gains = _solved(sample, target[rows])
-        if _relative(sample @ gains, target[rows]) > exact:  # what fits all would fit these
+        rows = told[_sampled(len(told), 2 * products.count)]
+        sample, weight = products.of(rows), slope[rows]
+        gains = _solved(weight[:, None] * sample, weight * target[rows])
+        if _relative(capped(sample @ gains, block.softcap), observed[rows]) > exact:  # what fits all would fit these
             continue
         runs = range(0, len(pairs), _AT_ONCE)
         fitted = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
-        misfit = _relative(fitted, target[pairs])
+        misfit = _relative(capped(fitted, block.softcap), observed[pairs])
         if misfit < exact:
             return (_whose(reference, block, gains, exact) if word == "gain" else word), misfit
     return verdict, math.nan
@@ -258,8 +266,7 @@ def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
 def _whose(reference: Pipeline, block: Block, fitted: Tensor, exact: float) -> str:
     """Whose gains the fitted products are, up to one constant."""
     of_q, of_k = _channels(reference, block)
-    same = torch.ones(len(of_q), dtype=fitted.dtype)
-    across = torch.where(of_q == of_k, 1.0, -1.0).to(fitted)  # turned the other way, partners' products change sign
+    same, across = torch.ones_like(fitted), torch.where(of_q == of_k, 1.0, -1.0).to(fitted)  # partners' change sign
     for word, (gain_q, gain_k) in _candidates(reference, block).items():
         products = gain_q[of_q] * gain_k[of_k] * (across if word == "direction" else same)
         constant = ((products * fitted).sum() / products.square().sum()).item()
@@ -283,13 +290,11 @@ def _candidates(reference: Pipeline, block: Block) -> dict[str, tuple[Tensor, Te
     other = READINGS["one_plus" if reference.stored == "gamma" else "gamma"]
     back = torch.argsort(reordering(block.d_head, other_layout(reference.layout), reference.rotated))
     shared = stored_of_q if KEY_GAINS[reference.key_gain]["k"] == "q" else stored_k
+    misread = "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma"
     q, k = read(block.gain_q, own, "q"), read(shared, own, "k")
     return {
         "direction": (q, k),
         "q_gain_on_k": (q, read(stored_of_q, own)),
-        "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma": (
-            read(block.gain_q, other, "q"),
-            read(shared, other, "k"),
-        ),
+        misread: (read(block.gain_q, other, "q"), read(shared, other, "k")),
         "gain_not_permuted": (q[back], k[back]),
     }

@@ -6,7 +6,6 @@
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -59,7 +58,7 @@ def _table(settings: Settings) -> pa.Table:
     return pa.table(table)
 
 
-@lru_cache(maxsize=32)
+@in_each_language(32)
 def _mistake_columns(curves: MistakeCurves) -> dict[str, Any]:
     """What every known mistake does, whatever the two pipelines are."""
     columns: dict[str, Any] = {}

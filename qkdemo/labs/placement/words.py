@@ -1,7 +1,8 @@
 """Two pipelines in words.
 
 * `findings(settings)`: a headline per spread of the gains; `explain(result)`: how far the sides are apart, and why;
-* `contract(pipeline)`: what one side promises; `caught(settings)`: which test would find what sets the sides apart.
+* `pattern(verdict, reference, …)`: what the pattern of an error says; `contract(pipeline)`: what one side promises;
+* `caught(settings)`: which test would find what sets the sides apart.
 """
 
 from typing import Final
@@ -10,7 +11,7 @@ from qkdemo.attention.pipeline import Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.facts.models import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
-from qkdemo.labs.placement.diagnosis import EXACT
+from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.lab import (
     Result,
     Settings,
@@ -113,12 +114,23 @@ def caught(settings: Settings) -> str:
     fresh, grown = swept.differences[0], swept.differences[spreads_of(uneven).index(spread)]
     numbers = {"low": written(1 - spread, 3), "high": written(1 + spread, 3)}
     numbers |= {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
-    numbers |= {"output": written(100 * grown.output, 3)}
+    numbers |= {"output": written(100 * grown.output, 3), "fresh_output": written(100 * fresh.output, 3)}
     if fresh.logits >= ROUNDING:
         return say("placement.caught.fresh", **numbers)
+    if fresh.output >= ROUNDING:
+        return say(
+            "placement.caught.fresh_output" if grown.logits >= ROUNDING else "placement.caught.output", **numbers
+        )
     if grown.logits >= ROUNDING:
         return say("placement.caught.grown", **numbers)
     return say("placement.caught.output" if grown.output >= ROUNDING else "placement.caught.none", **numbers)
+
+
+def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str) -> str:
+    """What the pattern of the error says; that it holds before the softcap, where the reference has one."""
+    named = say(f"cause.{verdict.cause}", ratio=written(verdict.ratio), misfit=misfit, d=d_head)
+    undone = reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown")
+    return f"{named} {say('placement.before_cap')}" if undone else named
 
 
 def explain(result: Result) -> list[str]:
@@ -149,8 +161,7 @@ def _sentences(result: Result) -> list[str]:
     sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
     verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
-        values = {"ratio": written(verdict.ratio), "misfit": gap(verdict.misfit, EXACT, 2), "d": settings.d_head}
-        sentences.append(say(f"cause.{verdict.cause}", **values))
+        sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, gap(verdict.misfit, EXACT, 2)))
         ends = {name: gap_in_words(getattr(verdict, name), ROUNDING) for name in ("first", "last")}
         sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit":

@@ -66,6 +66,11 @@ class Side:
         """The share of all directions, by area, in which one key has a weight of `DECIDED` or more."""
         return _share(self.top >= DECIDED)
 
+    @property
+    def undecided(self) -> float:
+        """The share in which none has."""
+        return 1 - self.decided
+
     def territory(self, key: int) -> float:
         """The share of all directions in which `key` has the largest weight."""
         return _share(self.winners == key)
@@ -106,7 +111,7 @@ def run(settings: Settings) -> Result:
     drawn = np.random.default_rng(settings.seed).standard_normal((settings.n_keys, WIDTH))
     keys = settings.scale * drawn
     query = settings.scale * settings.query_length * direction(settings)
-    everywhere = _directions()
+    everywhere = directions()
     units = np.array([unit(key) for key in drawn])
     pointing = direction(settings) if settings.query_length else np.zeros(WIDTH)
     longest = max(float(np.linalg.norm(query)), float(np.linalg.norm(keys, axis=-1).max()))
@@ -144,8 +149,8 @@ def _pointing(latitude: float, longitude: float) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=1)
-def _directions() -> NDArray[np.float64]:
-    """[latitudes, longitudes, 3]"""
+def directions() -> NDArray[np.float64]:
+    """[latitudes, longitudes, 3] the grid on which shares are counted; every pole is one place."""
     angles = [(math.radians(at), math.radians(around)) for at in LATITUDES for around in LONGITUDES]
     return np.array([_pointing(*each) for each in angles]).reshape(len(LATITUDES), len(LONGITUDES), WIDTH)
 

@@ -4,19 +4,23 @@
 * `score_surfaces(result, theme)`: the logit over both lengths: a saddle, and a plateau.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.charts.space import Trace, axis, camera, figure, line, surface, tip
-from qkdemo.charts.svg import mixed
-from qkdemo.charts.theme import Theme
-from qkdemo.labs.sphere.lab import FRAME, LATITUDES, LONGITUDES, Result, Settings, direction, unit
+from qkdemo.charts.space import Trace, axis, camera, figure, line, path, surface, tip
+from qkdemo.charts.theme import Theme, mixed
+from qkdemo.labs.sphere.lab import FRAME, Result, Settings, direction, softmax, unit
+from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 _FIRST: Final = 3  # of the palette: those before are plain attention, normalised attention, and bounds
+_DIGITS: Final = 12  # of a key's direction, which is the same at every weight scale
+_ABOVE: Final = 1.004  # radius of a border, so that it is not hidden in the sphere
+_STEPS: Final = 101  # shades of a key's colour
 _FAINT: Final = 0.12  # of a key's colour, where a query hardly prefers it
 
 
@@ -29,7 +33,7 @@ def plain_arrows(result: Result, theme: Theme) -> dict[str, Any]:
 
 def sphere(result: Result, theme: Theme) -> dict[str, Any]:
     """The unit sphere: a region per key, the paler the less sure; tips of keys and query on it."""
-    traces = [_globe(result, theme)]
+    traces = [*_globe(result, theme)]
     for at, key in enumerate(result.keys):
         end = (1.04 * unit(key)).tolist()
         traces += [line((0, 0, 0), end, _colour(theme, at)), tip(end, _key(at), _colour(theme, at))]
@@ -77,38 +81,39 @@ def _arrow(end: NDArray[np.float64], name: str, colour: str, theme: Theme) -> tu
     )
 
 
-def _globe(result: Result, theme: Theme) -> Trace:
-    """A mesh whose vertices have the colour of the key that wins there, mixed with paper where it hardly does."""
-    around, along = len(LONGITUDES) - 1, len(LATITUDES)
-    at, by = np.radians(LATITUDES)[:, None], np.radians(LONGITUDES[:-1])[None]
-    x, y, z = np.cos(at) * np.cos(by), np.cos(at) * np.sin(by), np.broadcast_to(np.sin(at), (along, around))
-    winners, top = result.twin.winners[:, :-1].ravel(), result.twin.top[:, :-1].ravel()
+def _globe(result: Result, theme: Theme) -> tuple[Trace, Trace]:
+    """A region per key in its colour, mixed with paper where it hardly wins, and the borders, which g does not move."""
+    keys = tuple(tuple(unit(key).round(_DIGITS).tolist()) for key in result.keys)
+    found = regions(keys)
+    weights = softmax(result.settings.gain * found.points @ np.array(keys).T)
+    top = weights[np.arange(len(weights)), found.owners].round(3)
     even = 1 / result.settings.n_keys
     sure = np.clip((top - even) / (1 - even), 0, 1)
-    colours = [
-        mixed(theme.paper, _colour(theme, int(key)), _FAINT + (1 - _FAINT) * float(share))
-        for key, share in zip(winners, sure, strict=True)
-    ]
-    said = [
-        say("sphere.hover", key=_key(int(key)), weight=written(float(weight), 3))
-        for key, weight in zip(winners, top, strict=True)
-    ]
-    corners = np.arange(along * around).reshape(along, around)
-    right = np.roll(corners, -1, axis=1)
-    lower, upper = (corners[:-1].ravel(), right[:-1].ravel()), (corners[1:].ravel(), right[1:].ravel())
-    return {
+    shades = [_shades(theme, key) for key in range(len(keys))]
+    words = [say("sphere.hover", key=_key(key), weight="%") for key in range(len(keys))]
+    numbers = {weight: written(weight, 3) for weight in np.unique(top).tolist()}
+    steps = np.rint(sure * (_STEPS - 1)).astype(int).tolist()
+    pairs = list(zip(found.owners.tolist(), steps, top.tolist(), strict=True))
+    (x, y, z), (i, j, k) = np.round(found.points, 3).T.tolist(), found.triangles.T.tolist()
+    mesh = {
         "type": "mesh3d",
-        "x": np.round(x, 4).ravel().tolist(),
-        "y": np.round(y, 4).ravel().tolist(),
-        "z": np.round(z, 4).ravel().tolist(),
-        "i": np.concatenate([lower[0], lower[1]]).tolist(),
-        "j": np.concatenate([lower[1], upper[1]]).tolist(),
-        "k": np.concatenate([upper[0], upper[0]]).tolist(),
-        "vertexcolor": colours,
-        "text": said,
+        **dict(zip("xyzijk", (x, y, z, i, j, k), strict=True)),
+        "vertexcolor": [shades[key][step] for key, step, _ in pairs],
+        "text": [words[key].replace("%", numbers[weight]) for key, _, weight in pairs],
         "hoverinfo": "text",
         "lighting": {"ambient": 0.95, "diffuse": 0.15, "specular": 0.02},
     }
+    between = _ABOVE * np.concatenate(borders(keys))
+    return mesh, path(
+        [[None if np.isnan(x) else round(x, 3) for x in column] for column in between.T.tolist()], theme.ink
+    )
+
+
+@lru_cache(maxsize=32)
+def _shades(theme: Theme, key: int) -> list[str]:
+    """From hardly sure to sure."""
+    colour, shares = _colour(theme, key), np.linspace(_FAINT, 1, _STEPS).tolist()
+    return [mixed(theme.paper, colour, share) for share in shares]
 
 
 def _key(at: int) -> str:

@@ -1,4 +1,8 @@
-"""The sphere in words: `explain(result)`; `alt_plain`, `alt_sphere`, `alt_scores`: its pictures."""
+"""The sphere in words.
+
+* `explain(result)`; `shares(side)`: how many directions each key of a side has, and how many are clear to none;
+* `alt_plain`, `alt_sphere`, `alt_scores`: its pictures.
+"""
 
 import math
 
@@ -60,10 +64,7 @@ def alt_plain(result: Result) -> str:
 
 def alt_sphere(result: Result) -> str:
     """The sphere, and how much of it each key has."""
-    regions = [
-        say("sphere.region", key=at, share=_percent(result.twin.territory(at))) for at in range(len(result.keys))
-    ]
-    return say("sphere.alt.sphere", regions=", ".join(regions), decided=_percent(result.twin.decided))
+    return say("sphere.alt.sphere", regions=_regions(result.twin), decided=_percent(result.twin.decided))
 
 
 def alt_scores(result: Result) -> str:
@@ -75,6 +76,16 @@ def alt_scores(result: Result) -> str:
         norm=written(float(result.twin_scores[-1, -1])),
         pair=scores(result),
     )
+
+
+def shares(side: Side) -> str:
+    """How many of all directions each key has, and in how many none has nine tenths."""
+    return say("sphere.shares", regions=_regions(side), undecided=_percent(side.undecided))
+
+
+def _regions(side: Side) -> str:
+    each = (say("sphere.region", key=at, share=_percent(side.territory(at))) for at in range(len(side.weights)))
+    return ", ".join(each)
 
 
 def _chosen(side: Side) -> tuple[int, str]:

@@ -59,7 +59,8 @@ def _of_losses(plan: Plan, plain: Outcome, twin: Outcome) -> str:
     if not any(stuck) and "solved" not in (plain.outcome, twin.outcome):
         if abs(gap) < _SAME * chance:
             return say("lessons.same_gap", **values)
-        return say("lessons.gap" if gap > 0 else "lessons.costs", **values)
+        if gap < 0 or "lost" not in (plain.end, twin.end):  # whoever forgot the task did collapse
+            return say("lessons.gap" if gap > 0 else "lessons.costs", **values)
     return ""
 
 

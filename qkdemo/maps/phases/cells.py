@@ -5,7 +5,7 @@
   runs elsewhere;
 * `read(file, diagram)`: what it holds; `RECORDED`: the record of the default one, which comes with the app;
 * `ends_of_plan(plan, curves)`: the same from a run that a worker has trained;
-* `cells(ends, diagram)`: counts of every cell; `rows(made, diagram)`: its table.
+* `cells(ends, diagram)`: counts of every cell; `SHARES`: what is counted; `rows(made, diagram)`: its table.
 """
 
 import json
@@ -29,6 +29,7 @@ from qkdemo.training.settings import Settings, identity
 
 RECORDED: Final = Path(__file__).parent / "phases.jsonl"
 RECORDED_ON: Final = "2026-11-30"  # the day on which that record was trained
+SHARES: Final = ("solved", "partly", "failed", "spiked", "non_finite")  # of the seeds of a cell
 Executor: TypeAlias = Callable[[Sequence[Settings]], Sequence[Outcome]]
 
 
@@ -58,7 +59,11 @@ class Cell:
     @property
     def solved(self) -> int:
         """How many seeds solved the task."""
-        return self.counts.get("solved", 0)
+        return self.count("solved")
+
+    def count(self, share: str) -> int:
+        """How many seeds ended as one of `SHARES` says."""
+        return {**self.ends, **self.counts, "spiked": self.spiked}.get(share, 0)
 
     @property
     def seeds(self) -> int:
@@ -136,9 +141,7 @@ def rows(made: Sequence[Cell], diagram: Diagram = DEFAULT) -> list[dict[str, Any
             "side": cell.remedy,
             diagram.x: cell.x,
             diagram.y: cell.y,
-            **{word: cell.counts.get(word, 0) for word in ("solved", "partly", "failed")},
-            "non_finite": cell.ends.get("non_finite", 0),
-            "spiked": cell.spiked,
+            **{share: cell.count(share) for share in (*SHARES[:3], "non_finite", "spiked")},
             "ends": ", ".join(f"{word} {count}" for word, count in sorted(cell.ends.items())),
         }
         for cell in made

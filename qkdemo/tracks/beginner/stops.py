@@ -154,6 +154,10 @@ STOPS: Final = in_slots(
         ask=Choose(("wander", "stay", "mix")),
         evidence=answers.territory,
         points=(13, 15),
+        reads={
+            "before": Read(column="norm.decided", turns={"gain": BLUNT.gain}, times=100),
+            "after": Read(column="norm.decided", times=100),
+        },
     ),
     Stop(
         name="live",

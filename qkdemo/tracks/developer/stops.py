@@ -115,6 +115,12 @@ STOPS: Final = in_slots(
         ask=Choose(("fewer", "as_many", "more")),
         evidence=places.territory,
         points=(1, 13),
+        reads={
+            "plain": Read(column="plain.territory", entry=4, times=100),
+            "twin": Read(column="norm.territory", entry=4, times=100),
+            "short_plain": Read(column="plain.territory", entry=1, times=100),
+            "short_twin": Read(column="norm.territory", entry=1, times=100),
+        },
     ),
     Stop(
         name="values",

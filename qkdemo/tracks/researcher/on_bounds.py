@@ -7,7 +7,7 @@ import torch
 
 from qkdemo.attention.bounds import high_keys, largest_weight, least_entropy
 from qkdemo.labs import drift, placement, rope, sphere
-from qkdemo.notation import superscript, written
+from qkdemo.notation import read, superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
 _ODDS: Final = sphere.DECIDED / (1 - sphere.DECIDED)  # of nine tenths
@@ -110,7 +110,7 @@ def context(found: drift.Result) -> Evidence:
     top = found.twin.top_weight[found.at]
     before = drift.run(FEW, [scale]).twin.top_weight[0]
     henry = {n: math.log2(n * n - n) for n in (few, many)}
-    raised_g = float(written(henry[many], 3))  # as the sentence's link says it
+    raised_g = read(written(henry[many], 3))  # as the sentence's link says it
     raised = drift.run(found.settings.but(variant="l2", gain=raised_g), [scale]).twin.top_weight[0]
     return Evidence(
         float(top),

@@ -155,11 +155,11 @@ def rounding(found: placement.Result) -> Evidence:
     choices = {"millionth": 1e-6, "half_percent": 5e-3, "tenth": 0.1}
     wide = placement.run(found.settings.but(format="float32")).relative_score_error
     assert found.relative_score_error < min(others) / 5
+    assert wide < found.relative_score_error / 1000
     return Evidence(
         closest(found.relative_score_error, choices),
         {
             "error": _percent(found.relative_score_error),
-            "wide": written(100 * wide, 2),
             "least": _percent(min(others)),
             "most": _percent(max(others)),
         },

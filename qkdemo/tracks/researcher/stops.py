@@ -114,6 +114,10 @@ STOPS: Final = in_slots(
         ask=Choose(("quarter", "half", "root", "same")),
         evidence=bounds.border,
         points=(10, 14, 15),
+        reads={
+            "before": Read(column="norm.undecided", turns={"gain": _WIDE.gain}, times=100),
+            "after": Read(column="norm.undecided", times=100),
+        },
     ),
     Stop(
         name="spectral",
@@ -166,10 +170,7 @@ STOPS: Final = in_slots(
         ask=Choose(("millionth", "half_percent", "tenth")),
         evidence=practice.rounding,
         points=(6, 25),
-        reads={
-            "error": Read(column="pair.logits", times=100),
-            "wide": Read(column="pair.logits", turns={"format": "float32"}, times=100),
-        },
+        reads={"error": Read(column="pair.logits", times=100)},
     ),
     Stop(
         name="latent",

@@ -1,34 +1,31 @@
-"""Loss and gradients of plain runs without autograd, whose book-keeping costs as much as models this small.
+"""Loss and gradients of most runs without autograd, whose book-keeping costs as much as models this small.
 
+* `takes(remedy)`: whether it can: where logits are those of the product, of RMSNorm, or capped;
 * `by_hand(leaves, tokens, ...)`: the loss, every layer's attention, and the gradient of every leaf that has one.
 
-It chains the halves that `kernels` gives to autograd too, so that the numbers are those of `model.forward` and
-autograd to the last bit.
+It is `model.forward` and autograd but for rounding, in two thirds of the time; a test holds the two together. A run
+goes one of the two ways, whatever trains beside it.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.training.network.kernels import (
-    CausalAttention,
-    Entering,
-    Leaving,
-    Losses,
-    Mlp,
-    by_part,
-    of_rms_normal,
-    rms_normal,
-)
-from qkdemo.training.network.model import Attention, Setup, embedded, rows_of
-from qkdemo.training.remedies import gains_of
+from qkdemo.training.network.kernels import CausalAttention, Entering, Leaving, Losses, Mlp, RmsNorm
+from qkdemo.training.network.model import Attention, Setup, by_part, embedded, rows_of
+from qkdemo.training.remedies import Remedy, gains_of
 
 _GAINS: Final = ("gamma_q", "gamma_k")
 _WEIGHTS: Final = ("attention_gain", "qkv", "out", "mlp_gain", "up", "down")
+
+
+def takes(remedy: Remedy) -> bool:
+    """Whether the forward pass with this remedy is the plain one, with RMSNorm or a softcap at most."""
+    return remedy.forms in ("none", "rms") and not remedy.reparametrises and not remedy.on_sphere
 
 
 def by_hand(
@@ -39,19 +36,18 @@ def by_hand(
     z_loss: Float[Tensor, "runs"],
     setup: Setup,
 ) -> tuple[Float[Tensor, "runs"], list[Attention], dict[str, Tensor]]:
-    """For a `setup` that is plain. Arguments are those of `model.forward` and `kernels.losses`."""
+    """For runs that it `takes`, in float32, with keys for every head. Arguments are those of `model`'s functions."""
     shape, rows, blocks, layers = setup.shape, rows_of(tokens, setup.shape), [], []
     x = embedded(leaves, rows)
     for layer in range(shape.n_layers):
         blocks.append(_Block(leaves, layer, setup))
         x, attention = blocks[-1].forward(x)
         layers.append(attention)
-    last, end = _Kept(), _Kept()
-    outputs = Entering.forward(last, x, leaves["gain"], leaves["head"])
-    minimised, loss = Losses.forward(end, outputs, targets, counted, z_loss)
+    last, end = Entering(), Losses()
+    loss = end.forward(last.forward(x, leaves["gain"], leaves["head"]), targets, counted, z_loss)
 
     of: dict[str, Tensor] = {}
-    of_x, of["gain"], of["head"] = Entering.backward(last, Losses.backward(end, torch.ones_like(minimised))[0])
+    of_x, of["gain"], of["head"] = last.backward(end.backward())
     for block in reversed(blocks):
         of_x, of_weights = block.backward(of_x)
         of |= of_weights
@@ -59,19 +55,6 @@ def by_hand(
     of_rows = torch.ops.aten.embedding_dense_backward(of_x, rows, len(tokens) * shape.n_symbols, -1, False)
     of["embedding"] = of_rows.view(leaves["embedding"].shape)
     return loss, layers, of
-
-
-class _Kept:
-    """What one step keeps for its derivative: autograd's context, as far as the steps use it."""
-
-    saved_tensors: tuple[Any, ...] = ()
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        self.saved_tensors = tensors
-
-    def mark_non_differentiable(self, *_: Tensor) -> None: ...
-
-    def set_materialize_grads(self, _: object) -> None: ...
 
 
 class _Block:
@@ -83,48 +66,30 @@ class _Block:
         normed, self._rows = setup.groups.formed_alike[-1]
         self._norm = None
         if normed.forms == "rms":
-            gains = gains_of(normed.parameters({name: leaves[f"{layer}.{name}"] for name in _GAINS}, self._rows))
-            self._norm = _RmsNorm(gains)
-        self._entering, self._attention, self._leaving, self._mlp = (_Kept() for _ in range(4))
+            parameters = normed.parameters({name: leaves[f"{layer}.{name}"] for name in _GAINS}, self._rows)
+            self._norm = RmsNorm(gains_of(parameters))
+        self._entering, self._attention, self._leaving, self._mlp = Entering(), CausalAttention(), Leaving(), Mlp()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Attention]:
         attention_gain, qkv, out, mlp_gain, up, down = self._weights
-        made = Entering.forward(self._entering, x, attention_gain, qkv)
-        heads = by_part(made, self._setup.shape.d_head)
+        heads = by_part(self._entering.forward(x, attention_gain, qkv), self._setup.shape.d_head)
         if self._norm is not None:
             self._norm.forward(heads[:2, self._rows])
-        mixed, logits, weights = CausalAttention.forward(self._attention, heads, self._mask, self._setup.cap)
-        x = Leaving.forward(self._leaving, mixed, out, x[:, :, self._mask.first :])
-        return Mlp.forward(self._mlp, x, mlp_gain, up, down), Attention(logits=logits, weights=weights, qkv=qkv)
+        mixed, logits, weights = self._attention.forward(heads, self._mask, self._setup.cap)
+        x = self._leaving.forward(mixed, out, x[:, :, self._mask.first :])
+        return self._mlp.forward(x, mlp_gain, up, down), Attention(logits=logits, weights=weights, qkv=qkv)
 
     def backward(self, gradient: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        gradient, *of_mlp = Mlp.backward(self._mlp, gradient)
-        of_mixed, of_out, of_answered = Leaving.backward(self._leaving, gradient)
-        of_heads = CausalAttention.backward(self._attention, of_mixed)[0]
+        gradient, *of_mlp = self._mlp.backward(gradient)
+        of_mixed, of_out, of_answered = self._leaving.backward(gradient)
+        of_heads = self._attention.backward(of_mixed)
         of: dict[str, Tensor] = {}
         if self._norm is not None:
             of_gains = self._norm.backward(of_heads[:2, self._rows]).flatten(2)
             before = (0, 0, self._rows.start, 0)  # the runs without RMSNorm stand there
             of |= {name: functional.pad(g, before) for name, g in zip(_GAINS, of_gains, strict=True)}
         of_made = of_heads.permute(1, 2, 4, 0, 3, 5).flatten(3)
-        of_x, *of_entering = Entering.backward(self._entering, of_made)
+        of_x, *of_entering = self._entering.backward(of_made)
         of_x[:, :, self._mask.first :] += of_answered
         of |= zip(_WEIGHTS, (*of_entering, of_out, *of_mlp), strict=True)
         return of_x, {f"{self._layer}.{name}": gradient for name, gradient in of.items()}
-
-
-class _RmsNorm:
-    """RMSNorm of q and k with gains, [2, runs, 1, 1, 1, d_head], in place both ways."""
-
-    def __init__(self, gains: Tensor) -> None:
-        self._gains = gains
-
-    def forward(self, qk: Tensor) -> None:
-        self._normal, self._scale = rms_normal(qk)
-        torch.mul(self._normal, self._gains, out=qk)
-
-    def backward(self, gradient: Tensor) -> Tensor:
-        """Turns the gradient of its result into that of q and k; returns that of the gains."""
-        of_gains: Tensor = (gradient * self._normal).sum((2, 3, 4), keepdim=True)
-        of_rms_normal(gradient.mul_(self._gains), self._normal, self._scale)
-        return of_gains

@@ -1,7 +1,7 @@
 """Which rows of a batch of runs are treated alike.
 
 * `Groups`: the runs in the order of their remedies, so that whatever treats some of them takes one slice;
-* `by_rows(parts, ...)`: a function per slice, joined again.
+* `by_rows(parts, ...)`: a function per slice, joined again; `replaced(x, rows, new)`: other numbers in a slice.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,3 +60,8 @@ def by_rows(parts: Sequence[Part], *tensors: Tensor, dim: int = 0) -> Tensor:
     sizes = [size for size, _ in parts]
     pieces = zip(*(tensor.split_with_sizes(sizes, dim) for tensor in tensors), strict=True)
     return torch.cat([function(*piece) for (_, function), piece in zip(parts, pieces, strict=True)], dim)
+
+
+def replaced(x: Tensor, rows: slice, new: Tensor) -> Tensor:
+    """`x` with `new` in these rows: a copy, so that autograd finds its way."""
+    return torch.cat([x[: rows.start], new, x[rows.stop :]])

@@ -1,6 +1,6 @@
-"""The forward pass of many small decoder-only transformers at once.
+"""The forward pass of many small decoder-only transformers at once, written plainly; autograd takes its derivatives.
 
-* `forward(leaves, tokens, setup)`: outputs of every run, and each layer's attention;
+* `forward(leaves, tokens, setup)`: outputs of every run, and each layer's attention; `losses(outputs, ...)`;
 * `Setup`: what it knows besides; `embedded(leaves, rows)`, `rows_of(tokens, shape)`: what it begins with.
 
 Pre-norm blocks without biases (LayerNorm with a gain), learned positions, ReLU, an untied head. Every run has its
@@ -9,20 +9,38 @@ Gains are folded into the matrices behind them, which are smaller than what flow
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from qkdemo.attention.norms import l2_normalise
-from qkdemo.training.network.groups import Groups, by_rows
-from qkdemo.training.network.kernels import Cap, Mask, by_part, causal_attention, entering, layer_norm, leaving, mlp
+from qkdemo.attention.norms import BLOCK_EPSILON, l2_normalise
+from qkdemo.training.network.groups import Groups, by_rows, replaced
 from qkdemo.training.network.parameters import ALPHA_START, LATER_OF_LAYER, MATRICES, OF_LAYER, Shape
 from qkdemo.training.remedies import block_matrices, normalised, power_vectors_of, reparametrised
+
+HIDDEN: Final = -1e30  # added to the logit of a key that a query may not see: its weight becomes exactly 0
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which keys a query sees, and the first query that is answered: of the last block few answers are used."""
+
+    hidden: Float[Tensor, "queries keys"]  # 0 where a query sees a key and `HIDDEN` elsewhere
+    first: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Cap:
+    """Runs whose logits are capped, and at what: c · tanh(s/c)."""
+
+    rows: slice
+    at: Float[Tensor, "capped 1 1 1 1"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +53,6 @@ class Setup:
     cap: Cap | None
     power_vectors: Float[Tensor, "runs entries"]
     first_counted: int  # outputs are formed from this position on
-    fused: bool  # blocks in few operations: for runs without nGPT's, in float32; the numbers are the same
-
-    @cached_property
-    def plain(self) -> bool:
-        """Whether runs differ in RMSNorm and a softcap at most, so that `by_hand` can take their gradients."""
-        *others, (last, _) = self.groups.formed_alike
-        alike = all(remedy.forms == "none" for remedy, _ in others) and last.forms in ("none", "rms")
-        divided = any(remedy.reparametrises for remedy, _ in self.groups.slices)
-        return self.fused and alike and not divided and self.shape.n_kv_heads == self.shape.n_heads
 
     def mask(self, layer: int) -> Mask:
         """What the queries of a layer see; of the last one only those are answered whose outputs are formed."""
@@ -58,6 +67,11 @@ class Attention:
     weights: Float[Tensor, "runs batch heads queries keys"]
     qkv: Float[Tensor, "runs d_model columns"]  # the weights that made q, k and v
 
+    @classmethod
+    def beside(cls, parts: Sequence["Attention"]) -> "Attention":
+        """That of several groups of runs, as of one."""
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in ("logits", "weights", "qkv")))
+
 
 def forward(
     leaves: Mapping[str, Tensor], tokens: Int[Tensor, "runs batch positions"], setup: Setup
@@ -65,18 +79,32 @@ def forward(
     """Output logits from the first counted position on, and the attention of every layer."""
     groups = setup.groups
     x = embedded(leaves, rows_of(tokens, setup.shape))
-    if not setup.fused:
-        x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
+    x = by_rows(groups.of_sphere(lambda x: x, l2_normalise), x)
     layers = []
     for layer in range(setup.shape.n_layers):
-        own = _of_layer(leaves, layer, setup)
-        x, attention = (_fused if setup.fused else _block)(x, own, setup.mask(layer), setup)
+        x, attention = _block(x, _of_layer(leaves, layer, setup), setup.mask(layer), setup)
         layers.append(attention)
-    if setup.fused:
-        return entering(x, leaves["gain"], leaves["head"]), layers
     outputs = _entering(x, leaves["gain"], leaves["head"], groups)
     scale = leaves["s_logits"][:, None, None, :] * math.sqrt(setup.shape.d_model)  # nGPT's, per symbol; starts at 1
     return by_rows(groups.of_sphere(lambda x, s: x, lambda x, s: x * s), outputs, scale), layers
+
+
+def losses(
+    outputs: Float[Tensor, "runs batch counted symbols"],
+    targets: Int[Tensor, "runs batch counted"],
+    counted: Float[Tensor, "runs batch counted"],
+    z_loss: Float[Tensor, "runs"],
+) -> tuple[Float[Tensor, "runs"], Float[Tensor, "runs"]]:
+    """What each run minimises, and of that the mean cross-entropy over the counted positions, nats.
+
+    The rest is `z_loss` times the mean square of ln Σ exp. `counted` holds each position's share: they sum to 1 for
+    every run. The cross-entropy is for reading: it has no gradient.
+    Source of the z-loss: Chowdhery et al. 2022, "PaLM", section 5.
+    """
+    normaliser = outputs.logsumexp(-1)
+    own = outputs.gather(-1, targets[..., None]).squeeze(-1)
+    entropy = ((normaliser - own) * counted).sum((1, 2))
+    return entropy + z_loss * (normaliser.square() * counted).sum((1, 2)), entropy.detach()
 
 
 def rows_of(tokens: Int[Tensor, "runs batch positions"], shape: Shape) -> Int[Tensor, "runs batch positions"]:
@@ -91,11 +119,6 @@ def embedded(
     return functional.embedding(rows, leaves["embedding"].flatten(0, 1)) + leaves["position"][:, None]
 
 
-def _fused(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
-    mixed, attention = _attend(entering(x, own["attention_gain"], own["qkv"]), own, mask, setup)
-    return mlp(leaving(mixed, own["out"], x[:, :, mask.first :]), own["mlp_gain"], own["up"], own["down"]), attention
-
-
 def _block(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tuple[Tensor, Attention]:
     groups = setup.groups
     mixed, attention = _attend(_entering(x, own["attention_gain"], own["qkv"], groups), own, mask, setup)
@@ -108,16 +131,15 @@ def _block(x: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -> tu
 def _of_layer(leaves: Mapping[str, Tensor], layer: int, setup: Setup) -> dict[str, Tensor]:
     """The leaves of one layer, without its number; σReparam's weights are already divided."""
     own = {name: leaves[f"{layer}.{name}"] for name in (*OF_LAYER, *LATER_OF_LAYER)}
-    remedy, rows = setup.groups.slices[0]
-    if not remedy.reparametrises:
+    rows = next((rows for remedy, rows in setup.groups.slices if remedy.reparametrises), None)
+    if rows is None:
         return own
     vectors = power_vectors_of(setup.power_vectors[rows], setup.shape)[6 * layer : 6 * layer + 6]
-    gains, count = own["sigma_gain"], rows.stop
-    of_rows = {name: own[name].split_with_sizes([count, len(gains) - count])[0] for name in MATRICES}
-    matrices = block_matrices(of_rows, setup.shape)
-    divided = [reparametrised(w, gains[rows, at], u) for at, (w, u) in enumerate(zip(matrices, vectors, strict=True))]
+    matrices = block_matrices({name: own[name][rows] for name in MATRICES}, setup.shape)
+    gains = own["sigma_gain"][rows]
+    divided = [reparametrised(w, gains[:, at], u) for at, (w, u) in enumerate(zip(matrices, vectors, strict=True))]
     new = {"qkv": torch.cat(divided[:3], dim=-1), "out": divided[3], "up": divided[4], "down": divided[5]}
-    return own | {name: torch.cat([matrix, own[name][count:]]) for name, matrix in new.items()}
+    return own | {name: replaced(own[name], rows, matrix) for name, matrix in new.items()}
 
 
 def _product(x: Tensor, matrix: Tensor) -> Tensor:
@@ -125,9 +147,13 @@ def _product(x: Tensor, matrix: Tensor) -> Tensor:
     return torch.bmm(x.flatten(1, 2), matrix).view(*x.shape[:3], -1)
 
 
+def _layer_norm(x: Tensor) -> Tensor:
+    return functional.layer_norm(x, x.shape[-1:], eps=BLOCK_EPSILON)
+
+
 def _entering(x: Tensor, gain: Tensor, matrix: Tensor, groups: Groups) -> Tensor:
     """The first product of a block, of LayerNorm with gain; in nGPT of the hidden state as it is."""
-    x = by_rows(groups.of_sphere(layer_norm, lambda x: x), x)
+    x = by_rows(groups.of_sphere(_layer_norm, lambda x: x), x)
     matrix = by_rows(groups.of_sphere(lambda w, gain: w * gain, lambda w, gain: w), matrix, gain[:, :, None])
     return _product(x, matrix)
 
@@ -155,16 +181,37 @@ def _attend(made: Tensor, own: Mapping[str, Tensor], mask: Mask, setup: Setup) -
         (rows.stop - rows.start, partial(normalised, remedy=remedy, parameters=remedy.parameters(own, rows)))
         for remedy, rows in setup.groups.formed_alike
     ]
-    qkv = torch.cat([by_rows(parts, qk, dim=1).to(v.dtype), v[None]])
-    mixed, logits, weights = causal_attention(qkv, mask, setup.cap)
-    return mixed, Attention(logits=logits, weights=weights, qkv=own["qkv"].detach())
+    mixed, logits, weights = causal_attention(by_rows(parts, qk, dim=1).to(v.dtype), v, mask, setup.cap)
+    return mixed, Attention(logits=logits.detach(), weights=weights.detach(), qkv=own["qkv"].detach())
+
+
+def causal_attention(
+    qk: Float[Tensor, "2 runs batch heads positions d_head"],
+    v: Float[Tensor, "runs batch heads positions d_head"],
+    mask: Mask,
+    cap: Cap | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """softmax(q kᵀ/√d_head + hidden) v from the mask's first query on; logits and weights of all queries."""
+    q, k = qk
+    logits = q @ k.mT / math.sqrt(q.shape[-1])
+    if cap is not None:
+        capped = cap.at * torch.tanh(logits[cap.rows] / cap.at)
+        logits = replaced(logits, cap.rows, capped)
+    logits = logits + mask.hidden
+    weights = logits.float().softmax(-1)
+    return weights[..., mask.first :, :].to(v.dtype) @ v, logits, weights
+
+
+def by_part(made: Tensor, d_head: int) -> Tensor:
+    """[runs, batch, positions, q k v side by side] as [3, runs, batch, heads, positions, d_head]."""
+    return made.view(*made.shape[:3], 3, -1, d_head).permute(3, 0, 1, 4, 2, 5).contiguous()
 
 
 def _heads(made: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
     """[runs, batch, positions, columns] → q and k, [2, runs, batch, heads, positions, d_head], and v, likewise."""
     if shape.n_kv_heads == shape.n_heads:
-        qk, v = by_part(made, shape.d_head).split_with_sizes([2, 1])
-        return qk, v[0]
+        q, k, v = by_part(made, shape.d_head)
+        return torch.stack([q, k]), v
     by_head = made.view(*made.shape[:3], -1, shape.d_head).transpose(2, 3)
     q, k, v = by_head.split_with_sizes([shape.n_heads, 1, 1], dim=2)
     return torch.stack([q, k.expand_as(q)]), v.expand_as(q)

@@ -33,7 +33,7 @@ RUN: Final = "run"
 OWN: Final = "own"  # q and k are a visitor's own, which no link holds: see qkdemo.web.lab.own
 KEPT: Final = (  # on pages that ask for them
     *("find", "left", "right", RUN, OWN),
-    *("lab", "x", "y", "measure", "cells", "minus", "phases", "turn", "tilt"),
+    *("lab", "x", "y", "measure", "cells", "minus", "phases", "share", "turn", "tilt"),
 )
 TRACK, STOP, SAID, LECTURE = "track", "stop", "said", "lecture"  # see qkdemo.web.track.lesson and qkdemo.web.lecture
 CLASS: Final = "class"  # see qkdemo.web.quiz.page

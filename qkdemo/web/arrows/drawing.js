@@ -120,8 +120,8 @@ export function draw(parts, state, found, view, going) {
   const { controls } = parts;
   const exponent = Math.log10(state.scale);
   if (Math.abs(Number(controls.range.value) - exponent) > 1e-3) controls.range.value = exponent;
-  tell(controls.reading, `× ${short(state.scale)}`);
-  place(controls.range, { "aria-valuetext": `× ${short(state.scale)}` });
+  tell(controls.reading, `× ${short(state.scale, view.words)}`);
+  place(controls.range, { "aria-valuetext": `× ${short(state.scale, view.words)}` });
   tell(controls.play, going ? view.words.pause : view.words.play);
   // All sizes are read before anything is written: a size that is read in between is laid out for.
   const sizes = parts.sides.map(({ svg, arrows }) => [svg.clientWidth, svg.clientHeight, parseFloat(getComputedStyle(arrows[0].label).fontSize)]);
@@ -145,7 +145,7 @@ function drawSide(side, [width, height, font], { state, found, view }) {
     drawArrow(arrow, side, side.tips[at], { share, strong: at === top, taken, font, size: [width, height] });
     if (side.role === "plain") speak(arrow, state, found, view);
   }
-  const counted = { counting: short(Number(counting.toFixed(1))), keys: shares.length };
+  const counted = { counting: short(Number(counting.toFixed(1)), view.words), keys: shares.length };
   tell(side.bars.count, undefinedShares ? view.words.no_shares : fill(view.words.counting, counted));
   side.bars.bars.forEach((bar, at) => {
     tell(bar.share, percent(shares[at]));
@@ -197,7 +197,7 @@ function label(arrow, tip, { taken, font, size: [width, height] }) {
 // What a screen reader hears of an arrow: its name, length, angle, and the shares that it has.
 function speak({ handle, place: at }, state, { plain, norm }, { names, words }) {
   const [length, degrees] = at < 0 ? state.query : state.keys[at];
-  const values = { length: short(length * state.scale), degrees: short(degrees), name: names.keys[at] ?? names.query };
+  const values = { length: short(length * state.scale, words), degrees: short(degrees, words), name: names.keys[at] ?? names.query };
   const shares = at < 0 ? {} : { plain: percent(plain.shares[at]), norm: percent(norm.shares[at]) };
   place(handle, {
     "aria-label": fill(at < 0 ? words.query_name : words.key_name, values),

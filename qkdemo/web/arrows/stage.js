@@ -10,6 +10,7 @@ import { fill, percent } from "./words.js";
 
 const QUIET_MS = 700; // a screen reader hears what came of a change once it rests
 const PATIENCE_MS = 3000; // how long older data may arrive after a pick without taking the arrows back
+const ALIKE = 1e-9; // of all attention: two shares closer than that are one
 const QUERY = -1; // the place of the query among the arrows
 
 export class Stage {
@@ -150,17 +151,18 @@ export class Stage {
   headline({ plain, norm }) {
     const { words, names, locked } = this.view;
     if (locked) return words.open;
-    const [ofPlain, ofNorm] = [winner(plain.shares), winner(norm.shares)];
+    const [ofPlain, ofNorm] = [winners(plain.shares), winners(norm.shares)];
+    const named = (keys) =>
+      keys.map((at) => names.keys[at]).reduce((head, last) => (head ? fill(words.both, { head, last }) : last), "");
     // A query of length 0 has equal shares.
     const level = [plain, norm].every(({ shares }) => Math.min(...shares) === Math.max(...shares));
-    const winners = ofPlain === ofNorm ? "alike" : "apart";
-    const kind = ofPlain === null ? "undefined" : level ? "level" : winners;
+    const most = { plain: named(ofPlain), norm: named(ofNorm) };
+    const kind = ofPlain.length === 0 ? "undefined" : level ? "level" : most.plain === most.norm ? "alike" : "apart";
     return fill(words[kind], {
       query: names.query,
-      plain: names.keys[ofPlain] ?? "",
-      plain_share: ofPlain === null ? "" : percent(plain.shares[ofPlain]),
-      norm: names.keys[ofNorm] ?? "",
-      norm_share: ofNorm === null ? "" : percent(norm.shares[ofNorm]),
+      ...most,
+      plain_share: ofPlain.length === 0 ? "" : percent(plain.shares[ofPlain[0]]),
+      norm_share: ofNorm.length === 0 ? "" : percent(norm.shares[ofNorm[0]]),
     });
   }
 
@@ -173,10 +175,10 @@ export class Stage {
   }
 }
 
-// The place of the largest share; null where there are none.
-export function winner(shares) {
-  if (shares.some(Number.isNaN)) return null;
-  return shares.indexOf(Math.max(...shares));
+// The places of the largest share, more than one if they are alike; none where there are no shares.
+export function winners(shares) {
+  if (shares.some(Number.isNaN)) return [];
+  return shares.flatMap((share, at) => (share >= Math.max(...shares) - ALIKE ? [at] : []));
 }
 
 // What differs between two states, by the names of the dials.

@@ -12,9 +12,10 @@ export function percent(share) {
   return `${Math.round(100 * share)} %`;
 }
 
-export function short(x) {
+// `words` are those of the view: in another language than English they hold its decimal sign.
+export function short(x, { decimal = "." }) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const digits = Math.abs(x) >= 100 ? 0 : Math.abs(x) >= 10 ? 1 : 2;
-  return String(Number(x.toFixed(digits))).replace("-", "−");
+  return String(Number(x.toFixed(digits))).replace("-", "−").replace(".", decimal);
 }

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from qkdemo.charts.svg import INK, MUTED, PAPER, mixed
+from qkdemo.charts.paper.page import filled
+from qkdemo.charts.theme import LIGHT, mixed
 from qkdemo.messages import language, say
 from qkdemo.notation import written
 from qkdemo.tracks.catalogue import TRACKS
@@ -20,7 +21,7 @@ from qkdemo.web.handout.sheet import Sheet, in_html
 from qkdemo.web.handout.style import STYLE
 from qkdemo.web.track.hall import asking
 
-_TINT: Final = mixed(PAPER, INK, 0.08)
+_TINT: Final = mixed(LIGHT.paper, LIGHT.ink, 0.08)
 _STYLE: Final = f"""
 @page {{ size: 254mm 142.9mm; margin: 0; }}
 html {{ font-size: min(2vw, 3.4vh); }}
@@ -35,7 +36,7 @@ body {{ font: 1rem/1.35 "Source Sans 3", "Source Sans Pro", "Segoe UI", "Helveti
 .slide ol {{ margin: 0.5rem 0; padding: 0; list-style: none; counter-reset: n; }}
 .slide li {{ margin-bottom: 0.25rem; padding: 0.1rem 0.5rem 0.1rem 1.8rem; border: 2px solid transparent; border-radius: 0.3rem; text-indent: -1.3rem; counter-increment: n; }}
 .slide li::before {{ content: counter(n); display: inline-block; width: 1.3rem; font-weight: 700; text-indent: 0; }}
-.slide li.right {{ border-color: {INK}; background: {_TINT}; font-weight: 600; }}
+.slide li.right {{ border-color: {LIGHT.ink}; background: {_TINT}; font-weight: 600; }}
 .slide li.right::before {{ content: "✓"; }}
 .slide figure, .slide .panels {{ margin: 0; }}
 .slide .panel {{ width: 100%; }}
@@ -46,7 +47,7 @@ body {{ font: 1rem/1.35 "Source Sans 3", "Source Sans Pro", "Segoe UI", "Helveti
 .slide figcaption {{ display: none; }}
 .slide table {{ font-size: 0.72rem; }}
 .slide .panel.grid, .slide .panel.cells {{ overflow: hidden; }}
-.count {{ position: fixed; right: 1.6rem; bottom: 0.5rem; color: {MUTED}; font-size: 0.75rem; }}
+.count {{ position: fixed; right: 1.6rem; bottom: 0.5rem; color: {LIGHT.muted}; font-size: 0.75rem; }}
 @media print {{ .slide, .slide.words {{ display: grid; break-after: page; }} .count {{ display: none; }} }}
 """  # noqa: E501  a style sheet
 # Keys, clicks and touches; what does not fit a slide is set smaller.
@@ -91,7 +92,7 @@ def deck(track: str, base_url: str) -> str:
     first = _words(title, f"<p>{escape(say('deck.keys'))}</p>")
     sheets = [_Slides(track, at, stop, Said(), base_url) for at, stop in enumerate(TRACKS[track])]
     slides = [first, *(slide for sheet in sheets for slide in _of(sheet)), _last(base_url)]
-    return (
+    return filled(
         f"<!DOCTYPE html>\n<html lang='{language.get()}'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title>"
         f"<style>{STYLE}{_STYLE}</style></head><body>{''.join(slides)}<p class='count'></p>"

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 import torch
 
+from qkdemo.charts.paper.page import filled
 from qkdemo.dials import SettingsError
 from qkdemo.facts.references import REFERENCES
 from qkdemo.messages import language, say
@@ -50,7 +51,7 @@ def handout(track: str, progress: Progress, base_url: str, answers: AnswersWord 
     name = say(f"track.{track}.name")
     title = escape(say("handout.title", track=name))
     lead = escape(say(f"handout.lead_{answers}", count=len(stops)))
-    return (
+    return filled(
         f"<!DOCTYPE html>\n<html lang='{language.get()}'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'><title>{title}</title>"
         f"<style>{STYLE}</style></head><body><main><header><h1>{title}</h1><p>{lead}</p></header>{body}"

@@ -1,6 +1,7 @@
 """One stop of a track on paper: its question, its figure, and what was found.
 
-* `Sheet`: a stop, from whose parts the handout, the slides and the Markdown are made;
+* `Sheet`: a stop, from whose parts the handout, the slides and the Markdown are made; a document draws its pictures
+  (`charts.paper.page.filled`);
 * `in_html(sentence)`: a sentence as HTML.
 """
 
@@ -13,9 +14,9 @@ from urllib.parse import urlencode
 
 import pyarrow as pa
 
-from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look, cell, row_of
 from qkdemo.charts.panels import Panel
+from qkdemo.charts.paper.page import figure_html
 from qkdemo.charts.spec import Drawn, Exhibit, Guess
 from qkdemo.facts.references import named_in
 from qkdemo.messages import say
@@ -132,7 +133,7 @@ class Sheet:
         if self.found is not None and not start_only:
             view = with_marks(table, view, (self.track, self.stop), self.found, (-math.inf, math.inf))
         matter = self._that_matter(view)
-        panels = [figure(table, view, untold(panel) if start_only else panel, look) for panel in matter]
+        panels = [figure_html(table, view, untold(panel) if start_only else panel, look) for panel in matter]
         finding = escape(cell(table, view["finding"], look.row))
         at = escape(f"{view['dial']['label']} {cell(table, view['dial']['text'], look.row)}")
         caption = f"<figcaption>{at}. {finding}</figcaption>"

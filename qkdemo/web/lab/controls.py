@@ -7,13 +7,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, Generic, cast
 
 import streamlit as st
 
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, Value, declarations
-from qkdemo.messages import has, say
+from qkdemo.messages import has, in_each_language, say
 from qkdemo.notation import counted, written
 from qkdemo.web.address.given import as_text
 from qkdemo.web.address.link import D, arrive, hidden, keep
@@ -157,7 +156,7 @@ def in_words(dial: Declaration, text: str) -> str:
             return str(_word(dial)(value))
 
 
-@lru_cache(maxsize=256)
+@in_each_language(256)
 def _stops(kind: Dial, whole: bool) -> tuple[tuple[float, ...], Mapping[float, str]]:  # noqa: FBT001
     """The stops of a dial, and how each is written."""
     stops = tuple(int(stop) if whole else stop for stop in kind.grid())

@@ -22,6 +22,7 @@ from streamlit.runtime import Runtime
 from qkdemo.charts.panels import Panel
 from qkdemo.charts.spec import Exhibit, Pick
 from qkdemo.messages import phrase
+from qkdemo.notation import signs
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.parcel import Known, parcel
@@ -122,7 +123,7 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
         view = view | {"alt": "", "panels": [untold(panel) for panel in view["panels"]]}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
-    words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}}
+    words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}, **signs()}
     taught = view | {"words": words}
     return taught | {"veil": shown.veil(dial), "guesses": shown.marks(dial), "lecture": lecture.on()}
 

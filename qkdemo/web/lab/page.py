@@ -59,6 +59,7 @@ def lab_page(
         tables=lambda: {**lab.tables(result), **({} if demand is None else rows_of(demand, settings))},
         programs=lambda: lab.programs(result),
         noise=lab.noise,
+        figures=None if lab.exhibit is None else lambda: lab.figures(result),
     )
     take_away(offer, own, opened_first=opened_first)
     if lab.plane is not None and not asks() and settings is drawn:

@@ -1,4 +1,4 @@
-"""What a visitor takes away from a lab: table, CSV, JSON, Parquet, code, link, and how the numbers were made.
+"""What a visitor takes away from a lab: table, CSV, JSON, Parquet, figures, code, link, and how it was computed.
 
 * `take_away(...)`: the row of choices under a lab's exhibit; only what is open is made, and files when asked for.
 """
@@ -6,15 +6,22 @@
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar, get_args
 
 import pyarrow as pa
 import streamlit as st
 from pyarrow import csv, parquet
 
+from qkdemo.charts.paper.files import Kind, as_file
+from qkdemo.charts.paper.page import figure, page
+from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials, declarations
+from qkdemo.labs.caption import caption
 from qkdemo.messages import has, say
 from qkdemo.web.address.link import address, hidden
 from qkdemo.web.track import lesson
@@ -22,6 +29,7 @@ from qkdemo.web.track.glossary import linked
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
+_MIMES: Final[Mapping[Kind, str]] = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +41,7 @@ class Takeaway:
     tables: Callable[[], Mapping[str, Callable[[], Sequence[Row]]]]  # a title's key → rows, one for every chart
     programs: Callable[[], Mapping[str, Callable[[], str]]]  # a title's key → program
     noise: Mapping[str, float]  # column → below which its numbers are rounding
+    figures: Callable[[], Sequence[Drawn]] | None = None  # what the page shows
 
 
 def take_away(
@@ -48,16 +57,20 @@ def take_away(
     draws: dict[str, Callable[[], None]] = {
         **own,
         say("takeaway.table"): lambda: _table(offer),
+        **({} if offer.figures is None else {say("takeaway.figures"): lambda: _figures(offer)}),
         say("takeaway.code"): lambda: _code(offer),
         say("takeaway.link"): lambda: _link(offer),
         say("takeaway.how"): lambda: _how(offer),
     }
-    opened = st.segmented_control(
-        say("takeaway.open"),
-        list(draws),
-        default=next(iter(own), None) if opened_first else None,
-        key=f"{offer.lab}:takeaway",
-    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        opened = st.segmented_control(
+            say("takeaway.open"),
+            list(draws),
+            default=next(iter(own), None) if opened_first else None,
+            key=f"{offer.lab}:takeaway",
+        )
+        if offer.figures is not None:
+            _file(offer, say("takeaway.page_pdf"), "pdf", None)
     if opened in draws:
         with st.container(key=f"{offer.lab}:opened"):
             draws[opened]()
@@ -126,6 +139,58 @@ def _table(offer: Takeaway) -> None:
                 on_click="ignore",
                 icon=":material/download:",
             )
+
+
+def _figures(offer: Takeaway) -> None:
+    """Every panel, as a file to print or to put into a paper."""
+    assert offer.figures is not None
+    titles = [panel["title"] for _, view in offer.figures() for panel in view["panels"]]
+    if not titles:
+        st.info(say("takeaway.empty"))
+        return
+
+    def name(at: int) -> str:
+        return titles[at] if at >= 0 else say("takeaway.figures_all")
+
+    key = f"{offer.lab}:figure"
+    chosen = st.selectbox(
+        say("takeaway.figures_which"),
+        range(-1, len(titles)),
+        format_func=name,
+        key=key,
+        help=say("takeaway.figures_help"),
+    )
+    with st.container(horizontal=True):
+        for kind in get_args(Kind):
+            _file(offer, say(f"takeaway.{kind}"), kind, chosen if chosen >= 0 else None, titles)
+
+
+def _file(offer: Takeaway, label: str, kind: Kind, panel: int | None, titles: Sequence[str] = ()) -> None:
+    """A button for one figure, or for the whole page; it is drawn when it is asked for, in the language spoken here."""
+    spoken, make = copy_context(), partial(_drawn, offer, kind, panel, address(offer.settings))
+    name = f"qkdemo-{offer.lab}" + ("" if panel is None else f"-{_in_a_name(titles[panel])}")
+    st.download_button(
+        label,
+        lambda: spoken.copy().run(make),
+        f"{name}.{kind}",
+        _MIMES[kind],
+        on_click="ignore",
+        icon=":material/download:",
+        key=f"{offer.lab}:{kind}:{'' if titles else 'page'}",
+    )
+
+
+def _drawn(offer: Takeaway, kind: Kind, panel: int | None, link: str) -> bytes:
+    exhibits = offer.figures() if offer.figures is not None else ()
+    below = caption(offer.lab, offer.settings, link)
+    if panel is None:
+        return as_file(page(exhibits, say(f"page.{offer.lab}"), below, a4=kind == "pdf"), kind)
+    table, view, chosen = [(*each, one) for each in exhibits for one in each[1]["panels"]][panel]
+    return as_file(figure(table, view, chosen, below), kind)
+
+
+def _in_a_name(title: str) -> str:
+    return re.sub(r"[\W_]+", "-", title.lower()).strip("-")
 
 
 def _code(offer: Takeaway) -> None:

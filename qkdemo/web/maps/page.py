@@ -23,6 +23,7 @@ from qkdemo.maps.request import SIZES, Request, axis_of, usual_axes
 from qkdemo.maps.words import alt, finding, measure_name, strange
 from qkdemo.messages import say
 from qkdemo.web import lecture
+from qkdemo.web.address.language import speak_on
 from qkdemo.web.address.link import ask
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.maps.asked import choices, lab_name, size
@@ -79,6 +80,7 @@ def _cells(both: tuple[Filling, ...], request: Request, minus: Minus | None) -> 
 
 def _filled(request: Request, minus: Minus | None, going: bool) -> None:  # noqa: FBT001
     """Both sides as far as they are, and how far that is; again and again while it fills in."""
+    speak_on()
     if st.session_state.pop(_MOVED, False):
         st.rerun()  # the dials stand outside
     st.session_state["map:was:x"], st.session_state["map:was:y"] = request.x.text, request.y.text

@@ -3,9 +3,11 @@
 * `phases_shown()`: the choices, both sides, and the table.
 
 Another diagram is trained by the server's workers, batch after batch, each of which is a run of its own in the store:
-what is trained is there at once the next time, also for others, and after a restart. `phases` in the link says which.
+what is trained is there at once the next time, also for others, and after a restart. `phases` in the link says which,
+and `share` what a tile counts.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -14,7 +16,7 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.dials import SettingsError
-from qkdemo.maps.phases.cells import RECORDED_ON, Cell, End, cells, ends_of_plan, read, rows
+from qkdemo.maps.phases.cells import RECORDED_ON, SHARES, Cell, End, cells, ends_of_plan, read, rows
 from qkdemo.maps.phases.diagram import (
     DEFAULT,
     MOST_REMEDIES,
@@ -38,7 +40,7 @@ from qkdemo.web.address.given import as_text
 from qkdemo.web.address.language import speak_on
 from qkdemo.web.address.link import ask, asked
 from qkdemo.web.lab.takeaway import csv_of
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 
@@ -48,14 +50,16 @@ _SIZE: Final = 5  # cells along a side of a diagram that is not the default one
 
 def phases_shown() -> None:
     """Where training survives: the share of seeds that solve the task, remedy beside remedy."""
+    first = st.container() if lecture.on() else nullcontext()  # a hall sees the tiles, then what can be chosen
     diagram = _chosen()
-    if diagram == DEFAULT:
-        ends = read()
-        seconds = round(sum(end.seconds for end in ends))
-        lead = say("phases.lead", seeds=len(diagram.seeds), seconds=seconds, day=RECORDED_ON)
-        _drawn(diagram, ends, lead)
-    else:
-        _trained(diagram)
+    with first:
+        if diagram == DEFAULT:
+            ends = read()
+            seconds = round(sum(end.seconds for end in ends))
+            lead = say("phases.lead", seeds=len(diagram.seeds), seconds=seconds, day=RECORDED_ON, what=_what(_share()))
+            _drawn(diagram, ends, lead)
+        else:
+            _trained(diagram)
 
 
 # ---- which one
@@ -93,15 +97,37 @@ def _choices(diagram: Diagram) -> None:
                 format_func=lambda word: known[word].label if word in known else str(word),
                 on_change=partial(_choose, diagram),
             )
-    st.session_state["phases:remedies"] = list(diagram.remedies)
-    st.multiselect(
-        say("phases.choose_remedies"),
-        list(remedy_words()),
-        key="phases:remedies",
-        format_func=side_name,
-        max_selections=MOST_REMEDIES,
-        on_change=partial(_choose, diagram),
-    )
+    beside, counted = st.columns([7, 5])
+    st.session_state["phases:remedies"], st.session_state["phases:share"] = list(diagram.remedies), _share()
+    with beside:
+        st.multiselect(
+            say("phases.choose_remedies"),
+            list(remedy_words()),
+            key="phases:remedies",
+            format_func=side_name,
+            max_selections=MOST_REMEDIES,
+            on_change=partial(_choose, diagram),
+        )
+    with counted:
+        st.selectbox(
+            say("phases.choose_share"),
+            SHARES,
+            key="phases:share",
+            format_func=_what,
+            on_change=lambda: ask("share", st.session_state["phases:share"].removeprefix(SHARES[0])),
+        )
+    if asked("share") not in ("", *SHARES):
+        bad = say("phases.bad_share", text=repr(asked("share")), known=", ".join(SHARES))
+        st.warning(as_text(bad), icon=":material/link_off:")
+
+
+def _share() -> str:
+    """What a tile counts, as the link says."""
+    return asked("share") if asked("share") in SHARES else SHARES[0]
+
+
+def _what(share: str) -> str:
+    return say(f"phases.counted.{share}")
 
 
 def _choose(before: Diagram) -> None:
@@ -179,7 +205,7 @@ def _trained(diagram: Diagram) -> None:
             st.rerun()
         with st.container():
             _controls(batches)
-        _drawn(diagram, batches.ends, say("phases.own"))
+        _drawn(diagram, batches.ends, say("phases.own", what=_what(_share())))
 
     watch()
 
@@ -219,24 +245,29 @@ def _stop(batches: _Batches) -> None:
 
 def _drawn(diagram: Diagram, ends: list[End], lead: str) -> None:
     made = cells(ends, diagram)
-    st.markdown(f"## {finding(made, diagram)}" if made else "")
-    st.markdown(lead)
+    st.markdown(f"## {finding(made, diagram, _share())}" if made else "")
+    if not lecture.on():
+        st.markdown(lead)
     if made:
         _sides(diagram, made)
+    if lecture.on():
+        st.markdown(lead)
+    if made:
         _table(rows(made, diagram))
 
 
 def _sides(diagram: Diagram, made: list[Cell]) -> None:
+    share = _share()
     places = [column for _ in diagram.remedies[::2] for column in st.columns(2)]
     for remedy, column in zip(diagram.remedies, places, strict=False):
         with column:
             name = side_name(remedy)
             st.markdown(f"### {name[0].upper() + name[1:]}")
             st.vega_lite_chart(
-                phase_table(made, remedy),
-                phase_spec(diagram, hall=lecture.on()),
+                phase_table(made, remedy, share),
+                phase_spec(diagram, share, hall=lecture.on()),
                 key=f"phases:{remedy}",
-                alt=alt(made, remedy, diagram),
+                alt=alt(made, remedy, diagram, share),
                 width="stretch",
             )
 

@@ -39,7 +39,7 @@ def take_away_map(cells: Cells) -> None:
     )
     own = {say("map.picture"): partial(_pictures, cells), say("map.surface"): partial(_surfaces, cells)}
     training = {say("phases.tab"): phases_shown}
-    take_away(offer, training | own if asked("phases") else own | training)  # a link to a diagram opens it
+    take_away(offer, training | own if asked("phases") or asked("share") else own | training)  # a link to it opens it
 
 
 def _surfaces(cells: Cells) -> None:

@@ -21,8 +21,8 @@ from qkdemo.web.address.given import code as as_code
 from qkdemo.web.address.link import CLASS, address
 from qkdemo.web.connection import ANSWERS
 from qkdemo.web.quiz.class_results import read
-from qkdemo.web.serving.addresses import here
 from qkdemo.web.serving.limits import Limit
+from qkdemo.web.serving.networks import here
 from qkdemo.web.serving.visitors import mark
 from qkdemo.web.training.shown import visitor
 

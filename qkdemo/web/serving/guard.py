@@ -60,7 +60,7 @@ class Guard:
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         elif asks_for_page(scope):
-            await self._app(in_full(scope), receive, Page(_completed(scope, send)))
+            await self._app(in_full(scope), receive, Page(_completed(scope, send), str(scope["path"])))
         elif scope["path"].endswith(_HOST_CONFIG):
             await self._app(scope, receive, Config(_completed(scope, send)))
         else:

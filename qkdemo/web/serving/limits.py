@@ -2,7 +2,7 @@
 
 * `Limit(most, every_s)`: so many at once, and one more every so many seconds; `allows(address)`: whether once more.
 
-A hall shares one address, so what a hall does in a minute has to pass. Addresses are those of `serving.addresses`. They
+A hall shares one address, so what a hall does in a minute has to pass. Addresses are those of `serving.networks`. They
 are forgotten as soon as they may do everything again.
 """
 

@@ -40,7 +40,7 @@ class Places:
         self._held: Counter[str] = Counter()
 
     def take(self, visitor: str, address: str) -> Place | None:
-        """A place for a visitor of that name (empty: none) at that address of `serving.addresses` (empty: here)."""
+        """A place for a visitor of that name (empty: none) at that address of `serving.networks` (empty: here)."""
         limits = {"all": self._most}
         if address:
             limits[f"address {address}"] = self._of_address

@@ -1,6 +1,7 @@
 """Streamlit's own answers that are changed on their way to the browser.
 
-* `Page(send)`: a page, to whose head what watches its connection is added (`qkdemo.web.connection`);
+* `Page(send, path)`: a page, to whose head what watches its connection is added (`qkdemo.web.connection`), and which
+  scripts it is sure to draw with (`qkdemo.web.serving.early`);
 * `Config(send)`: what Streamlit's page is to do.
 """
 
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Final
 from starlette.datastructures import Headers, MutableHeaders
 
 from qkdemo.web.connection import in_page
+from qkdemo.web.serving.early import links
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -70,12 +72,16 @@ class Page(Rewritten):
 
     kind = "text/html"
 
+    def __init__(self, send: Send, path: str) -> None:
+        super().__init__(send)
+        self._more = in_page() + links(path)
+
     def change(self, headers: MutableHeaders, body: bytes) -> bytes:
         """The page with more in its head."""
         for name in ("etag", "last-modified"):
             if name in headers:
                 del headers[name]
-        return body.replace(b"</head>", in_page().encode() + b"</head>", 1)
+        return body.replace(b"</head>", self._more.encode() + b"</head>", 1)
 
 
 class Config(Rewritten):

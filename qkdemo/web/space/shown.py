@@ -11,14 +11,17 @@ import streamlit as st
 
 from qkdemo.charts.theme import DARK, LIGHT, Theme
 from qkdemo.labs.sphere import Result, Settings, explain, run
+from qkdemo.labs.sphere.lab import Side
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
-from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
+from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere, shares
 from qkdemo.messages import say
 from qkdemo.web import lecture
 from qkdemo.web.track.lesson import asks, current
 from qkdemo.web.track.shown import tell
 
-_HALL: Final = 26  # px: what is written into a picture that fills a hall's screen
+_HALL: Final = 26  # px: what is written into a picture for a hall
+_AXES_IN_A_HALL: Final = 15  # px: the names of its axes
+_TALL_IN_A_HALL: Final = 700  # px
 
 
 def theme() -> Theme:
@@ -30,8 +33,10 @@ def in_space(figure: Mapping[str, Any], key: str, words: str, *, fills: bool = F
     """A picture that can be turned; `words` say what it shows. It may fill its container."""
     config = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"], "scrollZoom": False}
     height: Any = "stretch" if fills else "content"
-    if fills:
-        figure = {**figure, "data": [_for_a_hall(trace) for trace in figure["data"]]}
+    if lecture.on():
+        layout = dict(figure["layout"])
+        layout |= {"font": layout["font"] | {"size": _AXES_IN_A_HALL}} | ({} if fills else {"height": _TALL_IN_A_HALL})
+        figure = {**figure, "data": [_for_a_hall(trace) for trace in figure["data"]], "layout": layout}
     st.plotly_chart(dict(figure), key=key, theme=None, config=config, alt="" if asks() else words, height=height)
 
 
@@ -62,8 +67,13 @@ def _both(result: Result, look: Theme) -> None:
     with globe:
         st.markdown(f"## {say('sphere.globe')}")
         in_space(sphere(result, look), "sphere:norm", alt_sphere(result))
-        st.caption(say("sphere.globe_help"))
+        _caption(say("sphere.globe_help"), result.twin)
     with arrows:
         st.markdown(f"## {say('sphere.arrows')}")
         in_space(plain_arrows(result, look), "sphere:plain", alt_plain(result))
-        st.caption(say("sphere.arrows_help"))
+        _caption(say("sphere.arrows_help"), result.plain)
+
+
+def _caption(words: str, side: Side) -> None:
+    """`words`, and which share of all directions every key has, unless that is what a stop asks."""
+    st.caption(words if asks() else f"{words} {shares(side)}")

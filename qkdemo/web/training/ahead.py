@@ -9,7 +9,7 @@ from qkdemo.labs.lab import TrainedLab
 from qkdemo.runs.budget import is_dear
 from qkdemo.runs.workers.pool import PoolError
 from qkdemo.tracks.stop import Stop
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.track.evidence import evidence_now
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool

@@ -27,7 +27,7 @@ from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.training.settings import ENGINE
 from qkdemo.web.address.link import marked
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.training.shown import shown_run, visitor
 from qkdemo.web.training.stream import pool
 

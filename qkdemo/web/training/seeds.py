@@ -25,7 +25,7 @@ from qkdemo.web.address.language import speak_on
 from qkdemo.web.explored import seeds_explored
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.training.shown import visitor
 from qkdemo.web.training.stream import pool
 

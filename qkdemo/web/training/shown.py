@@ -30,7 +30,7 @@ from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.address.language import speak_on
 from qkdemo.web.connection import HELD
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.serving.addresses import here
+from qkdemo.web.serving.networks import here
 from qkdemo.web.serving.visitors import name_in, new_name
 from qkdemo.web.training.stream import address_of, pool
 

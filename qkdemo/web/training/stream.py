@@ -36,7 +36,7 @@ from qkdemo.runs.workers.job import FRAME_S
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool
 from qkdemo.web.address.language import speak
-from qkdemo.web.serving.addresses import address_in
+from qkdemo.web.serving.networks import address_in
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.serving.visitors import name_in
 

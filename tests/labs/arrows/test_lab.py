@@ -97,3 +97,16 @@ def test_its_program_prints_the_same_shares(preset: str) -> None:
 )
 def test_a_share_that_is_neither_nothing_nor_all_is_not_written_as_such(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def test_words_with_the_same_share_are_named_together() -> None:
+    """Two equal keys at one angle on either side of the query: neither is listened to more than the other."""
+    alike = {"query_angle": 0, "key_2_angle": 20, "key_2_length": 1.4, "key_4_angle": -20, "key_4_length": 1.4}
+    said = explain(run(Settings(**alike)))[0]  # type: ignore[arg-type]
+    assert "listens most to “cat” and “on” on both sides" in said
+
+
+def test_an_arrow_of_length_0_is_not_said_to_have_length_1() -> None:
+    said = "An arrow of length 0 has no direction"
+    assert any(said in sentence for sentence in explain(run(Settings(key_3_length=0))))
+    assert not any(said in sentence for sentence in explain(run(Settings())))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from qkdemo.charts.figure import figure
 from qkdemo.charts.look import Look
+from qkdemo.charts.paper.page import chart
 from qkdemo.labs.drift import Settings, explain, run
 from qkdemo.labs.drift.view import drift_exhibit, picked
 
@@ -24,7 +24,7 @@ def test_a_logit_that_rounding_lifts_above_its_bound_is_not_said_to_be_below_it(
 
 def test_a_capped_twin_that_moved_is_not_said_to_have_noticed_nothing() -> None:
     moved = explain(run(Settings(scale=1000, variant="softcap", softcap=5)))[0]
-    assert "attention looks at many keys" in moved
+    assert "attention spreads widely over its keys" in moved
     assert "as it is at weight scale 1" in explain(run(Settings()))[0]
 
 
@@ -53,9 +53,9 @@ def test_a_pooled_picture_names_the_query_and_the_key_that_were_chosen(
     for heat in heats:
         assert (heat["selected"], heat["chosen"]) == (cell, (59, 12))
         assert str(heat["each"]) in heat["subtitle"]
-        drawn = figure(table, view, heat, Look(1, 0, table.num_rows - 1))
-        assert ">59</text>" in drawn
-        assert ">12</text>" in drawn
+        axes = chart(table, view, heat, Look(1, 0, table.num_rows - 1))["encoding"]
+        assert '"12"' in axes["x"]["axis"]["labelExpr"]
+        assert '"59"' in axes["y"]["axis"]["labelExpr"]
     assert bars["labels"][bar] == "12"
     assert bars["selected"] == bar
     assert bool(bars["subtitle"]) == (n_keys > 64)

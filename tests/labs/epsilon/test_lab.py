@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from qkdemo.attention.norms import NORMS, RULES, normalise
 from qkdemo.labs.epsilon import PRESETS, RULE_WORDS, Settings, explain, run, snippet
 from qkdemo.labs.epsilon import lab as epsilon
+from qkdemo.labs.epsilon.words import findings
 from qkdemo.notation import written
 
 NAN = math.nan
@@ -141,3 +142,18 @@ def test_tables_count_what_is_no_number() -> None:
     assert lost == {"inside": 0, "outside": 0, "floor": 0, "floored_root": 1, "absent": 2}
     stored = {row["format"]: row["epsilon_stored"] for row in epsilon.format_rows(Settings(epsilon=1e-8))}
     assert stored["float16"] == 0 < stored["bfloat16"]
+
+
+@pytest.mark.parametrize("rule", RULE_WORDS)
+@pytest.mark.parametrize("value", [1e-12, 1e-7, 1e-6])
+def test_what_is_said_of_a_vector_holds_in_a_narrow_format(rule: str, value: float) -> None:
+    """In float16, squares and entries round to zero: a vector may come out short, right, too long, ∞ or NaN."""
+    result = run(Settings(rule=rule, epsilon=value, format="float16", norm_in_format=True, norm="l2"))  # type: ignore[arg-type]
+    for size, share, said in zip(result.sizes, result.share[result.rule], findings(result), strict=True):
+        x = (torch.tensor(size) * epsilon._directions(result.settings)[0]).half()
+        assert ("too long" in said) == (1.02 < share < math.inf), (size, said)
+        assert ("is normalised" in said) == (0.99 < share <= 1.02), (size, said)
+        assert ("entries of it" in said) == math.isnan(share)
+        assert not math.isnan(share) or bool((x == 0).any())
+    if f"stops it at {written(result.steepest, 3)}" in explain(result)[2] and "cannot hold" not in explain(result)[2]:
+        assert result.slope[result.rule].max() <= 1.01 * result.steepest

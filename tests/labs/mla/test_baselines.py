@@ -75,6 +75,13 @@ def test_a_step_moves_a_logit_the_more_the_larger_the_weights_unless_the_rates_s
     assert STEP == 1e-3
 
 
+def test_from_scale_1_on_the_rates_keep_a_step_alike_and_below_it_they_do_not() -> None:
+    """Below, a rate of 0.001 over the length of a small head is a long step, and two of them multiply."""
+    moved = compare(dataclasses.replace(SMALL, head_spread=4.0, scales=(0.1, 1.0, 30.0))).moved["rates"]
+    assert moved[1] == pytest.approx(moved[2], rel=0.15)
+    assert moved[0] > 1.5 * moved[1]
+
+
 def test_qk_clip_scales_a_head_to_its_threshold_and_leaves_the_others_alone() -> None:
     """By the weights themselves: see the program below; here by what the factors say."""
     found = compare(dataclasses.replace(SMALL, scales=(1.0, 2.0, 3.0)))

@@ -1,6 +1,7 @@
 """The placement lab: known mistakes and their sizes, choices that change nothing, and the diagnosis."""
 
 import json
+import math
 from typing import Any
 
 import hypothesis
@@ -26,6 +27,7 @@ from qkdemo.labs.placement import (
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.labs.placement.lab import over_spreads
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING
+from qkdemo.messages import say
 
 SMALL = Settings(d_model=32, n_heads=4, d_head=8, n_keys=8, right_order="norm_rotary")
 # Sizes found in an independent study of the same block: d = 64, 4 heads, 32 tokens, gains U[0.5, 1.5].
@@ -110,6 +112,37 @@ def test_the_share_of_rotated_channels_and_the_direction_are_read_off_the_logits
                 "same" if wrong == reference else f"rotated_{wrong.rotated}" if "rotated" in other else "direction"
             )
             assert cause == expected, (reference, other)
+
+
+@pytest.mark.parametrize("softcap", [1, 5, 50, 1000])
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"scale": "one"}, "scale_one"),
+        ({"scale": "root"}, "scale_root"),
+        ({"norm": "l2"}, "unit_vectors"),
+        ({"norm": "none"}, "norm_skipped"),
+        ({"place": "full_width"}, "full_width"),
+        ({"place": "input"}, "input"),
+        ({"cap": "none"}, "cap"),
+        ({"order": "rotary_norm"}, "rotary_first"),
+        ({"key_gain": "of_q"}, "q_gain_on_k"),
+    ],
+)
+def test_a_softcap_on_both_sides_hides_no_cause(softcap: float, changes: dict[str, Any], cause: str) -> None:
+    block = draw_block(BlockRecipe(d_model=32, d_head=8, n_keys=24, n_kv_heads=2, token_spread=2, softcap=softcap))
+    reference = Pipeline(cap="softcap")
+    verdict = diagnose(reference, block, trace(reference.but(**changes), block).logits)
+    assert verdict.cause == cause
+    ratio = {"scale_one": 8**0.5, "scale_root": 8, "unit_vectors": 1 / 8}.get(cause, math.nan)
+    assert verdict.ratio == pytest.approx(ratio, rel=1e-5, nan_ok=True)
+
+
+def test_that_a_pattern_holds_before_the_softcap_is_said() -> None:
+    state = SMALL.but(right_scale="one")
+    said = say("placement.before_cap")
+    assert said not in explain(run(state))
+    assert any(said in sentence for sentence in explain(run(state.but(left_cap="softcap", right_cap="softcap"))))
 
 
 def test_the_diagnosis_knows_when_tokens_are_too_few() -> None:

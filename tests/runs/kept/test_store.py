@@ -353,6 +353,7 @@ train(Job(PLAN, PLAN.steps, 0), Store(sys.argv[1]), Hand(200.0), emit)
 """
 
 
+@pytest.mark.one_rounding
 def test_a_process_killed_in_mid_run_leaves_every_step_it_told_of(store: Store, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, store.url],

@@ -25,6 +25,8 @@ from qkdemo.runs.workers.worker import read_frame
 from qkdemo.training.trainer import Trainer
 from tests.runs.kept.test_store import FORK, PLAN, SMALL, same, whole
 
+pytestmark = pytest.mark.one_rounding
+
 PATIENCE_S = 120.0  # a busy machine starts a worker slowly
 
 

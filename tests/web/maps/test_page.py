@@ -147,6 +147,10 @@ def test_where_training_survives_over_other_dials_stands_in_the_link() -> None:
     assert link_of(app)["phases"] == "n_layers:1:4;learning_rate:0.002:0.5;5;3;none,rms"
     app.multiselect(key="phases:remedies").set_value(["none", "softcap"]).run()
     assert link_of(app)["phases"].endswith(";none,softcap")
+    app.selectbox(key="phases:share").set_value("spiked").run()
+    assert link_of(app)["share"] == "spiked"
+    app.selectbox(key="phases:share").set_value("solved").run()
+    assert "share" not in link_of(app)
 
 
 def test_a_link_to_a_diagram_opens_it_and_one_that_is_none_says_so() -> None:
@@ -155,3 +159,8 @@ def test_a_link_to_a_diagram_opens_it_and_one_that_is_none_says_so() -> None:
     app = visit("map", {"cells": "9", "phases": "learning_rate;steps;3;1;rms"})
     assert "steps is no training dial that does anything here" in " ".join(complaints(app))
     assert app.selectbox(key="phases:y").value == "qk_start"
+    app = visit("map", {"cells": "9", "share": "spiked"})
+    assert app.selectbox(key="phases:share").value == "spiked"
+    assert say("phases.counted.spiked") in " ".join(each.value for each in app.markdown)
+    app = visit("map", {"cells": "9", "share": "most"})
+    assert "'most' is none of solved, partly" in " ".join(complaints(app))

@@ -1,5 +1,6 @@
 """Whom the server answers, and what its answers say."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,18 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.file_util import get_static_dir
 
 from qkdemo.web.serving import guard, visitors
 from qkdemo.web.serving.guard import Guard, knows
 from qkdemo.web.serving.visitors import COOKIE, name_in
 
+PATHS = ("/", "/drift", "/map", "/qk/map", "/sphere", "/models")
 PAGE = {"accept": "text/html,application/xhtml+xml"}
 
 
 async def page(request: Request) -> Response:
-    return HTMLResponse("<p>page</p>")
+    return HTMLResponse("<head></head><p>page</p>")
 
 
 async def text(request: Request) -> Response:
@@ -46,7 +49,12 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setenv("QKDEMO_STORE", f"sqlite:///{tmp_path}/runs.sqlite")
     visitors._ring.cache_clear()
     monkeypatch.setattr(guard, "own_names", lambda: frozenset({"hall-7", "hall-7.local"}))
-    routes = [Route("/", page), Route("/fresh", fresh), Route("/qk/drift/", moved), WebSocketRoute("/socket", socket)]
+    routes = [
+        *(Route(path, page) for path in PATHS),
+        Route("/fresh", fresh),
+        Route("/qk/drift/", moved),
+        WebSocketRoute("/socket", socket),
+    ]
     routes += [Route(path, text) for path in ("/_stcore/metrics", "/_stcore/health", "/qk/_stcore/metrics", "/live/x")]
     app = Starlette(routes=routes, middleware=[Middleware(Guard)])
     return TestClient(app, base_url="http://localhost", follow_redirects=False)
@@ -146,3 +154,14 @@ def test_over_https_the_name_stays_there(client: TestClient) -> None:
 
 def test_a_slash_too_many_leads_to_the_page_wherever_a_proxy_put_it(client: TestClient) -> None:
     assert client.get("/qk/drift/?scale=9").headers["location"] == "../drift?scale=9"
+
+
+@pytest.mark.parametrize(("path", "parts"), [*zip(PATHS, (0, 0, 5, 5, 2, 3), strict=True)])
+def test_a_page_that_draws_with_vega_or_plotly_asks_for_them_at_once_and_no_other_page_does(
+    client: TestClient, path: str, parts: int
+) -> None:
+    found = re.findall(
+        r'<link rel="(?:modulepreload|prefetch)"[^>]* href="\./([^"]+)">', client.get(path, headers=PAGE).text
+    )
+    assert len(found) == parts
+    assert all((Path(get_static_dir()) / name).is_file() for name in found)

@@ -25,7 +25,7 @@ export function nameOf(role, { panels }) {
 export function cellOf(cell, scene) {
   const { panel, sweep, row } = scene;
   if (panel.kind === "heat") return ofWeights(panel) ? weight(sweep.list(panel.column, row)?.[cell[0] * panel.columns + cell[1]], scene.view) : "";
-  return sides(scene, (line) => written(entry(scene, line, cell[1]), 3));
+  return sides(scene, (line) => written(entry(scene, line, cell[1]), 3, scene.view.words));
 }
 
 function curves(scene) {
@@ -33,7 +33,7 @@ function curves(scene) {
   const lines = named(scene);
   if (!lines.length) return [];
   const place = (at) => sweep.text(view.dial.text, at);
-  const values = (at) => lines.map(({ name, column }) => `${name}: ${written(sweep.numbers(column)[at], 4)}`).join(", ");
+  const values = (at) => lines.map(({ name, column }) => `${name}: ${written(sweep.numbers(column)[at], 4, view.words)}`).join(", ");
   const end = (words, at) => (first < last ? fill(words, { dial: place(at), values: values(at) }) : "");
   const marks = (panel.marks ?? []).map((mark) => [mark, sweep.rowOf(mark.x)]).filter(([, at]) => at >= first && at <= last);
   return [
@@ -81,7 +81,7 @@ function ofRow(scene) {
   const most = sides(scene, (line) => {
     const all = panel.labels.map((_, place) => entry(scene, line, place));
     const place = all.indexOf(Math.max(...all));
-    return place < 0 ? view.words.undefined : `${written(all[place], 3)}, ${where(place)}`;
+    return place < 0 ? view.words.undefined : `${written(all[place], 3, view.words)}, ${where(place)}`;
   }, "; ");
   return [`${where(at)}: ${cellOf([0, at], scene)}.`, fill(view.words.largest, { values: most })];
 }
@@ -89,7 +89,7 @@ function ofRow(scene) {
 function ofArrows({ panel, sweep, row, selected, view }) {
   if (selected === null) return [];
   const [length, angle] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row)[selected]);
-  return [fill(view.words.arrow, { key: selected, length: written(length, 3), angle: Math.round((angle * 180) / Math.PI) })];
+  return [fill(view.words.arrow, { key: selected, length: written(length, 3, view.words), angle: Math.round((angle * 180) / Math.PI) })];
 }
 
 function named({ panel, view }) {
@@ -118,7 +118,7 @@ function ofWeights({ details, role }) {
 
 function weight(code, { words }) {
   if (code === MASKED) return words.hidden ?? "";
-  return code === undefined || code === UNDEFINED ? words.undefined : written((code / TOP) ** 2, 2);
+  return code === undefined || code === UNDEFINED ? words.undefined : written((code / TOP) ** 2, 2, words);
 }
 
 function fill(words, values) {

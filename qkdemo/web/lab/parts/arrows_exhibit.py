@@ -21,6 +21,7 @@ from streamlit.runtime import Runtime
 from qkdemo.dials import Dial, SettingsError, Value, declarations
 from qkdemo.labs.arrows import LONGEST, N_KEYS, Result, Settings, explain, run, word_of
 from qkdemo.messages import phrase, say
+from qkdemo.notation import signs
 from qkdemo.web import lecture
 from qkdemo.web.components import Component
 from qkdemo.web.lab.controls import turn
@@ -79,11 +80,12 @@ def view(settings: Settings, heading: int = 2) -> dict[str, Any]:
     scale = next(dial.kind for dial in declarations(Settings) if dial.name == "scale")
     assert isinstance(scale, Dial)
     findings = {name: phrase(f"arrows.finding.{name}") for name in ("apart", "alike", "level", "undefined", "open")}
+    findings["both"] = phrase("arrows.names.both")
     return {
         "state": state_of(settings),
         "start": state_of(Settings()),
         "names": {"query": say("arrows.word.query"), "keys": [word_of(at) for at in range(N_KEYS)]},
-        "words": {name: phrase(f"arrows.ui.{name}") for name in _WORDS} | findings,
+        "words": {name: phrase(f"arrows.ui.{name}") for name in _WORDS} | findings | signs(),
         "limits": {
             "scale": {"low": scale.low, "high": scale.high, "shown": _SHOWN},
             "length": {"low": 0.05, "high": LONGEST},

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.runs.workers.pool import Pool
-from qkdemo.web.serving.addresses import address_in, here, network_of
+from qkdemo.web.serving.networks import address_in, here, network_of
 from qkdemo.web.serving.places import Place, Places
 from qkdemo.web.training import stream
 
@@ -38,7 +38,7 @@ def test_a_page_and_a_stream_of_one_visitor_have_the_same(host: str, monkeypatch
     class Context:
         ip_address = host or None  # as Streamlit has it for this machine
 
-    monkeypatch.setattr("qkdemo.web.serving.addresses.st.context", Context())
+    monkeypatch.setattr("qkdemo.web.serving.networks.st.context", Context())
     scope: dict[str, Any] = {"type": "http", "headers": [], "client": (host, 1) if host else None}
     assert here() == address_in(Request(scope)) == network_of(host)
 
