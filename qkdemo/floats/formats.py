@@ -19,7 +19,7 @@ for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -127,8 +127,8 @@ def rounded(x: Float[Tensor, "*shape"], format: Format, *, saturate: bool = Fals
     stored = x.to(format.dtype).to(format.working_dtype)
     if not format.is_narrow:
         return stored
-    over = torch.full_like(stored, _over(format, saturate=saturate)).copysign(x.to(stored))
-    return torch.where(x.double().abs() >= format.limit, over, stored)  # 464 and its limit are one float32
+    beyond = torch.full_like(stored, over(format, saturate=saturate)).copysign(x.to(stored))
+    return torch.where(x.double().abs() >= format.limit, beyond, stored)  # 464 and its limit are one float32
 
 
 class Stack:
@@ -153,19 +153,13 @@ class Stack:
         self._runs = list(zip([0, *ends], [*ends, len(formats)], strict=True))  # of equal formats
         self._alone = [_Rounding(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
         self._together = _Rounding(formats, saturate=saturate)
-        self._saturate = saturate
+        self.saturate = saturate
 
     @cached_property
     def apart(self) -> "list[tuple[slice, Stack]]":
-        """Runs of equal formats that a processor rounds to by itself, and what lies between, as stacks of their own."""
-        parts: list[tuple[slice, list[Format]]] = []
-        for start, end in self._runs:
-            run = list(self.formats[start:end])
-            if parts and parts[-1][1][-1].is_narrow and run[0].is_narrow:
-                parts[-1] = slice(parts[-1][0].start, end), parts[-1][1] + run
-            else:
-                parts.append((slice(start, end), run))
-        return [(where, Stack(formats, saturate=self._saturate)) for where, formats in parts]
+        """Runs of equal formats, as stacks of their own."""
+        runs = [slice(start, end) for start, end in self._runs]
+        return [(run, Stack(self.formats[run], saturate=self.saturate)) for run in runs]
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:  # shapes unchecked: it is called for every addition
         """`x`, [formats, …], as stored, and where its nearest number would lie beyond the largest one.
@@ -221,12 +215,7 @@ class _Rounding:
     """
 
     def __init__(self, formats: Sequence[Format], *, saturate: bool) -> None:
-        self._numbers = [
-            [each.limit for each in formats],
-            [_over(each, saturate=saturate) for each in formats],
-            [each.smallest_normal for each in formats],
-            [2.0 ** (52 - each.mantissa_bits) for each in formats],
-        ]
+        self._numbers = list(zip(*(_numbers(each, saturate) for each in formats), strict=True))
         self._columns: dict[int, list[Any]] = {}  # by the number of axes
 
     def __call__(self, x: NDArray[np.float64], stored: NDArray[np.float64], beyond: NDArray[np.bool_]) -> None:
@@ -234,12 +223,14 @@ class _Rounding:
         limit, over, smallest, lifted = self._shaped(x.ndim)
         np.abs(x, out=stored)
         np.greater_equal(stored, limit, out=beyond)
-        lift = (stored.view(np.int64) & _EXPONENT).view(np.float64)  # the power of two below |x|; ∞ for ∞
-        np.maximum(lift, smallest, out=lift)
+        exponent = stored.view(np.int64) & _EXPONENT  # of the power of two below |x|; bits are in the order of numbers
+        np.maximum(exponent, smallest, out=exponent)
+        lift = exponent.view(np.float64)
         lift *= lifted
         stored += lift
         stored -= lift
-        np.copyto(stored, over, where=beyond)
+        if beyond.any():
+            np.copyto(stored, over, where=beyond)
         bits = stored.view(np.int64)
         bits |= x.view(np.int64) & _SIGN
 
@@ -251,7 +242,14 @@ class _Rounding:
         return self._columns[dims]
 
 
-def _over(format: Format, *, saturate: bool) -> float:
+@lru_cache(maxsize=64)
+def _numbers(format: Format, saturate: bool) -> tuple[float, float, int, float]:  # noqa: FBT001
+    """From where on it is too large, what becomes of it, the bits of the smallest normal number, 2⁵² spacings at 1."""
+    smallest = int(np.float64(format.smallest_normal).view(np.int64))
+    return format.limit, over(format, saturate=saturate), smallest, 2.0 ** (52 - format.mantissa_bits)
+
+
+def over(format: Format, *, saturate: bool) -> float:
     """What a cast to `format` makes of a positive number that is too large."""
     if saturate and format.is_narrow:
         return format.largest

@@ -176,20 +176,29 @@ def _lost_in(counted: Tally, f: int) -> NDArray[np.bool_]:
 
 
 def _largest(inputs: Inputs, choices: Choices) -> Inputs:
-    """The vectors that reach furthest, and those that form the largest logits."""
+    """The vectors that reach furthest, and those that form the logits that are lost first."""
     truth = exactly(inputs, torch.ones(1, dtype=torch.float64), choices)
     sums = (truth["q_entering"][0, :, None] * truth["k_entering"][0]).cumsum(-1)  # one may be lost on the way
-    highest, furthest = sums.amax(-1), sums.abs().amax(-1)
-    if inputs.visible is not None:
-        highest, furthest = (x.masked_fill(~inputs.visible, 0) for x in (highest, furthest))
-    best = torch.cat([x.flatten().topk(min(_TOP, x.numel())).indices for x in (highest, furthest)])  # e^∞ is lost too
+    highest, lowest, last = sums.amax(-1), sums.amin(-1), sums[..., -1]
+    hidden = torch.zeros_like(last, dtype=torch.bool) if inputs.visible is None else ~inputs.visible
+    furthest = torch.maximum(highest, -lowest).masked_fill(hidden, 0)
+    best = torch.cat(
+        [x.flatten().topk(min(_TOP, x.numel())).indices for x in (highest, furthest)]
+    )  # +∞ under a mask, too
     rows, columns = (best // len(inputs.k)).tolist(), (best % len(inputs.k)).tolist()
+    most, least = last.masked_fill(hidden, -torch.inf), last.masked_fill(hidden, torch.inf)
+    widest = int((most.amax(-1) - least.amin(-1)).argmax())  # the maximum is subtracted from all
+    rows += [widest, int(lowest.masked_fill(hidden, -torch.inf).amax(-1).argmin())]  # a row of −∞ has no weights
+    columns.append(int(least[widest].argmin()))
+    columns += highest.masked_fill(hidden, -torch.inf)[rows].argmax(-1).tolist()
     for places, name in ((rows, "q"), (columns, "k")):
-        places.append(int(truth[STAGE_OF[name, "stored"]][0].abs().amax(-1).argmax()))
+        x = truth[STAGE_OF[name, "stored"]][0]
+        places.append(int(x.abs().amax(-1).argmax()))
         if STAGE_OF[name, "sum_of_squares"] in truth:
             squares = truth[STAGE_OF[name, "sum_of_squares"]][0, :, 0]
             places += [int(squares.argmax()), int(squares.argmin())]
-    columns += highest[rows].argmax(-1).tolist()  # else a row might have nothing but −∞
+        if NORMS[choices.variant].centred:
+            places.append(int(x.sum(-1).abs().argmax()))
     rows, columns = sorted(set(rows)), sorted(set(columns))
     visible = None if inputs.visible is None else inputs.visible[rows][:, columns]
     return Inputs(inputs.q[rows], inputs.k[columns], inputs.v[columns], visible)
