@@ -32,8 +32,8 @@ LEAST: Final = 3  # lines that are worth a reference
 _NUMBER: Final = re.compile(r"\d+(?:[\u202f.]\d+)*(?:·10[⁻⁰¹²³⁴-⁹]+)?")
 _CROSS: Final = re.compile(r" [^.]+ cross near [\d.]+\.")  # of a run that is trained here: where rounding takes them
 _BEGINS: Final = re.compile(
-    r"(?m)^((?: {4,}- (?:text|link|button)| *- '?(?:heading|paragraph|listitem|strong)|said|focus):? \"?.{16}).*"
-)
+    r"(?m)^( {4,}- '?(?:text|link|button)| *- '?(?:heading|paragraph|listitem|strong)|said|focus)(:?) \"?(.{16}).*"
+)  # a colon in them brings marks of quotation around them
 _LEVEL: Final = re.compile(r"(?m)^ *- '?heading .*(\[level=\d\])")
 _ADDRESS: Final = re.compile(r"\n *- /url: .*")
 _NOTHING: Final = re.compile(r"(?m)^ *- (?:paragraph|text|cell|status|img)\n")
@@ -119,7 +119,7 @@ class Ear:
         """Whether the words are the same, and the numbers nearly."""
         if _LEVEL.findall(text) != _LEVEL.findall(written):
             return False
-        one, other = (_BEGINS.sub(r"\1", words) for words in (text, written))
+        one, other = (_BEGINS.sub(r"\1\2 \3", words).replace("- '", "- ") for words in (text, written))
         if self.live:
             one, other = (_CROSS.sub("", words) for words in (one, other))
         if _NUMBER.split(one) != _NUMBER.split(other):
