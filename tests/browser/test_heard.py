@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import Browser, expect
 
+from qkdemo.messages import say
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.stop import Choose
 from tests.browser.heard.ear import Ear
@@ -28,8 +29,9 @@ def test_the_beginners_track_is_heard_and_walked_to_its_end(server: str, browser
                 ear.to("slider")
                 ear.press("ArrowRight")
             expect(page).to_have_url(re.compile("said="))
+            expect(page.get_by_role("button", name=say("lesson.run"))).to_be_visible()  # no longer without a prediction
             settled(page)
-            ear.to("button", "Run")
+            ear.to("button", say("lesson.run"))
             ear.press("Enter")
             expect(page.locator(".verdict")).to_be_focused()
             ear.section(f"{stop.name}, answered")
