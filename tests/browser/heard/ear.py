@@ -31,9 +31,9 @@ CLOSE: Final = 0.02
 LEAST: Final = 3  # lines that are worth a reference
 _NUMBER: Final = re.compile(r"\d+(?:[\u202f.]\d+)*(?:·10[⁻⁰¹²³⁴-⁹]+)?")
 _CROSS: Final = re.compile(r" [^.]+ cross near [\d.]+\.")  # of a run that is trained here: where rounding takes them
-_BEGINS: Final = re.compile(
-    r"(?m)^( {4,}- '?(?:text|link|button)| *- '?(?:heading|paragraph|listitem|strong)|said|focus)(:?) \"?(.{16}).*"
-)  # a colon in them brings marks of quotation around them
+_BEGINS: Final = re.compile(  # a colon in the words brings marks of quotation around them
+    r"(?m)^( {4,}- '?(?:text|link|button)| *- '?(?:heading|paragraph|listitem|strong)|said|focus):? \"?(.*)"
+)
 _LEVEL: Final = re.compile(r"(?m)^ *- '?heading .*(\[level=\d\])")
 _ADDRESS: Final = re.compile(r"\n *- /url: .*")
 _NOTHING: Final = re.compile(r"(?m)^ *- (?:paragraph|text|cell|status|img)\n")
@@ -119,7 +119,7 @@ class Ear:
         """Whether the words are the same, and the numbers nearly."""
         if _LEVEL.findall(text) != _LEVEL.findall(written):
             return False
-        one, other = (_BEGINS.sub(r"\1\2 \3", words).replace("- '", "- ") for words in (text, written))
+        one, other = (_BEGINS.sub(_begin, words).replace("- '", "- ") for words in (text, written))
         if self.live:
             one, other = (_CROSS.sub("", words) for words in (one, other))
         if _NUMBER.split(one) != _NUMBER.split(other):
@@ -144,6 +144,11 @@ class Ear:
         for words, level in place.locator("[aria-level]").evaluate_all(_LEVELS):  # Playwright looks at the tag alone
             tree = re.sub(rf"(heading {re.escape(words)}) \[level=\d\]", rf"\1 [level={level}]", tree)
         return _SAVES.sub(r"\1", _BARE.sub(r"\1\2", _TWICE.sub(r"\1", tree)))
+
+
+def _begin(line: re.Match[str]) -> str:
+    """A sentence as far as it is compared: how it begins, with its numbers left out."""
+    return f"{line[1]} {_NUMBER.sub('#', line[2])[:16]}".rstrip('"')
 
 
 def _value(number: str) -> float:
