@@ -64,7 +64,7 @@ def test_pasted_lines_are_a_log_and_a_wrong_one_gets_its_sentence() -> None:
 
 
 def test_the_bundled_log_is_what_the_engine_gives() -> None:
-    """Up to where training makes much of rounding; the logits pass 100 at the hundredth step or so, however it rounds."""
+    """Up to where training makes much of rounding. The logits pass 100 near the hundredth step, however it rounds."""
     rows = [json.loads(line) for line in log().splitlines()]
     (telemetry,) = train_all([Settings(variant="none")])
     assert len(rows) == len(telemetry)
