@@ -4,7 +4,8 @@
 // `keys` says which: {key: the classes that Streamlit gives to the buttons' elements, of which the first that is there is
 // pressed; or "pointer", "more" or "notes"}. `choices` is the class of what holds the answers among which digits choose, if
 // they do. `place` is what the speaker's window is told, `told` names the stop whose answer is shown. `run` is another
-// number whenever the page was made anew. `lang` is the language that is spoken, for those who hear the page. In a lecture a page key also follows a link of its class.
+// number whenever the page was made anew. `lang` is the language that is spoken, for those who hear the page. In a lecture
+// a page key also follows a link of its class.
 
 import { closeMenu, openAtTop, wearScheme } from "./arrivals.js";
 import { darken, light, wake } from "./bar.js";
