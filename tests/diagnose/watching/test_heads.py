@@ -128,6 +128,16 @@ def test_an_infinite_logit_is_said_and_its_row_counted() -> None:
     assert math.isfinite(found["entropy"].item())
 
 
+def test_the_entropy_of_logits_in_the_thousands_is_right_in_float32() -> None:
+    """Two keys that win alike over a third, whatever the logits: ln 2, and ln 2 without the first key that lost."""
+    q = torch.full((1, 1, 1, 2), 1.0)
+    for top in (10.1, 6516.7, 123456.7):
+        k = torch.tensor([[[[0.0, 0.0], [top, 0.0], [top, 0.0]]]])
+        found = measure(Call(q=q, k=k, scale=1.0))
+        for name in ("entropy", "entropy_without_first"):
+            assert found[name].item() == pytest.approx(math.log(2), rel=3e-6 if top > 100 else 2e-3), (name, top)
+
+
 def test_a_query_that_sees_one_key_or_none_has_no_say_in_entropy() -> None:
     q, k = drawn(6)
     one = torch.zeros(QUERIES, KEYS, dtype=torch.bool)

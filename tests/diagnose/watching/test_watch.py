@@ -58,9 +58,9 @@ def test_what_is_measured_is_what_the_models_own_weights_say(name: str) -> None:
                     if len(seen) > 1:
                         entropies.append(float(-(seen * seen.log()).sum()))
                         firsts.append(float(seen[0]))
-            assert row["entropy"] == pytest.approx(sum(entropies) / len(entropies), rel=1e-6)
-            assert row["softmax_slope"] == pytest.approx(sum(slopes) / len(slopes), rel=1e-6)
-            assert row["first_key"] == pytest.approx(sum(firsts) / len(firsts), rel=1e-6)
+            assert row["entropy"] == pytest.approx(sum(entropies) / len(entropies), rel=1e-5)
+            assert row["softmax_slope"] == pytest.approx(sum(slopes) / len(slopes), rel=1e-5)
+            assert row["first_key"] == pytest.approx(sum(firsts) / len(firsts), rel=1e-5)
 
 
 @pytest.mark.parametrize("implementation", ["sdpa", "eager"])
