@@ -2,7 +2,7 @@
 
 * `language`: which one is spoken in this thread; `ENGLISH`, `PSEUDO`: the source, and one for tests;
 * `tables`: what each language says; `faults`: what is wrong with a translation, which is then not said;
-* `plurals`, `numbers`: which form a number asks for, and how it is written, as Unicode's CLDR has it (by Babel);
+* `cldr`: which form a number asks for, and how it is written, as Unicode's CLDR has it (by Babel);
 * `catalogue`, `python -m qkdemo.locale <language>`: makes the file of a language, or brings it up to date.
 
 English needs no Babel: what loads it here is loaded when another language is spoken.
