@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qkdemo.diagnose.watching.watch import watch
 
 __all__ = ["assert_qk_norm", "watch"]
+__version__: Final = "1.0.0"
 _HERE: Final = Path(__file__).parent
 SERVED: Final = _HERE / "served" if (_HERE / "served").is_dir() else _HERE.parent  # where app.py and pages/ lie
 _HOMES: Final = {"watch": "qkdemo.diagnose.watching.watch", "assert_qk_norm": "qkdemo.diagnose.watching.qk_norm"}

@@ -21,6 +21,7 @@ from qkdemo.cli.tables import finite, table
 from qkdemo.cli.tensors import on_file
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
+from qkdemo.labs.caption import origin
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
@@ -78,6 +79,7 @@ def _lab(words: Sequence[str]) -> int:
     except (SettingsError, InputError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
+    made = origin(lab.page, states[0].as_dict() | swept | ({"tensors": tensors} if tensors else {}))
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     unkept = figures.write(lab, states[0], wanted)
     if lab.train is not None:
@@ -86,12 +88,10 @@ def _lab(words: Sequence[str]) -> int:
         print(say("command.price", runs=len(runs), price=price_of(runs)), file=sys.stderr)
         found, columns = lab.train(states, ProgressLine())
         report |= found
-        if file:
-            unkept = write_parquet(file, columns)
+        unkept = write_parquet(file, columns, made) if file else unkept
     report |= _reported(lab, states, swept, measured=measured)
     if as_json:
-        settings = states[0].as_dict() | swept | ({"tensors": tensors} if tensors else {})
-        print(json.dumps(finite({"settings": settings, **report}), indent=2, ensure_ascii=False))
+        print(json.dumps(finite(made | report), indent=2, ensure_ascii=False))
     else:
         dials, plainly = [dial.name for dial in declarations(lab.settings)], not sys.stdout.isatty()
         parts = [_rows(part) for part in report.values() if isinstance(part, list | dict)]

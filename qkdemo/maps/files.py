@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from qkdemo.charts.paper.files import Kind, as_file, svgs
+from qkdemo.labs.caption import labelled, origin
 from qkdemo.maps.cells import Cells, table
 from qkdemo.maps.picture import Spec
 from qkdemo.maps.words import shown_name
@@ -96,7 +97,7 @@ def as_csv(cells: Cells) -> bytes:
 def as_parquet(cells: Cells) -> bytes:
     """The numbers as a Parquet file."""
     sink = io.BytesIO()
-    parquet.write_table(as_table(cells), sink)
+    parquet.write_table(labelled(as_table(cells), _origin(cells)), sink)
     return sink.getvalue()
 
 
@@ -104,7 +105,7 @@ def as_json(cells: Cells) -> dict[str, Any]:
     """Settings, both dials and every column of every side, [y][x]. Numbers may be ∞ or NaN."""
     request = cells.request
     return {
-        "settings": request.settings.as_dict(),
+        **_origin(cells),
         "measure": request.measure,
         **({"difference": dict(cells.apart)} if cells.apart else {}),
         "x": {"dial": request.x.dial.name, "values": list(cells.x)},
@@ -114,6 +115,10 @@ def as_json(cells: Cells) -> dict[str, Any]:
             for role, side in cells.sides.items()
         },
     }
+
+
+def _origin(cells: Cells) -> dict[str, Any]:
+    return origin(cells.request.lab.name, cells.request.settings.as_dict())
 
 
 def as_svg(spec: Spec) -> bytes:

@@ -1,10 +1,11 @@
 """What a training command leaves besides its report.
 
 * `ProgressLine`: how far it is, on stderr;
-* `write_parquet(file, columns)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
+* `write_parquet(file, columns, made)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
 """
 
 import io
+import json
 import sys
 import time
 from collections.abc import Mapping
@@ -56,10 +57,14 @@ def refuse_unwritable(file: str) -> None:
         raise SettingsError(say("command.unwritable", file=file, reason=error.strerror)) from error
 
 
-def write_parquet(file: str, columns: Mapping[str, NDArray[Any]]) -> str:
-    """Writes `columns` to `file`; returns a sentence if that fails, and leaves what stood there as it was."""
+def write_parquet(file: str, columns: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> str:
+    """Writes `columns` to `file`, and in its metadata how they were `made`; a sentence if that fails.
+
+    What stood there before stays as it was then.
+    """
     written = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(dict(columns)), written)
+    table = pyarrow.table(dict(columns), metadata={"qkdemo": json.dumps(made)})
+    pyarrow.parquet.write_table(table, written)
     return write_whole(file, written.getvalue())
 
 

@@ -150,7 +150,7 @@ def test_a_reader_who_leaves_early_is_no_error() -> None:
 
 def test_json_has_the_documented_keys_and_settings_that_repeat_the_command(capsys: Capture) -> None:
     found = printed(capsys, "drift", "--scale", "2", "--causal", "--n-keys", "4", "--format", "float32")
-    assert list(found) == ["settings", "rows"]
+    assert list(found) == ["lab", "settings", "made_with", "rows"]
     state = Settings(scale=2, causal=True, n_keys=4, format="float32")
     assert found["settings"] == state.as_dict()
     assert found["rows"] == report(state)["rows"]

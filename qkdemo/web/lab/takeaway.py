@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar, get_args
 
@@ -21,7 +22,7 @@ from qkdemo.charts.paper.files import Kind, as_file
 from qkdemo.charts.paper.page import figure, page
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials, declarations
-from qkdemo.labs.caption import caption
+from qkdemo.labs.caption import caption, citation, labelled, origin
 from qkdemo.messages import has, say
 from qkdemo.web.address.link import address, hidden
 from qkdemo.web.track import lesson
@@ -97,17 +98,17 @@ def csv_of(rows: Sequence[Row]) -> bytes:
     return sink.getvalue()
 
 
-def parquet_of(rows: Sequence[Row]) -> bytes:
-    """The rows as a Parquet file."""
+def parquet_of(rows: Sequence[Row], made: Mapping[str, Any]) -> bytes:
+    """The rows as a Parquet file, whose metadata says how they were `made`."""
     sink = io.BytesIO()
-    parquet.write_table(table_of(rows), sink)
+    parquet.write_table(labelled(table_of(rows), made), sink)
     return sink.getvalue()
 
 
-def json_of(settings: Dials, rows: Sequence[Row]) -> str:
-    """Settings and rows as JSON; ∞ and NaN as the words inf, -inf and nan."""
+def json_of(rows: Sequence[Row], made: Mapping[str, Any]) -> str:
+    """How they were `made`, and rows, as JSON; ∞ and NaN as the words inf, -inf and nan."""
     words = [{name: _word(value) for name, value in row.items()} for row in rows]
-    return json.dumps({"settings": settings.as_dict(), "rows": words}, indent=1, ensure_ascii=False)
+    return json.dumps({**made, "rows": words}, indent=1, ensure_ascii=False)
 
 
 def _word(value: Any) -> Any:
@@ -124,10 +125,11 @@ def _table(offer: Takeaway) -> None:
         name: st.column_config.NumberColumn(format="%.4g") for name in table.column_names if _is_real(table, name)
     }
     st.dataframe(table, hide_index=True, height=320, key=f"{offer.lab}:table", column_config=digits)
+    made = origin(offer.lab, offer.settings.as_dict(), address(offer.settings))
     files: tuple[tuple[str, str, Callable[[], bytes | str]], ...] = (  # made when they are asked for
         ("csv", "text/csv", lambda: csv_of(rows)),
-        ("json", "application/json", lambda: json_of(offer.settings, rows)),
-        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows)),
+        ("json", "application/json", lambda: json_of(rows, made)),
+        ("parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows, made)),
     )
     with st.container(horizontal=True):
         for kind, mime, data in files:
@@ -139,6 +141,7 @@ def _table(offer: Takeaway) -> None:
                 on_click="ignore",
                 icon=":material/download:",
             )
+    st.caption(say("takeaway.files_help"))
 
 
 def _figures(offer: Takeaway) -> None:
@@ -211,7 +214,12 @@ def _link(offer: Takeaway) -> None:
         key=f"{offer.lab}:hide",
     )
     st.markdown(say("takeaway.link_help"))
-    st.code(address(offer.settings, set(chosen)), language=None, wrap_lines=True)
+    link = address(offer.settings, set(chosen))
+    st.code(link, language=None, wrap_lines=True)
+    st.markdown(say("takeaway.cite_help"))
+    line, entry = citation(offer.lab, offer.settings, link, datetime.now(UTC).date())
+    st.code(line, language=None, wrap_lines=True)
+    st.code(entry, language="latex", wrap_lines=True)
 
 
 def _how(offer: Takeaway) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import streamlit as st
 
+from qkdemo.labs.caption import origin
 from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.seeds_view import seeds_exhibit
 from qkdemo.labs.training.view import status_words, table_rows
@@ -22,6 +23,7 @@ from qkdemo.runs.program import program_of
 from qkdemo.runs.workers.live import RESTING, Live
 from qkdemo.runs.workers.pool import Pool, PoolError
 from qkdemo.web.address.language import speak_on
+from qkdemo.web.address.link import address
 from qkdemo.web.explored import seeds_explored
 from qkdemo.web.lab.exhibit import exhibit
 from qkdemo.web.lab.takeaway import csv_of, parquet_of
@@ -138,9 +140,11 @@ def _found(seeds: Seeds) -> None:
     seeds_explored(seeds.plan, curves)
     st.markdown(definitions(seeds.plan))
     rows = partial(table_rows, seeds.plan, curves)
+    first = seeds.plan.legs[-1].runs[0]
+    made = origin("training", first.as_dict() | {"seeds": seeds.plan.width // 2}, address(first))
     files: tuple[tuple[str, str, str, Callable[[], bytes]], ...] = (
         ("csv", "csv", "text/csv", lambda: csv_of(rows())),
-        ("parquet", "parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows())),
+        ("parquet", "parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows(), made)),
         ("program", "py", "text/x-python", lambda: program_of(seeds.plan).encode()),
     )
     with st.container(horizontal=True):

@@ -1,10 +1,16 @@
 """What a visitor takes away of a lab's page as figures: every chart, or all of the page, with what made it."""
 
+import io
+import json
 import re
+from datetime import date
 
 import pytest
+from pyarrow import parquet
 
+import qkdemo
 from qkdemo.labs import epsilon
+from qkdemo.labs.caption import citation, origin
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.web.lab import takeaway
@@ -68,3 +74,31 @@ def test_a_page_offers_its_figures_and_its_pdf() -> None:
 def test_a_page_without_charts_to_print_offers_none(page: str) -> None:
     app = visit(page, {})
     assert say("takeaway.page_pdf") not in [each.label for each in app.get("download_button")]
+
+
+def test_numbers_say_how_they_were_made() -> None:
+    """JSON beside them, Parquet in its metadata; the settings are all that is needed to make them again."""
+    settings, rows = epsilon.Settings(size=0.001), [{"x": 1.5}, {"x": float("inf")}]
+    made = origin("epsilon", settings.as_dict(), LINK)
+    assert set(made["made_with"]) == {"qkdemo", "torch", "numpy"}
+    assert made["made_with"]["qkdemo"] == qkdemo.__version__
+    read = json.loads(takeaway.json_of(rows, made))
+    assert read == {**made, "rows": [{"x": 1.5}, {"x": "inf"}]}
+    assert epsilon.Settings(**read["settings"]) == settings
+    table = parquet.read_table(io.BytesIO(takeaway.parquet_of(rows, made)))
+    assert json.loads(table.schema.metadata[b"qkdemo"]) == made
+    assert table.to_pylist() == rows
+
+
+def test_a_page_can_be_cited_in_its_state() -> None:
+    line, entry = citation("epsilon", epsilon.Settings(size=0.001), LINK, date(2026, 12, 1))
+    for expected in (qkdemo.__version__, "size=0.001", LINK, "2026-12-01"):
+        assert expected in line
+    assert entry.startswith("@misc{qkdemo-epsilon,\n")
+    assert rf"howpublished = {{\url{{{LINK}}}}}" in entry
+    assert entry.count("{") == entry.count("}")
+    assert not re.search(r"(?<!\\)_", entry.replace(LINK, ""))  # LaTeX takes a bare one for an index
+    app = visit("epsilon", {"size": "0.001"})
+    app.segmented_control(key="epsilon:takeaway").set_value(say("takeaway.link")).run()
+    assert not app.exception
+    assert any("@misc{qkdemo-epsilon" in code.value and "size=0.001" in code.value for code in app.code)

@@ -553,8 +553,9 @@ def test_a_crafted_command_is_dropped(message: Any) -> None:
 
 def test_csv_and_parquet_hold_the_recorded_numbers() -> None:
     rows = table_rows(PLAN, whole(PLAN).curves)
-    read = parquet.read_table(io.BytesIO(parquet_of(rows)))
+    read = parquet.read_table(io.BytesIO(parquet_of(rows, {"lab": "training"})))
     assert read.to_pylist() == rows
+    assert json.loads(read.schema.metadata[b"qkdemo"]) == {"lab": "training"}
     again = csv.read_csv(io.BytesIO(csv_of(rows)))
     assert again.column_names == read.column_names
     for at, name in enumerate(CURVES):
