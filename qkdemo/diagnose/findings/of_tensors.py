@@ -65,9 +65,11 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         if lost := int((~x.isfinite()).sum()):
             _, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
             yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel(), "head": head, "at": at})
-    zeros = [row for row in result.heads if not row["q_norm_max"] or not row["k_norm_max"]]
+    group = pair.q.shape[1] // pair.k.shape[1]
+    q_is, k_is = (x.ne(0).transpose(0, 1).flatten(1).any(1) for x in (pair.q, pair.k))  # a short length is none
+    zeros = int((~(q_is & k_is.repeat_interleave(group))).sum())
     if zeros:
-        yield Finding("bad", "zeros", {"count": len(zeros), "of": len(result.heads)})
+        yield Finding("bad", "zeros", {"count": zeros, "of": len(result.heads)})
     if pair.visible is not None and (hidden := int((~pair.visible.any(-1)).sum())):
         yield Finding("watch", "no_key", {"count": hidden})
     if (pair.k.shape[2] if pair.visible is None else int(pair.visible.sum(-1).max())) == 1:
