@@ -242,3 +242,9 @@ def test_what_was_logged_only_after_the_loss_rose_tells_nothing_of_before() -> N
     loss, late = FALLING.copy(), np.where(STEPS < 150, NONE, 0.3)
     loss[140:] = 3.0
     assert run(log(loss=loss, max_logit=late, entropy=late)).causes[0].key == "cannot_tell"
+
+
+def test_that_an_entropy_is_read_as_a_share_is_said_where_its_name_does_not_say_so() -> None:
+    for name, said in (("entropy", True), ("entropy_fraction", False)):
+        report = of_logs([run(log(loss=FLAT, **{name: np.full(200, 0.02)}))], "x")
+        assert ("entropy_share" in [finding.key for finding in report.findings]) == said
