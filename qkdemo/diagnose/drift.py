@@ -23,7 +23,7 @@ from qkdemo.messages import say
 MOST_HEADS: Final = 4
 MOST_POSITIONS: Final = 256
 WIDTHS: Final = (4, 256)
-_MOST_ASKED: Final = 1024  # queries of a sequence, the longest, among which the largest logit is looked for
+_AT_ONCE: Final = 1024  # queries of a sequence, whose logits are formed
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +90,19 @@ def in_words(opened: Opened, name: str) -> str:
 
 
 def _largest(pair: Pair, head: int) -> tuple[int, int, int]:
-    """Sequence, query and key of the logit of largest size of a head, among its longest queries."""
+    """Sequence, query and key of the logit of largest size of a head."""
     keys = pair.k[:, head // (pair.q.shape[1] // pair.k.shape[1])].float()
     best, at = -1.0, (0, 0, 0)
     for sequence in range(pair.q.shape[0]):
         q = pair.q[sequence, head].float()
-        asked = q.norm(dim=-1).nan_to_num().topk(min(len(q), _MOST_ASKED)).indices
-        logits = (q[asked] @ keys[sequence].mT).abs().nan_to_num(nan=-1.0)
-        logits = logits.masked_fill(~_seen(pair, sequence, head, asked), -1)
-        value, place = logits.flatten().max(0)
-        if float(value) > best:
-            row, key = divmod(int(place), logits.shape[1])
-            best, at = float(value), (sequence, int(asked[row]), key)
+        for start in range(0, len(q), _AT_ONCE):
+            asked = torch.arange(start, min(start + _AT_ONCE, len(q)))
+            logits = (q[asked] @ keys[sequence].mT).abs().nan_to_num(nan=-1.0)
+            logits = logits.masked_fill(~_seen(pair, sequence, head, asked), -1)
+            value, place = logits.flatten().max(0)
+            if float(value) > best:
+                row, key = divmod(int(place), logits.shape[1])
+                best, at = float(value), (sequence, int(asked[row]), key)
     return at
 
 

@@ -51,6 +51,7 @@ class Layer:
     gain_k: Tensor | None
     reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
     dtype: str  # of W_q
+    guessed: bool = False  # nothing names its heads: their number is a guess from shapes
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
 
     @property
@@ -199,9 +200,12 @@ def _layer(
     q, k, lacks = weights
     heads, _ = _heads_of(config)
     count = gains["q"].numel() if "q" in gains else 0
-    d_head = config.get("head_dim") or (count if count and q.shape[0] % count == 0 else None)
+    tells = 1 < count < q.shape[0] and q.shape[0] % count == 0  # one for all is a scalar, one for each over all heads
+    d_head = config.get("head_dim") or (count if tells else None)
+    guessed = False
     if type(d_head) is not int or d_head < 1 or q.shape[0] % d_head or k.shape[0] % d_head:
-        d_head = q.shape[0] // heads if heads and q.shape[0] % heads == 0 else q.shape[0]
+        guessed = not heads or q.shape[0] % heads != 0
+        d_head = q.shape[0] if guessed else q.shape[0] // heads
     if d_head == q.shape[0] and not heads and k.shape[0] != q.shape[0]:
         d_head = math.gcd(q.shape[0], k.shape[0])
     n_heads, n_kv = q.shape[0] // d_head, max(1, k.shape[0] // d_head)
@@ -210,7 +214,8 @@ def _layer(
     else:
         spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
     both = [gains[side] for side in ("q", "k") if side in gains]
-    return Layer(name, n_heads, n_kv, d_head, spectral, gains.get("q"), gains.get("k"), _reading(both), dtype, lacks)
+    found = gains.get("q"), gains.get("k")
+    return Layer(name, n_heads, n_kv, d_head, spectral, *found, _reading(both), dtype, guessed, lacks)
 
 
 def spectral_norms(q: Tensor, k: Tensor) -> Tensor:

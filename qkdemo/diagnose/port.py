@@ -47,6 +47,8 @@ class Port:
     block: Block | None  # whose projections give q and k
     gains: bool = False  # whether gains were brought
     masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
+    queries: int = 0  # of a sequence, as they were brought
+    sequences: int = 1
 
     @property
     def heads(self) -> int:
@@ -104,12 +106,13 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     exact = max(_EXACT.get(kind, _EXACT_16) for kind in kinds)
     block = _block(arrays, mine.shape, visible, theta)
     gains = any(name in arrays for names in _GAINS.values() for name in names)
+    brought = mine.shape[1], found["mine"].shape[0] if found["mine"].dim() == 4 else 1
     chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
     if block is not None:
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen])
         block = replace(block, visible=visible[chosen][:, chosen])
         mine, reference, visible = (x[..., chosen, :][..., chosen] for x in (mine, reference, visible))
-    return Port(mine, reference, visible, exact, block, gains, int((seen[0] != seen[1]).sum()))
+    return Port(mine, reference, visible, exact, block, gains, int((seen[0] != seen[1]).sum()), *brought)
 
 
 def run(port: Port) -> Result:

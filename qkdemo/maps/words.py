@@ -106,14 +106,11 @@ def _parted(cells: Cells) -> list[str]:
     apart = np.where(known, np.abs(first - second), 0.0) / np.where(known, larger, 1.0)
     names = {"one": cells.names[one], "other": cells.names[other]}
     if apart.max() <= _ALIKE:
-        return [_capital(say("map.alt.alike", **names))]
+        return [say("map.alt.alike", **names)]
     j, i = divmod(int(apart.argmax()), len(cells.x))
     told = {"at": place(cells, i, j), "first": written(first[j, i]), "second": written(second[j, i])}
-    return [_capital(say("map.alt.part", count=int((apart > _ALIKE).sum()), all=apart.size, **names, **told))]
-
-
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+    both = int(np.isfinite(larger).sum())
+    return [say("map.alt.part", count=int((apart > _ALIKE).sum()), all=both, **names, **told)]
 
 
 def strange(values: NDArray[np.float64]) -> list[str]:

@@ -70,7 +70,7 @@ def test_large_logits_are_never_called_calm() -> None:
     noise = np.random.default_rng(0).standard_normal(100)
     logits = [900.0 if at % 2 and at < 90 else 90.0 for at in range(100)]
     stuck = said(from_log(loss=(3 + 0.05 * noise).tolist(), max_logit=logits))["stuck_calm"]
-    assert "In at least half of the steps" in stuck
+    assert "in more than half of the steps" in stuck
 
 
 def test_queries_that_see_no_key_are_counted_and_left_out_of_every_mean() -> None:
@@ -169,7 +169,7 @@ def test_a_stored_gain_near_zero_is_an_offset_from_one_and_both_readings_are_giv
     assert found.bound("one_plus_gamma") == pytest.approx(2 * 1.05**2)
     assert found.bound("gamma") == pytest.approx(2 * 0.1**2)
     sentences = said(examine_path(tmp_path / "model.safetensors"))
-    assert "read as γ − 1, since their mean is near 0" in sentences["gains_one_plus_gamma"]
+    assert "read as γ − 1, since their mean is nearer to 0 than to 1" in sentences["gains_one_plus_gamma"]
     assert "Read as γ it would be 0.02" in sentences["gains_one_plus_gamma"]
 
 

@@ -158,6 +158,31 @@ def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
     assert "spectral" not in dead
 
 
+def test_gains_over_all_heads_leave_the_heads_to_the_config_and_without_one_a_guess_is_said(tmp_path: Path) -> None:
+    """As OLMo 2 has them: q's gains are as many as q's rows, and the config says no head_dim."""
+    stem = "model.layers.0.self_attn."
+    whole = {f"{stem}q_norm.weight": torch.full((32,), 1.5), f"{stem}k_norm.weight": torch.full((16,), 1.5)}
+    path = saved(tmp_path, weights() | whole)
+    config = {name: value for name, value in CONFIG.items() if name != "head_dim"}
+    (layer,) = found(path, config).layers
+    assert (layer.heads, layer.kv_heads, layer.d_head, layer.place) == (4, 2, 8, "full_width")
+    assert layer.bound("gamma") == pytest.approx(math.sqrt(4 * 2 * 8) * 1.5**2)
+    assert not layer.guessed
+    scalar = {f"{stem}{side}_norm.weight": torch.full((1,), 2.0) for side in "qk"}
+    (layer,) = found(saved(tmp_path, weights() | scalar), config).layers
+    assert (layer.d_head, layer.place) == (8, "")
+    guess = said(saved(tmp_path, weights()))["heads_guessed"]
+    assert "model.layers.0.self_attn is read as 2 heads of width 16" in guess
+
+
+def test_a_bound_is_written_with_the_head_width_of_its_own_layer(tmp_path: Path) -> None:
+    sizes = {0: 8, 1: 16}
+    tensors = {f"l.{at}.attn.{side}_proj.weight": torch.eye(32) for at in sizes for side in "qk"}
+    tensors |= {f"l.{at}.attn.{side}_norm.weight": torch.ones(d) for at, d in sizes.items() for side in "qk"}
+    sentence = said(saved(tmp_path, tensors))["gains_gamma"]
+    assert "the scale is 1/√16, then without rotary positions no |logit| exceeds √16 · max|γq γk| = 4." in sentence
+
+
 def said(path: Path) -> dict[str, str]:
     return {finding.key: finding.sentence for finding in examine_path(path).findings}
 

@@ -127,3 +127,14 @@ def test_no_more_is_kept_with_them_than_was_made_last() -> None:
     for key in (*range(20), 19, 0):
         inputs.once(key, lambda key=key: made.append(key))  # type: ignore[misc]
     assert made == [*range(20), 0]
+
+
+def test_the_largest_logit_is_found_also_where_its_query_is_among_the_shortest() -> None:
+    q, k = torch.full((1, 1, 1200, 8), 10.0), torch.full((1, 1, 1200, 8), 0.01)
+    q[..., 0], k[..., 0] = 0, 0
+    q[0, 0, 3], k[0, 0, 2] = 0, 0
+    q[0, 0, 3, 0], k[0, 0, 2, 0] = 9.0, 5.0
+    found = opened(pair_of({"q": q[0], "k": k[0]}))
+    query, key = int(found.dials["query"]), int(found.dials["key"])
+    assert float(found.inputs.q[0, query].norm()) == pytest.approx(9.0)
+    assert float(found.inputs.k[0, key].norm()) == pytest.approx(5.0)

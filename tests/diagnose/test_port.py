@@ -146,3 +146,22 @@ def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
 def test_what_does_not_fit_gets_a_sentence(changes: dict[str, torch.Tensor], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         port_of(arrays(REFERENCE) | changes)
+
+
+def test_what_was_not_compared_is_said() -> None:
+    """Logits of several sequences: the port differs in the second one alone, which is not looked at."""
+    logits = torch.randn(2, 1, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    other = logits.clone()
+    other[1] += 1
+    sentences = {
+        finding.key: finding.sentence
+        for finding in examine(file_of({"mine": other, "reference": logits}), "port.npz").findings
+    }
+    assert "about their first sequence, and about the first 6 of its 6 queries" in sentences["port_part"]
+    alone = examine(file_of({"mine": logits[:1], "reference": logits[:1]}), "port.npz")
+    assert [finding.key for finding in alone.findings] == ["port_same"]
+    block = draw_block(BlockRecipe(n_heads=2, n_kv_heads=2, d_head=8, n_keys=64))
+    right = trace(REFERENCE, block)
+    given = {"q": right.q_projected, "k": right.k_projected, "mine": right.logits, "reference": right.logits}
+    long = examine(file_of(given), "port.npz")
+    assert any("the first 48 of its 64 queries" in finding.sentence for finding in long.findings)

@@ -197,3 +197,25 @@ def test_a_part_of_a_causal_pair_sees_what_its_queries_saw() -> None:
 def test_a_pair_that_fits_is_its_own_part() -> None:
     pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8)})
     assert part_of(pair) is pair
+
+
+def test_a_very_short_head_is_not_taken_for_zeros_and_a_score_of_minus_infinity_has_a_share_of_0() -> None:
+    q, k = drawn(2, 8, 16).float(), drawn(2, 8, 16, seed=1).float()
+    short = q.clone()
+    short[1] *= 1e-25
+    assert "zeros" not in [finding.key for finding in of_tensors(run(pair_of({"q": short, "k": k})), "x").findings]
+    short[1] = 0
+    assert "zeros" in [finding.key for finding in of_tensors(run(pair_of({"q": short, "k": k})), "x").findings]
+    k[0, 3, 2] = math.inf
+    (lost,) = (row for row in run(pair_of({"q": q, "k": k})).heads if row["head"] == 0)
+    assert 0 < lost["undefined_rows"] < 1
+    assert 0 < lost["entropy_fraction"] < 1
+
+
+def test_a_query_whose_earlier_keys_are_all_padding_sees_none() -> None:
+    mask = torch.ones(1, 1, 1, 6, dtype=torch.bool)
+    mask[..., :2] = False
+    arrays = {"q": drawn(3, 6, 8), "k": drawn(3, 6, 8, seed=1), "mask": mask}
+    found = {finding.key: finding for finding in of_tensors(run(pair_of(arrays, causal=True)), "x").findings}
+    assert found["no_key"].values["count"] == 2 * 3
+    assert "no_key" not in [finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings]

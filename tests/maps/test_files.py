@@ -97,6 +97,9 @@ def test_cells_that_are_no_number_are_drawn_as_such() -> None:
     layers = marks_table(cells, "plain")["layer"].to_pylist()
     assert layers.count("infinite") == np.isinf(cells.shown("plain")).sum() > 0
     assert f"{layers.count('infinite')} of 81 cells are infinite." in alt(cells, "plain")
+    told = re.search(r"Where both are finite, .+ in (\d+) of (\d+) cells", alt(cells, "plain"))
+    assert told is not None
+    assert int(told[1]) <= int(told[2]) == 81 - layers.count("infinite")
     json.dumps(picture(cells, ""), allow_nan=False)
 
 

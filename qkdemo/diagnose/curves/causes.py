@@ -132,7 +132,8 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
         return attention
     largest = _largest(columns, event)
     if not largest:
-        return Cause("entropy_alone" if "entropy" in columns else "cannot_tell", 0.5, moment)
+        known = _there(columns.get("entropy", np.empty(0))[: event.start + 1]).size
+        return Cause("entropy_alone" if known else "cannot_tell", 0.5, moment)
     calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
     return Cause(calm, 0.6, moment | largest)
 
@@ -170,11 +171,13 @@ def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     if "max_logit" in columns:
         sizes = _there(np.abs(columns["max_logit"]))
         share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
-        return Cause("stuck_attention" if share > _MOST else "stuck_calm", 0.9, {"logit": logit, "share": 100 * share})
+        if share > _MOST:
+            return Cause("stuck_attention", 0.9, {"logit": logit, "share": 100 * share})
     if "entropy" in columns:
         entropy = float(np.median(_there(columns["entropy"])))
-        return Cause("stuck_one_hot" if entropy <= ONE_HOT else "stuck_calm", 0.9, {"entropy": 100 * entropy})
-    return Cause("stuck", 0.6, {})
+        if entropy <= ONE_HOT:
+            return Cause("stuck_one_hot", 0.9, {"entropy": 100 * entropy})
+    return Cause("stuck_calm", 0.9, {}) if {"max_logit", "entropy"} & columns.keys() else Cause("stuck", 0.6, {})
 
 
 def _skew(values: Numbers) -> float:
@@ -246,8 +249,11 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
             return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
         return [Cause("large_logits", 0.7, {"logit": grown.last})]
     soon = step[-1] + 0.5 * (step[-1] - step[0])  # within half as many steps again
-    if grown.grows and grown.large_at is not None and grown.large_at <= soon and grown.last > CALM / 5:
-        return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": grown.large_at})]
+    if not grown.grows or grown.last <= CALM / 5:
+        return []
+    large_at = float(step[-1] + np.log(LARGE / grown.last) / grown.rate)  # again, if it was there before
+    if large_at <= soon:
+        return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": large_at})]
     return []
 
 

@@ -39,6 +39,10 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
     yield from _of_groups(result)
+    if guessed := [layer for layer in result.layers if layer.guessed]:
+        first = guessed[0]
+        shape = {"layer": first.name, "heads": first.heads, "d": first.d_head}
+        yield Finding("watch", "heads_guessed", {"count": len(guessed), **shape})
     sound = [layer for layer in result.layers if layer.finite and bool(layer.spectral.any())]
     normed = [layer for layer in sound if layer.name not in result.unnormed]
     if normed and result.unnormed:
@@ -75,8 +79,10 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
         for name in ("gamma", "one_plus_gamma")
     }
     values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
-    values["d"] = layers[0].d_head
-    values["formula"] = say(f"finding.bound.{layers[0].place}", d=layers[0].d_head) if layers[0].place else ""
+    named = reading if reading in bounds else "gamma"
+    worst = max(layers, key=lambda layer: layer.bound(named) or 0.0)  # whose bound it is
+    values["d"] = worst.d_head
+    values["formula"] = say(f"finding.bound.{worst.place}", d=worst.d_head) if worst.place else ""
     if math.isnan(bounds["gamma"]):
         return Finding("watch", "gains_differ", values)
     if reading == "unclear":

@@ -62,6 +62,9 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
+    column = result.roles.get("entropy", "")
+    if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
+        yield Finding("watch", "entropy_share", {"run": run, "column": column})
     if result.log.where and any(cause.key in _GROWING for cause in result.causes):
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
     if result.growth is not None and result.growth.grows:
@@ -78,6 +81,10 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "sampled", {"run": run})
 
 
+_BY_ENTROPY: Final = (
+    *("attention_entropy", "together_entropy", "entropy_alone"),
+    *("stuck_one_hot", "nearly_one_hot"),
+)
 _GROWING: Final = (
     *("growing_logits", "large_logits", "nearly_one_hot"),
     *("attention_max_logit", "together_max_logit", "stuck_attention"),

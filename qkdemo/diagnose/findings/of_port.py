@@ -37,6 +37,8 @@ def of_port(result: port.Result, name: str) -> Report:
 
 def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
+    if made.sequences > 1 or made.queries > made.mine.shape[1]:
+        yield Finding("good", "port_part", {"rows": made.mine.shape[1], "all": made.queries})
     lost = int((~made.mine.isfinite() & made.visible).sum())
     if lost:  # and then no size of an error is a number
         yield Finding("bad", "port_lost", {"count": lost})

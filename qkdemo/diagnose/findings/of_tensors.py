@@ -3,10 +3,14 @@
 import math
 from collections.abc import Iterator, Mapping
 
+import torch
+from torch import Tensor
+
 from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.watching.heads import BATCH, ROWS
 from qkdemo.notation import written
 
@@ -58,6 +62,15 @@ def _of_largest(logit: float, grown_by: str, values: Mapping[str, object]) -> It
         yield Finding("good", "calm", values)
 
 
+def _keys_seen(pair: Pair) -> Tensor:
+    """How many keys each query sees: [batch, heads, queries]."""
+    queries, keys = pair.q.shape[2], pair.k.shape[2]
+    ends = [at + 1 + keys - queries if pair.causal else keys for at in range(queries)]
+    if pair.visible is None:
+        return torch.tensor(ends).clamp_min(0).expand(pair.q.shape[:3])
+    return torch.stack([pair.visible[:, :, at, : max(0, end)].sum(-1) for at, end in enumerate(ends)], -1)
+
+
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     """What makes numbers mean less than they seem to."""
     pair = result.pair
@@ -65,12 +78,15 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         if lost := int((~x.isfinite()).sum()):
             _, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
             yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel(), "head": head, "at": at})
-    zeros = [row for row in result.heads if not row["q_norm_max"] or not row["k_norm_max"]]
+    group = pair.q.shape[1] // pair.k.shape[1]
+    q_is, k_is = (x.ne(0).transpose(0, 1).flatten(1).any(1) for x in (pair.q, pair.k))  # a short length is none
+    zeros = int((~(q_is & k_is.repeat_interleave(group))).sum())
     if zeros:
-        yield Finding("bad", "zeros", {"count": len(zeros), "of": len(result.heads)})
-    if pair.visible is not None and (hidden := int((~pair.visible.any(-1)).sum())):
+        yield Finding("bad", "zeros", {"count": zeros, "of": len(result.heads)})
+    keys = _keys_seen(pair)
+    if hidden := int((keys == 0).sum()):
         yield Finding("watch", "no_key", {"count": hidden})
-    if (pair.k.shape[2] if pair.visible is None else int(pair.visible.sum(-1).max())) == 1:
+    if int(keys.max()) == 1:
         yield Finding("watch", "one_key")
     if pair.q.shape[0] > BATCH or pair.q.shape[2] > ROWS:
         yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})

@@ -21,7 +21,7 @@ _STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/glo
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
-    "entropy": re.compile(r"entropy", re.IGNORECASE),
+    "entropy": re.compile(r"(?<!cross)(?<!cross[ _.-])entropy", re.IGNORECASE),  # cross-entropy is a loss
     "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
     "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
     "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),

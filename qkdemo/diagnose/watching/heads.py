@@ -189,13 +189,14 @@ def _of_softmax(logits: Tensor, visible: Tensor) -> dict[str, Tensor]:
     undefined = ((top.isinf() & (top > 0)) | (logits.isnan() & visible).any(-1)) & (count > 0)
     choosing = (count > 1) & ~undefined
     weights = torch.softmax(hidden, -1).masked_fill(~visible, 0)
-    log = hidden.log_softmax(-1).masked_fill(~visible, 0)  # the largest goes first: logits may be large, and float32
+    # The largest goes first, since logits may be large, and float32; 0 · log 0 is 0.
+    log = hidden.log_softmax(-1).masked_fill(hidden == -math.inf, 0)
     entropy = -(weights * log).sum(-1)
     first = visible.to(torch.uint8).argmax(-1, keepdim=True)
     sink = weights.gather(-1, first)[..., 0]
     others = visible.scatter(-1, first, False)
     rest = logits.masked_fill(~others, -math.inf)
-    rest_log = rest.log_softmax(-1).masked_fill(~others, 0)
+    rest_log = rest.log_softmax(-1).masked_fill(rest == -math.inf, 0)
     without = -(rest_log.exp().masked_fill(~others, 0) * rest_log).sum(-1)
     slope = (weights * (1 - weights)).sum(-1)
     defined = (count > 0) & ~undefined

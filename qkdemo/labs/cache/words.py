@@ -4,7 +4,7 @@ from typing import Final
 
 from qkdemo.attention.norms import SIZED
 from qkdemo.charts.columns import gap_in_words
-from qkdemo.labs.cache.lab import Result
+from qkdemo.labs.cache.lab import Result, run
 from qkdemo.messages import say
 
 _MISTAKES: Final = ("normed_again", "other_heads_gain", "one_late")
@@ -30,8 +30,20 @@ def _finding(result: Result, step: int) -> str:
         return say(f"cache.finding.{result.label}", **values)
     if result.from_step is not None and step < result.from_step:
         return say("cache.finding.not_yet", **values)
-    because = say(f"cache.because.{settings.way if settings.way in _MISTAKES else 'quantised'}", **values)
-    return say(f"cache.finding.{'wrong' if settings.way in _MISTAKES else 'inexact'}", because=because, **values)
+    mistaken = _mistaken(result)
+    because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
+    if mistaken and settings.quantised != "none":
+        because = say("cache.because.both", mistake=because, quantised=say("cache.because.quantised", **values))
+    return say(f"cache.finding.{'wrong' if mistaken else 'inexact'}", because=because, **values)
+
+
+def _mistaken(result: Result) -> bool:
+    """Whether the way of caching is a mistake here: not where one head, unit gains or a first step leave none."""
+    settings = result.settings
+    if settings.way not in _MISTAKES or settings.quantised == "none":
+        return settings.way in _MISTAKES
+    alone = run(settings.but(quantised="none"))
+    return alone.label == "wrong" or (alone.label == "undecided" and bool(alone.key_error[-1] > alone.noise))
 
 
 def explain(result: Result) -> list[str]:
@@ -48,12 +60,12 @@ def explain(result: Result) -> list[str]:
     }
     sentences = [_finding(result, result.shown[0])]
     if result.label != "undecided":
-        inexact = result.label == "wrong" and settings.way not in _MISTAKES
+        inexact = result.label == "wrong" and not _mistaken(result)
         sentences += [say(f"cache.{'inexact' if inexact else result.label}", **values), say("cache.first_step")]
     if settings.quantised != "none":
         before = say("cache.before" if settings.way == "raw" else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")
-        quantised = "quantised_too" if settings.way in _MISTAKES else "quantised"
+        quantised = "quantised_too" if _mistaken(result) else "quantised"
         sentences.append(say(f"cache.{quantised}", stored=stored, when=before, off=values["off"]))
     repeatable = settings.way == "normed_again" and settings.norm in SIZED
     if settings.way == "other_heads_gain" and settings.n_heads == 1:

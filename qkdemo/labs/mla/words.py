@@ -45,7 +45,7 @@ def explain(result: Result) -> list[str]:
     values = {
         "difference": gap_in_words(result.relative_difference, noise(settings.format), 2),
         "without": written(result.without_norm_difference, 3),
-        "heads": settings.n_heads,
+        "more": (costs["absorbed"].cache_bytes - costs["without_norm"].cache_bytes) // (2 * settings.context),
         "live": min(settings.n_heads, LIVE_HEADS),
         "format": settings.format,
         "share": written(100 * (costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1), 3),
@@ -55,7 +55,7 @@ def explain(result: Result) -> list[str]:
         "d_rotary": settings.d_rotary,
         "copies": settings.n_heads * settings.d_rotary,
     }
-    names = ("agree", "naive", "absorbed", f"rotary_{settings.statistic}", "rotary_gain")
+    names = ("agree", "naive", f"absorbed_{settings.statistic}", f"rotary_{settings.statistic}", "rotary_gain")
     return [_finding(costs["naive"], costs["absorbed"]), *(say(f"mla.{name}", **values) for name in names)]
 
 

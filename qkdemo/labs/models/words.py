@@ -21,7 +21,8 @@ def finding(result: Result) -> str:
     normed = [model for model in result.models if model.qk_norm == "yes"]
     if (ways := len(_kinds(normed))) > 1:
         return say("models.ways", normed=len(normed), ways=ways, **values)
-    alike = all(model.pipeline is not None for model in result.models) and len(_kinds(result.models)) == 1
+    read = all(model.pipeline is not None and not model.unread for model in result.models)
+    alike = read and len(_kinds(result.models)) == 1
     return say("models.alike_all" if alike else "models.found", **values)
 
 
@@ -61,7 +62,8 @@ def beside(left: Model, right: Model) -> list[str]:
     """In which choices two models differ, and who does exactly what each does. Both must have a pipeline."""
     apart = [say(f"choice_name.{name}") for name in _differing(left, right)]
     names = {"left": left.model, "right": right.model}
-    sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say("models.same", **names)]
+    same = "same_as_read" if left.unread | right.unread else "same"
+    sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say(f"models.{same}", **names)]
     for model in (left, right):
         others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
         key = "models.others" if others else "models.alone"

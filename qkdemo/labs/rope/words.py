@@ -39,6 +39,7 @@ def explain(result: Result) -> list[str]:
         sentences.append(say("rope.not_relative", **numbers, **shift))
     wrong = result.bound_pairwise > result.bound_naive * (1 + AGREE)
     unsafe = "bound_wrong" if result.reach is None else "bound_far"
+    unsafe = "bound_layernorm" if settings.norm == "layernorm" else unsafe  # what its vectors can reach is less
     state = "bound_broken" if result.broken else unsafe if wrong else "bound_same"
     sentences.append(say(f"rope.{state}", **_bounds(result)))
     if result.reach is not None:

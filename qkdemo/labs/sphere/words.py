@@ -27,10 +27,11 @@ def explain(result: Result) -> list[str]:
     }
     kind = "alike" if plain[0] == twin[0] else "apart"
     kind = kind if settings.query_length else "none"
+    decided = "decided" if settings.query_length else "decided_of_none"
     lengths = np.linalg.norm([result.query, *result.keys], axis=-1)
     return [
         say(f"sphere.finding.{kind}", **values),
-        say("sphere.decided", plain=_percent(result.plain.decided), norm=_percent(result.twin.decided)),
+        say(f"sphere.{decided}", plain=_percent(result.plain.decided), norm=_percent(result.twin.decided)),
         say(
             "sphere.longest",
             length=written(float(lengths.max())),
@@ -80,6 +81,8 @@ def alt_scores(result: Result) -> str:
 
 def shares(side: Side) -> str:
     """How many of all directions each key has, and in how many none has nine tenths."""
+    if np.ptp(side.weights) == 0 and np.ptp(side.top) == 0:  # a query of length 0, in plain attention
+        return say("sphere.level")
     return say("sphere.shares", regions=_regions(side), undecided=_percent(side.undecided))
 
 

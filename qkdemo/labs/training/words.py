@@ -119,7 +119,7 @@ def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
 
 
 def _words(side: Side, other: Side, solved: str) -> str:
-    if side.word in ("learnt", "back") and other.word == "lost":
+    if side.word == "learnt" and other.word == "lost":
         return say("twins.is.keeps")
     if side.word == "lost" and side.large_at is not None and side.large_at < side.since:
         return say("twins.is.lost_warned", since=side.since, earlier=side.since - side.large_at)

@@ -218,3 +218,33 @@ def test_runs_of_the_training_lab_are_told_apart(name: str, seeds: int) -> None:
     """Two of the forty; `python -m tests.diagnose.forty_runs` does them all."""
     settings, right = ILL[name] if name in ILL else (HEALTHY[name], ("healthy", "small_spikes"))
     assert all(result.causes[0].key in right for result in diagnosed(settings, seeds))
+
+
+def test_a_low_entropy_counts_though_no_logit_is_large() -> None:
+    found = run(log(loss=FLAT, max_logit=np.full(200, 60.0), entropy=np.full(200, 0.02)))
+    assert found.causes[0].key == "stuck_one_hot"
+
+
+def test_a_limit_that_was_passed_once_and_left_again_is_ahead() -> None:
+    logit = 20 * np.exp(STEPS / 150)
+    logit[5] = 150.0
+    (cause,) = (cause for cause in run(log(loss=FALLING, max_logit=logit)).causes if cause.key == "growing_logits")
+    assert cause.numbers["large_at"] == pytest.approx(150 * math.log(5), rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "train/CrossEntropyLoss", "cross-entropy"])
+def test_a_cross_entropy_is_not_that_of_attention(name: str) -> None:
+    assert "entropy" not in run(log(loss=FALLING, **{name: FALLING})).roles
+    assert run(log(loss=FALLING, **{"attn/entropy": FALLING})).roles["entropy"] == "attn/entropy"
+
+
+def test_what_was_logged_only_after_the_loss_rose_tells_nothing_of_before() -> None:
+    loss, late = FALLING.copy(), np.where(STEPS < 150, NONE, 0.3)
+    loss[140:] = 3.0
+    assert run(log(loss=loss, max_logit=late, entropy=late)).causes[0].key == "cannot_tell"
+
+
+def test_that_an_entropy_is_read_as_a_share_is_said_where_its_name_does_not_say_so() -> None:
+    for name, said in (("entropy", True), ("entropy_fraction", False)):
+        report = of_logs([run(log(loss=FLAT, **{name: np.full(200, 0.02)}))], "x")
+        assert ("entropy_share" in [finding.key for finding in report.findings]) == said

@@ -169,7 +169,7 @@ WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "objects": (lambda: npy(np.array([{"a": 1}, None], dtype=object), allow_pickle=True), "holds Python objects"),
     "structured": (lambda: npy(np.zeros(2, [("a", "f4")])), "is a structured array"),
     "complex": (lambda: npy(np.zeros(2, complex)), "holds complex numbers"),
-    "void": (lambda: npy(np.zeros(2, "V2")), "raw entries of 2 bytes, where bfloat16 and float16"),
+    "void": (lambda: npy(np.zeros(2, "V2")), "raw entries of 2 bytes, and does not say in which number format"),
     "big endian": (lambda: npy(np.zeros(2, ">f4")), r"holds big-endian numbers; save it with .astype('f4')"),
     "text": (lambda: npy(np.array(["a"])), "holds <U1, which is no number"),
     "huge": (lambda: header_of("(1000000000000,)"), "claims the shape [1000000000000]"),

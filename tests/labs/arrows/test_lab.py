@@ -110,3 +110,13 @@ def test_an_arrow_of_length_0_is_not_said_to_have_length_1() -> None:
     said = "An arrow of length 0 has no direction"
     assert any(said in sentence for sentence in explain(run(Settings(key_3_length=0))))
     assert not any(said in sentence for sentence in explain(run(Settings())))
+
+
+def test_scores_that_are_all_lost_below_are_not_said_to_be_above() -> None:
+    """All keys lie opposite to the query: every score is −∞, and −∞ − (−∞) has no value either."""
+    keys = {f"key_{at}_{name}": value for at in range(1, 6) for name, value in (("angle", 180), ("length", 2.0))}
+    result = run(Settings(scale=1000, format="float16", query_angle=0, query_length=2, **keys))
+    assert (result.plain.raw[result.at] == -np.inf).all()
+    said = " ".join(explain(result))
+    assert said.startswith("The largest score is infinite, so plain attention has no shares.")
+    assert "+∞" not in said

@@ -263,3 +263,24 @@ def test_an_error_of_a_mistake_is_not_put_down_to_8_bits() -> None:
     said = "both together put the cached keys off"
     assert any(said in each for each in explain(run(SMALL.but(way="normed_again", quantised="int8_head"))))
     assert not any(said in each for each in explain(run(SMALL.but(way="finished", quantised="int8_head"))))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"way": "other_heads_gain", "n_heads": 1},
+        {"way": "other_heads_gain", "gains": "unit"},
+        {"way": "normed_again", "gains": "unit", "epsilon": 1e-12},
+    ],
+)
+def test_an_error_of_8_bits_is_not_put_down_to_a_way_that_is_no_mistake_here(changes: dict[str, Any]) -> None:
+    """Without quantising, this way gives what a fresh pass gives."""
+    settings = SMALL.but(**changes)
+    assert run(settings).label != "wrong"
+    said = explain(run(settings.but(quantised="int8_head")))
+    assert said[0].endswith("because its keys are stored as int8, a scale per head.")
+    assert not any("With that mistake" in sentence for sentence in said)
+    both = explain(run(SMALL.but(way="one_late", quantised="int8_head")))
+    assert both[0].endswith(
+        "because its keys are turned one position too far and its keys are stored as int8, a scale per head."
+    )

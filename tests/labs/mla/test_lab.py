@@ -120,3 +120,11 @@ def test_the_snippet_is_a_second_opinion(statistic: Any, capsys: pytest.CaptureF
     printed = json.loads(capsys.readouterr().out)
     assert printed["relative_difference"] < 1e-13
     assert abs(run(settings).explicit.all).max() == pytest.approx(printed["largest"], rel=1e-12)
+
+
+@pytest.mark.parametrize(("statistic", "more"), [("joint", 4), ("content", 5)])
+def test_every_number_that_the_absorbed_reading_caches_is_counted(statistic: Any, more: int) -> None:
+    """A number per token and head; and one for the rotary key where it has a size of its own."""
+    settings = Settings(n_heads=4, latent=8, d_rotary=2, statistic=statistic)
+    said = f"That is {more} per token and {10 * more} % more"
+    assert any(said in sentence for sentence in explain(run(settings)))

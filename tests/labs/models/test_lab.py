@@ -88,7 +88,14 @@ def test_qwen_3_beside_olmo_2() -> None:
     assert apart == "Qwen3 (dense) and OLMo 2 differ in: place of the norm, gain."
     assert "Qwen3-MoE" in left
     assert "OLMo 3" in right
-    assert beside(model("OLMo 2"), model("OLMo 3"))[0].startswith("OLMo 2 and OLMo 3 are the same function")
+    assert beside(model("OLMo 2"), model("OLMo 3"))[0].startswith("OLMo 2 and OLMo 3 are the same function, epsilon")
+
+
+def test_rows_of_which_a_choice_was_not_read_are_not_called_one_function() -> None:
+    """Nobody read which channels turn in vLLM’s OLMo 2."""
+    pair = model("OLMo 2"), model("vLLM OLMo2")
+    assert beside(*pair)[0].startswith("OLMo 2 and vLLM OLMo2 are the same function as far as they were read")
+    assert "one function" not in finding(models.Result(Settings(), pair))
 
 
 def test_entries_of_a_sentence_are_told_apart_though_their_names_hold_commas() -> None:

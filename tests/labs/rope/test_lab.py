@@ -188,3 +188,34 @@ def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.Capt
     printed, result = json.loads(capsys.readouterr().out), run(settings)
     for order, value in printed.items():
         assert value == pytest.approx(getattr(result, order).logit[result.at], abs=1e-9)
+
+
+def test_a_bound_that_no_vectors_of_layernorm_pass_is_not_called_unsafe() -> None:
+    """Their mean is 0, so none lies in one channel: the most is the norm of Γ R Γ on vectors of mean 0."""
+    settings = Settings(norm="layernorm", d_head=4, gain_spread=0.05, seed=308)
+    found, (gain_q, gain_k) = run(settings), gains(settings)
+    assert found.bound_pairwise > found.bound_naive
+    centred, turned = torch.eye(4, dtype=torch.float64) - 1 / 4, torch.eye(4, dtype=torch.float64)
+    most = max(
+        torch.linalg.matrix_norm(
+            centred
+            @ torch.diag(gain_q)
+            @ rotate(turned, torch.full((4,), float(distance), dtype=torch.float64)).mT
+            @ torch.diag(gain_k)
+            @ centred,
+            2,
+        ).item()
+        for distance in range(700)
+    )
+    assert 2 * most < found.bound_naive
+    said = " ".join(explain(found))
+    assert "may never pass it" in said
+    assert "is not safe, though" not in said
+
+
+def test_what_holds_at_one_distance_is_not_said_of_all() -> None:
+    """LayerNorm of one and the same vector: at distance 0 the logit is the same everywhere, at distance 1 it is not."""
+    settings = Settings(norm="layernorm", gain_kind="none", vectors="worst", d_head=4, distance=0)
+    assert run(settings).relative
+    assert not run(settings.but(distance=1)).relative
+    assert any("the logit at this distance is the same" in sentence for sentence in explain(run(settings)))

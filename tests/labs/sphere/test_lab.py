@@ -17,7 +17,7 @@ from qkdemo.labs.sphere import PRESETS, Settings, rows, run, snippet
 from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, unit
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
-from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere
+from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere, explain, shares
 from tests.strategies import settings_of
 
 
@@ -172,3 +172,11 @@ def test_words_name_every_key_and_what_the_tables_say() -> None:
     assert all(f"key {at}" in alt_plain(result) and f"key {at}" in alt_sphere(result) for at in range(5))
     assert len(rows(result)) == 5
     assert "{" not in alt_scores(result)
+
+
+def test_a_query_of_length_0_gives_no_key_a_direction_in_plain_attention() -> None:
+    result = run(Settings(query_length=0))
+    assert shares(result.plain) == "In every direction all keys have the same weight."
+    assert shares(result.twin).startswith("Of all directions")
+    assert explain(result)[1].startswith("A query that has a length")
+    assert shares(run(Settings(query_length=0.1, scale=0.01)).plain).startswith("Of all directions")

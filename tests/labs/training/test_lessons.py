@@ -101,3 +101,11 @@ def test_where_the_page_says_that_both_twins_learn_to_copy_they_do_and_their_log
     assert [end.outcome for end in found] == ["solved"] * 4 + ["partly"] * 2
     assert found[0].max_abs_logit > 2 * found[1].max_abs_logit
     assert found[2].max_abs_logit > 2 * found[3].max_abs_logit
+
+
+def test_where_nobody_knows_the_least_possible_loss_no_lesson_says_that_the_task_is_not_solved() -> None:
+    for gap in (0.0, -0.4, 0.4):
+        plan = plan_of(Settings(task="words", steps=40))
+        said = " ".join(lessons(plan, curves_of(plan, {"loss": 0.9 + gap}, {"loss": 0.9})))
+        assert "either run counts as solved" in said
+        assert "solves the task" not in said

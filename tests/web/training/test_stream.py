@@ -287,6 +287,9 @@ def test_the_finding_follows_the_run_step_by_step() -> None:
         "Plain attention learnt the task and forgot it at step 81, 30 steps after its largest logit passed 100; "
         "the model with RMSNorm has learnt it and not forgotten it."
     )
+    back = [2.7] * 20 + [0.05] * 25 + [2.7] * 12 + [0.05] * 43
+    said = findings(plan_of(Settings(steps=100)), curves_of(LOSES, back, HOT), 1)
+    assert said[lost].endswith("; the model with RMSNorm forgot the task, and was below 0.1 nats again at step 58.")
 
 
 def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: list[float]) -> np.ndarray[Any, Any]:
