@@ -109,8 +109,8 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     brought = mine.shape[1], found["mine"].shape[0] if found["mine"].dim() == 4 else 1
     chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
     if block is not None:
-        block = replace(block, x=block.x[chosen], positions=block.positions[chosen])
-        block = replace(block, visible=visible[chosen][:, chosen])
+        seen_by = visible[chosen][:, chosen]
+        block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
         mine, reference, visible = (x[..., chosen, :][..., chosen] for x in (mine, reference, visible))
     return Port(mine, reference, visible, exact, block, gains, int((seen[0] != seen[1]).sum()), *brought)
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from qkdemo.cli.command import main
 from qkdemo.dials import Dial, Dials, declarations
 from qkdemo.labs import models
+from qkdemo.labs.caption import origin
 from qkdemo.labs.lab import Lab
 from tests.strategies import COMPUTED, ends, settings_of
 
@@ -120,7 +121,7 @@ def test_a_lab_keeps_its_promises_at_its_ends_and_in_its_presets(lab: Lab, state
     first = as_json(lab.report(state))
     typed = fitting(without_idle_dials(state))
     read = printed(lab, typed)
-    assert read.pop("settings") == typed.as_dict()
+    assert {name: read.pop(name) for name in ("lab", "settings", "made_with")} == origin(lab.name, typed.as_dict())
     assert read == first  # the command line prints the report, whole
     forget()
     assert as_json(lab.report(state)) == first

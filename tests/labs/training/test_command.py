@@ -32,7 +32,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 def test_train_reports_every_run_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     found = printed(capsys, "train", "--variant", "none,rms,l2", "--seeds", "0:2", "--steps", "20")
-    assert list(found) == ["settings", "runs", "summary"]
+    assert list(found) == ["lab", "settings", "made_with", "runs", "summary"]
     assert [(run["variant"], run["seed"]) for run in found["runs"]] == [
         (variant, seed) for variant in ("none", "rms", "l2") for seed in (0, 1)
     ]
@@ -122,7 +122,7 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
     found = printed(
         capsys, "sensitivity", "--learning-rate", "0.1,0.001", "--seeds", "0:2", "--steps", "20", "--warmup", "2"
     )
-    assert list(found) == ["settings", "curve", "summary"]
+    assert list(found) == ["lab", "settings", "made_with", "curve", "summary"]
     assert [(point["variant"], point["learning_rate"]) for point in found["curve"]] == [
         (variant, rate) for variant in ("none", "rms") for rate in (0.001, 0.1)
     ]

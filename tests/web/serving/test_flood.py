@@ -49,6 +49,14 @@ def healthy(app: Server) -> bool:
         return bool(answer.status == 200)
 
 
+def healthy_again(app: Server) -> bool:
+    """The descriptors of connections that were closed here come back to the server a moment later."""
+    try:
+        return healthy(app)
+    except OSError:
+        return False
+
+
 def test_more_connections_than_the_soft_limit_and_tabs_that_are_reloaded_are_answered(tmp_path: Path) -> None:
     """As many tabs for the limit as 200 for the usual 1,024."""
     with served(ROOT / "app.py", tmp_path / "log.txt", descriptors=(256, 4096)) as app:
@@ -71,7 +79,7 @@ def test_beyond_the_hard_limit_it_is_said_at_the_start_and_no_error_fills_the_lo
         with connections(app, 400) as sockets:
             until(lambda: turned_away(sockets) or "out of system resource" in app.log.read_text(encoding="utf-8"))
             time.sleep(2)  # Python's tries again every second
-        assert healthy(app)
+        until(lambda: healthy_again(app))
         said = app.log.read_text(encoding="utf-8")
     assert said.count("Too many open files") <= 1
     assert said.count("Traceback") <= 1
