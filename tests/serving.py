@@ -1,7 +1,8 @@
 """A Streamlit script served on a free port of this machine, for tests and benchmarks.
 
 * `served(script)`: the server, from the moment it is healthy; stopped at the end; `children(pid)`: its workers;
-* `chromium()`: the browser's program: the one that CHROMIUM names, `chromium` on the path, or Playwright's own.
+* `chromium()`: the browser's program: the one that CHROMIUM names, `chromium` on the path, or Playwright's own;
+* `browsed()`: the app on a fresh server, and a browser that can open it.
 """
 
 import os
@@ -9,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 180  # for a server to start on a busy machine
@@ -77,6 +79,20 @@ def served(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def browsed() -> Iterator[tuple[Server, Browser]]:
+    """The app and a browser, both stopped at the end."""
+    program = chromium()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(ROOT / "app.py", Path(folder) / "log.txt") as app,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield app, browser
+        browser.close()
 
 
 def free_port() -> int:

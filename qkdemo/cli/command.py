@@ -21,13 +21,13 @@ from qkdemo.cli.tables import finite, table
 from qkdemo.cli.tensors import on_file
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.dials import Choice, Declaration, Dial, Dials, Sentence, SettingsError, Switch, declarations
-from qkdemo.labs.caption import origin
+from qkdemo.labs.caption import origin, parquet_file
 from qkdemo.labs.lab import Command
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import say
 from qkdemo.notation import plain
 from qkdemo.runs.batches import price_of
-from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_parquet
+from qkdemo.runs.progress import ProgressLine, refuse_unwritable, write_whole
 from qkdemo.training import settings as training
 
 COMMANDS: Final[Mapping[str, Command]] = {lab.command.word: lab.command for lab in LABS.values()}
@@ -88,7 +88,7 @@ def _lab(words: Sequence[str]) -> int:
         print(say("command.price", runs=len(runs), price=price_of(runs)), file=sys.stderr)
         found, columns = lab.train(states, ProgressLine())
         report |= found
-        unkept = write_parquet(file, columns, made) if file else unkept
+        unkept = write_whole(file, parquet_file(columns, made)) if file else unkept
     report |= _reported(lab, states, swept, measured=measured)
     if as_json:
         print(json.dumps(finite(made | report), indent=2, ensure_ascii=False))

@@ -7,9 +7,11 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from qkdemo.charts.paper.files import MIMES
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import finite
 from qkdemo.dials import Declaration, Dials, SettingsError, Switch, declarations
@@ -26,7 +28,7 @@ from qkdemo.runs.progress import ProgressLine, refuse_unwritable
 _DEFAULT: Final = 33
 _STDOUT: Final = "-"
 _NUMBERS: Final = {"csv": files.as_csv, "parquet": files.as_parquet}
-_PICTURES: Final = {"svg": files.as_svg, "png": files.as_png, "pdf": files.as_pdf}
+_PICTURES: Final[Mapping[str, Any]] = {kind: partial(files.as_picture, kind=kind) for kind in MIMES}
 FORMATS: Final = ("json", *_NUMBERS, *_PICTURES)
 
 

@@ -1,11 +1,12 @@
 """What goes with a figure, with numbers and with a sentence that leave the app: how they were made, and where.
 
 * `caption(lab, settings, link)`: below a figure: the settings with the seed, the versions, and where the page is live;
-* `made_with()`: the versions; `origin(lab, settings, link)`: all of it as JSON has it; `labelled(table, origin)`: in a
-  Parquet file, under the key `qkdemo`. CSV has no place for it;
+* `made_with()`: the versions; `origin(lab, settings, link)`: all of it as JSON has it; `parquet_file(table, made)`:
+  a Parquet file that holds it, under the key `qkdemo`. CSV has no place for it;
 * `citation(lab, settings, link, day)`: a line for a text, and an entry for BibTeX.
 """
 
+import io
 import json
 from collections.abc import Collection, Mapping
 from datetime import date
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
+from pyarrow import parquet
 
 from qkdemo import __version__
 from qkdemo.dials import Dials, declarations
@@ -37,9 +40,12 @@ def origin(lab: str, settings: Mapping[str, Any], link: str = "") -> dict[str, A
     return found | ({"link": link} if link else {})
 
 
-def labelled(table: pa.Table, origin: Mapping[str, Any]) -> pa.Table:
-    """The same table, whose file says in its metadata where it is from: under `qkdemo`, as JSON."""
-    return table.replace_schema_metadata({"qkdemo": json.dumps(origin, ensure_ascii=False)})
+def parquet_file(table: pa.Table | Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> bytes:
+    """A Parquet file of the table, or of these columns, which says in its metadata how they were `made`, as JSON."""
+    whole = table if isinstance(table, pa.Table) else pa.table(dict(table))
+    sink = io.BytesIO()
+    parquet.write_table(whole.replace_schema_metadata({"qkdemo": json.dumps(made, ensure_ascii=False)}), sink)
+    return sink.getvalue()
 
 
 def citation(lab: str, settings: Dials, link: str, day: date) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """What a map leaves the app as.
 
 * `as_json(cells)`, `as_csv(cells)`, `as_parquet(cells)`: the numbers;
-* `as_svg(spec)`, `as_png(spec)`, `as_pdf(spec)`: the picture, drawn here, without a browser or a network;
+* `as_picture(spec, kind)`: the picture as SVG, PNG or PDF, drawn here, without a browser or a network;
 * `program(cells)`: a standalone program that draws the map again from its CSV file.
 """
 
@@ -9,10 +9,10 @@ import io
 from typing import Any, Final
 
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from qkdemo.charts.paper.files import Kind, as_file, svgs
-from qkdemo.labs.caption import labelled, origin
+from qkdemo.labs.caption import origin, parquet_file
 from qkdemo.maps.cells import Cells, table
 from qkdemo.maps.picture import Spec
 from qkdemo.maps.words import shown_name
@@ -96,9 +96,7 @@ def as_csv(cells: Cells) -> bytes:
 
 def as_parquet(cells: Cells) -> bytes:
     """The numbers as a Parquet file."""
-    sink = io.BytesIO()
-    parquet.write_table(labelled(as_table(cells), _origin(cells)), sink)
-    return sink.getvalue()
+    return parquet_file(as_table(cells), _origin(cells))
 
 
 def as_json(cells: Cells) -> dict[str, Any]:
@@ -121,22 +119,8 @@ def _origin(cells: Cells) -> dict[str, Any]:
     return origin(cells.request.lab.name, cells.request.settings.as_dict())
 
 
-def as_svg(spec: Spec) -> bytes:
-    """The picture as SVG, its words as text."""
-    return _drawn(spec, "svg")
-
-
-def as_png(spec: Spec) -> bytes:
-    """The picture as PNG."""
-    return _drawn(spec, "png")
-
-
-def as_pdf(spec: Spec) -> bytes:
-    """The picture as PDF."""
-    return _drawn(spec, "pdf")
-
-
-def _drawn(spec: Spec, kind: Kind) -> bytes:
+def as_picture(spec: Spec, kind: Kind) -> bytes:
+    """The picture as a file; the words of an SVG are text."""
     (svg,) = svgs([spec])
     return as_file(svg, kind)
 

@@ -1,20 +1,13 @@
 """What a training command leaves besides its report.
 
 * `ProgressLine`: how far it is, on stderr;
-* `write_parquet(file, columns, made)`: every step of every run; `refuse_unwritable(file)`: asked before the work.
+* `write_whole(file, data)`: a file, or what stood there; `refuse_unwritable(file)`: asked before the work.
 """
 
-import io
-import json
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow
-import pyarrow.parquet
-from numpy.typing import NDArray
+from typing import Final
 
 from qkdemo.dials import SettingsError
 from qkdemo.messages import say
@@ -55,17 +48,6 @@ def refuse_unwritable(file: str) -> None:
             path.unlink()
     except OSError as error:
         raise SettingsError(say("command.unwritable", file=file, reason=error.strerror)) from error
-
-
-def write_parquet(file: str, columns: Mapping[str, NDArray[Any]], made: Mapping[str, Any]) -> str:
-    """Writes `columns` to `file`, and in its metadata how they were `made`; a sentence if that fails.
-
-    What stood there before stays as it was then.
-    """
-    written = io.BytesIO()
-    table = pyarrow.table(dict(columns), metadata={"qkdemo": json.dumps(made)})
-    pyarrow.parquet.write_table(table, written)
-    return write_whole(file, written.getvalue())
 
 
 def write_whole(file: str, data: bytes) -> str:

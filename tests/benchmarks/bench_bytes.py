@@ -7,14 +7,12 @@ looked for by what is in them, not by their names.
 
 import re
 import sys
-import tempfile
 from collections import defaultdict
-from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.serving import FLAGS, ROOT, chromium, served
+from tests.serving import browsed
 
 _PAGES: Final = ("", "drift")
 _SETTLED_MS: Final = 12_000
@@ -52,13 +50,7 @@ def first_view(browser: Browser, address: str) -> tuple[dict[str, int], int, dic
 
 def main() -> None:
     """Print every file of each page, the largest first."""
-    program = chromium()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(ROOT / "app.py", Path(folder) / "log.txt") as app,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with browsed() as (app, browser):
         for name in sys.argv[1:] or _PAGES:
             sizes, socket, texts = first_view(browser, f"{app.address}/{name}")
             for file, size in sorted(sizes.items(), key=lambda entry: -entry[1]):
@@ -66,7 +58,6 @@ def main() -> None:
             found = [file for file, text in texts.items() if _CHARTS.search(text)]
             print(f"{sum(sizes.values()):>9} /{name}: {len(sizes)} files; over the web socket {socket}")
             print(f"          of Vega, Plotly and maps: {', '.join(found) or 'none'}\n")
-        browser.close()
 
 
 if __name__ == "__main__":

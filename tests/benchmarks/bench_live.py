@@ -6,14 +6,10 @@ took for drawing. A busy machine has fewer frames: the ratio of pictures to fram
 """
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
-
 from tests.benchmarks.printing import head, line
-from tests.serving import FLAGS, ROOT, chromium, served
+from tests.serving import browsed
 
 SECONDS = 10
 RUN = "n_layers=1&n_heads=1&d_head=8&n_keys=8&batch=2&steps=3000&seed=77"
@@ -40,13 +36,7 @@ WATCH = """async (ms) => {
 
 def watched(pace: int) -> dict[str, Any]:
     """What a browser saw of a run at that pace, a second after it began."""
-    program = chromium()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served(ROOT / "app.py", Path(folder) / "log.txt") as app,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with browsed() as (app, browser):
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(f"{app.address}/training?{RUN}&speed={pace}")
         page.wait_for_function(BEGUN)
@@ -60,7 +50,6 @@ def watched(pace: int) -> dict[str, Any]:
         before = spent()
         found: dict[str, Any] = page.evaluate(WATCH, 1000 * SECONDS)
         found["script"] = spent() - before
-        browser.close()
     return found
 
 

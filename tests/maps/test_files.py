@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from pyarrow import parquet
 
+from qkdemo.charts.paper.files import Kind
 from qkdemo.charts.theme import LIGHT, vega_config
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
@@ -45,16 +47,16 @@ def test_json_has_the_grid_and_the_settings(drift: Cells) -> None:
 def test_the_picture_has_its_words_as_text_in_svg_and_draws_them_in_pdf_and_png(drift: Cells) -> None:
     """A font that vl-convert does not have draws nothing, without an error."""
     whole_picture = picture(drift, caption(drift, "http://localhost/map?seed=3"))
-    svg = files.as_svg(whole_picture).decode()
+    svg = files.as_picture(whole_picture, "svg").decode()
     for word in ("Weight scale", "Entropy, share of ln(visible keys)", "Plain attention", "seed=3", "torch"):
         assert word in svg
     small = {"data": {"values": [{}]}, "mark": "text", "encoding": {"text": {"value": "Weight scale"}}}
     empty = small | {"encoding": {"text": {"value": ""}}}
     config = {"config": vega_config(LIGHT)}
-    for made in (files.as_pdf, files.as_png):
-        assert len(made(small | config)) > len(made(empty | config)) + 300
-    assert files.as_pdf(small | config).startswith(b"%PDF")
-    assert files.as_png(small | config).startswith(b"\x89PNG")
+    for kind in get_args(Kind)[1:]:
+        assert len(files.as_picture(small | config, kind)) > len(files.as_picture(empty | config, kind)) + 300
+    assert files.as_picture(small | config, "pdf").startswith(b"%PDF")
+    assert files.as_picture(small | config, "png").startswith(b"\x89PNG")
 
 
 def test_the_program_draws_every_cell_again_from_the_file(drift: Cells, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Charts as files: SVG, PNG and PDF by vl-convert, without a browser or a network.
 
-* `svgs(specs)`: charts as SVG, all by one process; `as_file(svg, kind)`: an SVG as one of these.
+* `svgs(specs)`: charts as SVG, all by one process; `as_file(svg, kind)`: an SVG as one of these;
+* `MIMES`: the kinds, and what a browser calls them.
 
 vl-convert runs V8 and holds Python's lock while it draws, 20 to 100 ms a chart and half a second at first: it has a
 process of its own, one at a time, which ends when it is done, so that no visitor waits for another's figures. What was
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["svg", "png", "pdf"]
+MIMES: Final[Mapping[Kind, str]] = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 _SHARPNESS: Final = 3  # pixels of a PNG to one of the drawing
 _MOST_KEPT: Final = 400  # of about 20 kB
 # Names of Vega's groups: to a reader of screens the drawing is one picture, which says itself.
@@ -50,7 +52,7 @@ def svgs(specs: Sequence[dict[str, Any]]) -> list[str]:
         new = [spec for spec in dict.fromkeys(asked) if spec not in _kept]
         found = {spec: _kept[spec] for spec in asked if spec in _kept}
         if new:
-            drawn = _made("chart", [json.loads(spec) for spec in new])
+            drawn = _made("chart", new)
             found |= {spec: _IDLE.sub("", svg) for spec, svg in zip(new, drawn, strict=True)}
         for spec in [spec for spec in found if len(spec) < _LARGE]:
             _kept[spec] = found[spec]
@@ -70,7 +72,7 @@ def as_file(svg: str, kind: Kind) -> bytes:
     return base64.b64decode(made)
 
 
-def _made(kind: str, given: Sequence[object]) -> list[str]:
+def _made(kind: str, given: Sequence[str]) -> list[str]:
     order = json.dumps([kind, _SHARPNESS, given], allow_nan=False)
     command = [sys.executable, "-c", _PROGRAM]
     done = subprocess.run(command, input=order, capture_output=True, encoding="utf-8", check=False)  # noqa: S603  ours

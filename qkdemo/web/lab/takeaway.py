@@ -12,17 +12,17 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 import streamlit as st
-from pyarrow import csv, parquet
+from pyarrow import csv
 
-from qkdemo.charts.paper.files import Kind, as_file
+from qkdemo.charts.paper.files import MIMES, Kind, as_file
 from qkdemo.charts.paper.page import figure, page
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Dials, declarations
-from qkdemo.labs.caption import caption, citation, labelled, origin
+from qkdemo.labs.caption import caption, citation, origin, parquet_file
 from qkdemo.messages import has, say
 from qkdemo.web.address.link import address, hidden
 from qkdemo.web.track import lesson
@@ -30,7 +30,6 @@ from qkdemo.web.track.glossary import linked
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
-_MIMES: Final[Mapping[Kind, str]] = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +99,7 @@ def csv_of(rows: Sequence[Row]) -> bytes:
 
 def parquet_of(rows: Sequence[Row], made: Mapping[str, Any]) -> bytes:
     """The rows as a Parquet file, whose metadata says how they were `made`."""
-    sink = io.BytesIO()
-    parquet.write_table(labelled(table_of(rows), made), sink)
-    return sink.getvalue()
+    return parquet_file(table_of(rows), made)
 
 
 def json_of(rows: Sequence[Row], made: Mapping[str, Any]) -> str:
@@ -176,7 +173,7 @@ def _file(offer: Takeaway, label: str, kind: Kind, panel: int | None, titles: Se
         label,
         lambda: spoken.copy().run(make),
         f"{name}.{kind}",
-        _MIMES[kind],
+        MIMES[kind],
         on_click="ignore",
         icon=":material/download:",
         key=f"{offer.lab}:{kind}:{'' if titles else 'page'}",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import streamlit as st
 
+from qkdemo.charts.paper.files import MIMES
 from qkdemo.maps import files
 from qkdemo.maps.cells import Cells
 from qkdemo.maps.picture import picture
@@ -62,16 +63,11 @@ def _camera(name: str, low: int, high: int, usual: int) -> int:
 def _pictures(cells: Cells) -> None:
     st.markdown(say("map.picture_help"))
     link = address(cells.request.settings)
-    kinds = (
-        ("svg", "image/svg+xml", files.as_svg),
-        ("png", "image/png", files.as_png),
-        ("pdf", "application/pdf", files.as_pdf),
-    )
     with st.container(horizontal=True):
-        for kind, mime, draw in kinds:
+        for kind, mime in MIMES.items():
             st.download_button(
                 say(f"map.{kind}"),
-                lambda draw=draw: draw(picture(cells, caption(cells, link))),  # type: ignore[misc]
+                lambda kind=kind: files.as_picture(picture(cells, caption(cells, link)), kind),  # type: ignore[misc]
                 f"qkdemo-map.{kind}",
                 mime,
                 on_click="ignore",
