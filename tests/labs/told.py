@@ -1,8 +1,8 @@
-"""Sentences as they are formed, with what they are filled with: for tests that hold each one against the numbers.
+"""What the labs say at many random settings, held against their numbers (`tests.oracles`).
 
-* `listening()`: keeps every sentence that is formed inside it;
-* `hold(heard, oracles, names)`: each sentence against the oracle of its key; a key that has none fails;
-* `computed(*patterns)`: the keys of the string table that a lab's oracles have to know;
+* `hold(said, truths, names, about, state)`: each sentence against the truth of its key; a key that has none fails,
+  unless it is one of the `names`, which claim nothing;
+* `computed(*patterns)`: the keys of the string table that a lab's truths have to know;
 * `states(cls, …)`: random settings of a lab, the ends of its dials drawn often; `HOW_MANY` of them;
 * `reads(text, x)`: whether a text is that number as it is written.
 
@@ -13,71 +13,31 @@ import math
 import os
 import random
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
 
-from qkdemo import messages
 from qkdemo.dials import Choice, Dial, Dials, Switch, Value, declarations
 from qkdemo.messages import ENGLISH, LANGUAGES
 from qkdemo.notation import read
+from tests import oracles
+from tests.oracles import Said
 
 S = TypeVar("S", bound=Dials)
 HOW_MANY: Final = int(os.environ.get("QKDEMO_STATES", "0"))
 SEED: Final = int(os.environ.get("QKDEMO_STATES_SEED", "0"))
 
-Oracle = Callable[[Any, Mapping[str, str]], bool]  # what the sentence is about, and what fills it → whether it is true
+# Of what a sentence is about, and the texts that fill it in: whether it is true.
+Truth: TypeAlias = Callable[[Any, Mapping[str, str]], bool]
 
 
-class Formed(NamedTuple):
-    """A sentence: its key, what it was filled with, and how it reads."""
-
-    key: str
-    values: Mapping[str, str]
-    text: str
-
-
-class _Listener(str):
-    """A sentence of the table that tells what it is filled with."""
-
-    __slots__ = ("heard", "key")
-    heard: list[Formed]
-    key: str
-
-    def format(self, *args: object, **values: object) -> str:
-        text = str(self).format(*args, **values)
-        self.heard.append(Formed(self.key, {name: format(value, "") for name, value in values.items()}, text))
-        return text
-
-
-@contextmanager
-def listening() -> Iterator[list[Formed]]:
-    """The sentences that are formed inside, in their order. What was kept from before is not formed again."""
-    heard: list[Formed] = []
-    kept = messages._sentence
-
-    def overheard(key: str) -> str:
-        sentence = _Listener(kept(key))
-        sentence.heard, sentence.key = heard, key
-        return sentence
-
-    messages._sentence = overheard
-    try:
-        yield heard
-    finally:
-        messages._sentence = kept
-
-
-def hold(heard: Collection[Formed], oracles: Mapping[str, Oracle], names: str, about: Any, state: object) -> set[str]:
+def hold(said: Iterable[Said], truths: Mapping[str, Truth], names: str, about: Any, state: object) -> set[str]:
     """Every sentence is true, and has an oracle unless its key is one of the `names`. The keys that were held."""
-    held = set()
-    for formed in heard:
-        if re.fullmatch(names, formed.key):
-            continue
-        assert formed.key in oracles, f"{formed.key} has no oracle: say when it is true"
-        assert oracles[formed.key](about, formed.values), f"{formed.key}: “{formed.text}” is false at {state}"
-        held.add(formed.key)
-    return held
+
+    def asked(each: Said, about: Any) -> bool:
+        return truths[each.key](about, {name: str(value) for name, value in each.values.items()})
+
+    claims = [each for each in said if not re.fullmatch(names, each.key)]
+    return oracles.hold(claims, dict.fromkeys(truths, asked), about, f"At {state}")
 
 
 def computed(*patterns: str) -> set[str]:

@@ -191,7 +191,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
 
 
 def _differs(x: Tensor, norm: Norm) -> Tensor:
-    """Whether a vector is more than zeros before the norm divides: of a constant one, less its mean, rounding is left."""
+    """Whether a vector is more than zeros before the norm divides; a constant one, less its mean, is rounding alone."""
     left = numerator(x, norm).abs().amax(-1)
     return left > (noise("float64") * x.abs().amax(-1) if norm.centred else 0)
 

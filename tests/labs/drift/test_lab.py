@@ -258,8 +258,10 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     [
         (
             Settings(variant="none"),
-            "At weight scale 8, plain attention gives most of its weight to one key per query: "
-            "entropy is 1.35 % of the most possible.",
+            (
+                "At weight scale 8, plain attention gives most of its weight to one key per query: "
+                "entropy is 1.35 % of the most possible."
+            ),
         ),
         (
             Settings(variant="rms", gamma=10),
