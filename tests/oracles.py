@@ -5,11 +5,17 @@
 * `keys(*prefixes)`: the keys of the English tables that begin so;
 * `hold(said, oracles, state)`: asks of each sentence the oracle of its key; a key without one is a failure.
 
+`python -m tests.oracles MODULE FIRST COUNT` searches further than the tests do: MODULE has `search(seeds)`, which gives
+back the keys that were asked, and its table `ORACLES`.
+
 An oracle is a function of what was said and of whatever it is said of: raw arrays, a synthetic log, settings. It works
 the claim out anew and never calls the condition that chose the sentence. A key that claims nothing has `NOTHING`.
 """
 
+import importlib
 import math
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,3 +96,22 @@ def hold(said: Iterable[Said], oracles: Mapping[str, Oracle], state: Any, about:
         asked.add(each.key)
         assert oracles[each.key](each, state), f"{each.key}: “{each.sentence}” is not true. {about}"
     return asked
+
+
+def main(module: str, first: int, count: int) -> int:
+    """What is false, by its key: how often, and once in words."""
+    tested, false, asked = importlib.import_module(module), defaultdict[str, list[str]](list), set[str]()
+    for seed in range(first, first + count):
+        try:
+            asked |= tested.search(range(seed, seed + 1))
+        except AssertionError as error:
+            text = str(error).split("\n")[0]
+            false[text.split(":")[0]].append(f"{text} (seed {seed})")
+    for key, sentences in false.items():
+        print(f"{key}: {len(sentences)} times. {sentences[0]}")
+    print(f"{len(asked)} keys were said; never: {sorted(tested.ORACLES.keys() - asked)}")
+    return len(false)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
