@@ -80,7 +80,7 @@ def test_queries_that_see_no_key_are_counted_and_left_out_of_every_mean() -> Non
     whole = tensors(q=q, k=q, mask=mask).tables["heads"][0]["entropy"]
     mask[0, 1] = False
     report = tensors(q=q, k=q, mask=mask)
-    assert "Queries that see no key: 1." in said(report)["no_key"]
+    assert "sequence: 1." in said(report)["no_key"]
     assert report.tables["heads"][0]["entropy"] == pytest.approx(whole, rel=0.5)
     assert math.isfinite(report.tables["heads"][0]["softmax_slope"])
 

@@ -147,5 +147,5 @@ def noise(values: Numbers) -> float:
     return float(np.median(np.abs(np.diff(values)))) if len(values) > 1 else 0.0
 
 
-def rolling(values: Numbers) -> Numbers:
-    return np.array([np.median(values[max(0, at - 2) : at + 3]) for at in range(len(values))])
+def rolling(values: Numbers, half: int = 2) -> Numbers:
+    return np.array([np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))])

@@ -24,7 +24,7 @@ def stays_low(told: Told) -> bool:
     end = max(3, len(v) // 10)
     if len(v) <= 2 * end:
         return True
-    best, last = rolling(v[:-end]).min(), np.median(v[-end:])
+    best, last = rolling(v[:-end], 5).min(), np.median(v[-end:])  # a dip of a few rows is no level
     return bool(last <= best + max(0.5 * abs(best), 0.1 * abs(v[0]), 10 * noise(v)))
 
 
