@@ -19,7 +19,7 @@ FOUND = {
     "log": "Large logits came first: the largest was 100 or more at step 98",
     "tensors": "In head 2 the largest |logit| is",
     "checkpoint": "There are gains for q and k; they are read as γ",
-    "port": "rotary before the norm fits every logit",
+    "port": "with rotary before the norm some gains fit the logits",
 }
 
 
