@@ -42,6 +42,8 @@ class Theme:
     """One mode's colours."""
 
     paper: str
+    second: str  # behind what stands apart
+    aside: str  # of the sidebar
     ink: str
     categorical: tuple[str, ...]
     sequential: tuple[str, ...]
@@ -71,7 +73,8 @@ class Theme:
 def _read(mode: str) -> Theme:
     found = tomllib.loads(_CONFIG.read_text(encoding="utf-8"))["theme"][mode]
     ramps = (tuple(found[f"chart{name}Colors"]) for name in ("Categorical", "Sequential", "Diverging"))
-    return Theme(found["backgroundColor"], found["textColor"], *ramps)
+    papers = (found["backgroundColor"], found["secondaryBackgroundColor"], found["sidebar"]["backgroundColor"])
+    return Theme(*papers, found["textColor"], *ramps)
 
 
 LIGHT: Final = _read("light")
