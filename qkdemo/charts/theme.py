@@ -41,6 +41,7 @@ def mixed(one: str, other: str, share: float) -> str:
 class Theme:
     """One mode's colours."""
 
+    primary: str  # of controls
     paper: str
     second: str  # behind what stands apart
     aside: str  # of the sidebar
@@ -73,7 +74,12 @@ class Theme:
 def _read(mode: str) -> Theme:
     found = tomllib.loads(_CONFIG.read_text(encoding="utf-8"))["theme"][mode]
     ramps = (tuple(found[f"chart{name}Colors"]) for name in ("Categorical", "Sequential", "Diverging"))
-    papers = (found["backgroundColor"], found["secondaryBackgroundColor"], found["sidebar"]["backgroundColor"])
+    papers = (
+        found["primaryColor"],
+        found["backgroundColor"],
+        found["secondaryBackgroundColor"],
+        found["sidebar"]["backgroundColor"],
+    )
     return Theme(*papers, found["textColor"], *ramps)
 
 

@@ -13,17 +13,20 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
+from streamlit.config import get_option
+
 from qkdemo.dials import Dials
-from qkdemo.labs.lab import Lab
+from qkdemo.labs import arrows
 from qkdemo.labs.registry import LABS
 from qkdemo.locale import ENGLISH, language
 from qkdemo.messages import LANGUAGE, has, known, say
 from qkdemo.web.address.link import LECTURE, OWN, RUN, TRACK, read
-from qkdemo.web.first.page import Picture, pictured
+from qkdemo.web.first.page import Picture, pictured, pictured_arrows
 from qkdemo.web.lab.made import made
+from qkdemo.web.pages import HOME
 
 PATIENCE_S: Final = 0.2  # for so long a document waits for its picture
 _WAITING: Final = 8  # pictures that may wait for being made
@@ -32,6 +35,7 @@ _LONGEST: Final = 2000  # characters of a query
 _MOST: Final = 100  # names in it
 # Pages that begin with their lab's exhibit, right below their question.
 _PAGES: Final = ("drift", "formats", "cache", "cost", "epsilon", "mla", "rope")
+_PLANES: Final = ("home", "arrows")  # and with the arrows in the plane; the first has no dials
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,17 @@ class State:
     spoken: str
 
 
+def page_of(path: str) -> str:
+    """The name of the page at a path, which a server may have below another one."""
+    below = str(get_option("server.baseUrlPath") or "").strip("/")
+    page = path.strip("/")
+    return page.removeprefix(below).strip("/").rpartition("/")[2] or HOME
+
+
 def state_of(path: str, query: str) -> State | None:
     """The state that an address names; None if the page there has no picture for it."""
-    page = path.rstrip("/").rpartition("/")[2]
-    if page not in _PAGES or len(query) > _LONGEST:
+    page = page_of(path)
+    if page not in (*_PAGES, *_PLANES) or len(query) > _LONGEST:
         return None
     try:
         asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST))
@@ -55,8 +66,12 @@ def state_of(path: str, query: str) -> State | None:
         return None
     if any(name in asked for name in (TRACK, OWN, RUN)):  # a question is open there, or something that no link holds
         return None
-    lab, spoken = LABS[page], asked.get(LANGUAGE, ENGLISH)
-    settings, _ = read(lab.settings, lab.presets, asked, lab.settings())
+    spoken = asked.get(LANGUAGE, ENGLISH)
+    if page == HOME:
+        settings: Dials = arrows.Settings()
+    else:
+        lab = LABS[page]
+        settings, _ = read(lab.settings, lab.presets, asked, lab.settings())
     return State(page, settings, asked.get(LECTURE) == "1", spoken if known(spoken) else ENGLISH)
 
 
@@ -93,18 +108,20 @@ class Answers:
 def _picture(state: State) -> Picture | None:
     try:
         language.set(state.spoken)
-        return _drawn(LABS[state.page], state)
+        return _drawn(state)
     except Exception:  # the page itself will say what is wrong
         logging.getLogger(__name__).exception("A first picture could not be drawn.")
         return None
 
 
-def _drawn(lab: Lab[Any, Any], state: State) -> Picture | None:
-    _, sections = made(lab, state.settings)
+def _drawn(state: State) -> Picture | None:
+    title, name = say(f"page.{state.page}"), state.page
+    if isinstance(state.settings, arrows.Settings):
+        lead, beside = say("home.lead") if name == HOME else say("arrows.instruction"), name != HOME
+        return pictured_arrows(title, lead, arrows.run(state.settings), lecture=state.lecture, beside=beside)
+    _, sections = made(LABS[name], state.settings)
     exhibit = sections[0].exhibit
     if exhibit is None:
         return None
-    question = (
-        (say(f"question.{lab.name}"), say(f"instruction.{lab.name}")) if has(f"question.{lab.name}") else ("", "")
-    )
-    return pictured(say(f"page.{lab.name}"), question, *exhibit, lecture=state.lecture)
+    question = (say(f"question.{name}"), say(f"instruction.{name}")) if has(f"question.{name}") else ("", "")
+    return pictured(title, question, *exhibit, lecture=state.lecture)

@@ -1,6 +1,6 @@
 """The style of the first picture: that of the exhibits, in the colours of both themes.
 
-* `sheet()`: all of it, without comments; what stands for a canvas there has the class of that name.
+* `sheet(kind)`: all of it, without comments; what stands for a canvas there has the class of that name.
 
 The look is the system's until `data-look` of the picture says `light` or `dark`, as the visitor may have chosen.
 """
@@ -14,14 +14,14 @@ from qkdemo.charts.theme import DARK, LIGHT, Theme, mixed
 
 _HERE: Final = Path(__file__).parent
 _OURS: Final = _HERE / "first.css"
-_EXHIBIT: Final = _HERE.parent / "exhibit" / "exhibit.css"
+_WEB: Final = _HERE.parent
 _ROLES: Final = ("plain", "norm", "bound", "other", "left", "right")
 
 
 @cache
-def sheet() -> str:
-    """The text of a `style`."""
-    exhibit = re.sub(r"\bcanvas\b", ".canvas", _EXHIBIT.read_text(encoding="utf-8"))
+def sheet(kind: str) -> str:
+    """The text of a `style` for an `exhibit`, or for the `arrows`."""
+    exhibit = re.sub(r"\bcanvas\b", ".canvas", (_WEB / kind / f"{kind}.css").read_text(encoding="utf-8"))
     light, dark = _colours(LIGHT), _colours(DARK)
     colours = (
         f":host{{color-scheme:light;{light}}}"
@@ -43,6 +43,7 @@ def _colours(theme: Theme) -> str:
         "rule": mixed(theme.paper, theme.ink, 0.5),
         "sidebar": theme.aside,
         **{role: theme.role(role) for role in _ROLES},
+        "st-primary-color": theme.primary,
         "st-font": '"Source Sans",sans-serif',
         "st-heading-font": '"Source Sans",sans-serif',
     }

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import html
+import math
 import re
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,13 +20,13 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.file_util import get_static_dir
 
-from qkdemo.labs import drift
+from qkdemo.labs import arrows, drift
 from qkdemo.labs.registry import LABS
 from qkdemo.locale import language
 from qkdemo.messages import accented, say
 from qkdemo.notation import written
 from qkdemo.web.first import answer
-from qkdemo.web.first.answer import Answers, Picture, state_of
+from qkdemo.web.first.answer import Answers, Picture, page_of, state_of
 from qkdemo.web.serving import guard
 from qkdemo.web.serving.guard import Guard
 
@@ -90,7 +91,7 @@ def test_it_stands_before_all_that_is_fetched_and_its_script_is_named(client: Te
 
 
 def test_a_whole_document_is_small_when_it_is_packed(client: TestClient) -> None:
-    for name in answer._PAGES:
+    for name in (*answer._PAGES, *answer._PLANES):
         with client.stream("GET", f"/{name}", headers=PAGE | {"accept-encoding": "gzip"}) as answered:
             packed = b"".join(answered.iter_raw())
         assert answered.headers["content-encoding"] == "gzip"
@@ -110,7 +111,7 @@ def test_what_a_link_holds_is_in_no_picture(client: TestClient, query: str) -> N
 @pytest.mark.parametrize(
     "address",
     [
-        *("/drift?track=beginner", "/drift?own=1", "/training", "/", "/map?lab=drift"),
+        *("/drift?track=beginner", "/drift?own=1", "/training", "/claims", "/map?lab=drift"),
         *("/drift?" + "x" * 3000, "/drift?" + "&".join(f"a{at}=1" for at in range(300))),
     ],
 )
@@ -140,6 +141,33 @@ def test_every_named_state_has_one_that_says_what_it_finds(name: str) -> None:
         assert not re.search(r"(nan|inf)[^a-z]", "".join(re.findall(r'\bd="[^"]*"', inside)), re.IGNORECASE)
 
 
+@pytest.mark.parametrize(
+    ("address", "settings"),
+    [
+        ("/", arrows.Settings()),
+        ("/arrows?scale=4&key_4_angle=-90", arrows.Settings(scale=4, key_4_angle=-90)),
+        ("/arrows?preset=overflow&lecture=1", arrows.PRESETS["overflow"]),
+    ],
+)
+def test_the_arrows_have_one_that_says_every_share(address: str, settings: arrows.Settings) -> None:
+    path, _, query = address.partition("?")
+    found = picture_of(path, query)
+    assert found is not None
+    result = arrows.run(settings)
+    inside = found.html[found.html.index("<template") :]
+    assert f'<p class="finding">{html.escape(arrows.explain(result)[0])}</p>' in inside
+    shares = [share for side in (result.plain, result.twin) for share in side.shares[result.at].tolist()]
+    said = [html.unescape(share) for share in re.findall(r'class="share">([^<]*)<', inside)]
+    assert said == ["NaN" if math.isnan(share) else arrows.percent(share) for share in shares]
+    assert inside.count("<polygon") == 12
+
+
+def test_the_page_at_the_servers_own_path_is_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert page_of("/") == page_of("") == "home"
+    monkeypatch.setattr(answer, "get_option", lambda name: "/qk/")
+    assert [page_of(path) for path in ("/qk", "/qk/", "/qk/drift", "/qk/drift/")] == ["home", "home", "drift", "drift"]
+
+
 def test_it_speaks_the_language_of_its_link() -> None:
     found = picture_of("/epsilon", "lang=en-XA")
     assert found is not None
@@ -151,7 +179,7 @@ def test_a_document_does_not_wait_for_a_picture_that_takes_long(monkeypatch: pyt
     """It is made all the same, once, and the next document has it."""
     may, calls = threading.Event(), []
 
-    def slowly(lab: object, state: object) -> Picture:
+    def slowly(state: object) -> Picture:
         calls.append(state)
         may.wait(60)
         return Picture("Drift", "<p>drawn</p>")
@@ -170,7 +198,7 @@ def test_a_document_does_not_wait_for_a_picture_that_takes_long(monkeypatch: pyt
 
 
 def test_an_error_costs_the_picture_alone(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def broken(lab: object, state: object) -> Picture:
+    def broken(state: object) -> Picture:
         raise ZeroDivisionError
 
     monkeypatch.setattr(answer, "_drawn", broken)

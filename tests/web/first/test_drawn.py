@@ -88,7 +88,7 @@ def test_words_beside_the_frames_have_room() -> None:
 
 
 def test_the_style_knows_every_class_and_colour_that_is_drawn() -> None:
-    text = sheet()
+    text = sheet("exhibit")
     assert "canvas{" not in text.replace(".canvas{", "")
     for name in ("LIGHT", "DARK"):
         assert f'data-look="{name.lower()}"' in text
