@@ -1,7 +1,7 @@
 """The page of any lab: its dials, its exhibit, what its numbers say, and what a visitor takes away.
 
 * `lab_page(lab)`: draws it; `body` and `tabs` are for labs whose main part is no exhibit that is dragged;
-* `show(lab, section)`: a part of it.
+* `show(lab, settings, section)`: a part of it.
 
 While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
 """
@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
+from qkdemo.dials import Dials
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, in_each_language, say
 from qkdemo.web.lab import own as own_tensors
@@ -49,11 +50,14 @@ def lab_page(
     result = _body(lab, settings, shared=shared) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
     for title, opens in lab.tabs(result).items():
-        own[say(title)] = partial(_opened, lab, partial(_tab, lab, settings, title) if shared else opens)
+        own[say(title)] = partial(
+            _opened, lab, result.settings, partial(_tab, lab, settings, title) if shared else opens
+        )
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
-        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab), explored)
+        shows = partial(show, lab, result.settings)
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, shows, explored)
     offer = Takeaway(
         lab=lab.name,
         settings=result.settings,
@@ -68,14 +72,14 @@ def lab_page(
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
-def show(lab: Lab[S, R], section: Section) -> None:
-    """A part of a page: its title, its exhibit, its sentences."""
+def show(lab: Lab[S, R], settings: Dials, section: Section) -> None:
+    """A part of a page: its title, its exhibit, its sentences; `settings` are those that it answers."""
     if section.exhibit is not None:
 
         def picked(pick: Pick) -> None:
             turn(lab.settings, lab.name, section.picked(pick))
 
-        exhibit(*section.exhibit, key=f"{lab.name}.{section.name}", on_pick=picked)
+        exhibit(*section.exhibit, key=f"{lab.name}.{section.name}", on_pick=picked, made=(lab.name, settings))
     if section.title:
         with st.container(border=True):
             tell("\n\n".join([f"## {say(section.title)}", *section.sentences]))
@@ -95,7 +99,7 @@ def _ask(name: str) -> None:
 def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
     result, sections = (made if shared else make)(lab, settings)
     for section in sections:
-        show(lab, section)
+        show(lab, result.settings, section)
     return result
 
 
@@ -105,9 +109,9 @@ def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
     return lab.tabs(made(lab, settings)[0])[title]()
 
 
-def _opened(lab: Lab[S, R], make: Callable[[], Section]) -> None:
+def _opened(lab: Lab[S, R], settings: Dials, make: Callable[[], Section]) -> None:
     section = make()
     if section.exhibit is None:
         st.info(" ".join(section.sentences))
     else:
-        show(lab, section)
+        show(lab, settings, section)
