@@ -72,10 +72,11 @@ def picture_of(path: str, query: str = "", patience_s: float = 60.0) -> Picture 
 @pytest.mark.parametrize("path", ["/drift", "/below/drift"])
 def test_the_document_holds_the_numbers_of_its_links_state(client: TestClient, path: str) -> None:
     said = html.unescape(client.get(f"{path}?scale=16&gain=5", headers=PAGE).text)
-    result = drift.run(drift.Settings(scale=16, gain=5), [16.0])
+    result = drift.run(drift.Settings(scale=16, gain=5))
+    at = result.scales.tolist().index(16)
     assert drift.explain(result)[0] in said
-    assert f">{written(float(result.plain.max_abs_logit[0]))}<" in said
-    assert f">{written(float(result.twin.max_abs_logit[0]))} ≤ 5<" in said
+    assert f">{written(float(result.plain.max_abs_logit[at]))}<" in said
+    assert f">{written(float(result.twin.max_abs_logit[at]))} ≤ 5<" in said
     assert ">×16<" in said
     assert f"<title>{say('app.titled', page=say('page.drift'))}</title>" in said
 
