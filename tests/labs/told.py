@@ -69,7 +69,9 @@ def _value(draw: random.Random, dial: Any, at_most: float | None) -> Value:
 
 def _between(draw: random.Random, dial: Any, low: float, high: float) -> float:
     if dial.kind.log:
-        return min(high, max(low, math.exp(draw.uniform(math.log(low), math.log(high)))))
+        start = 0.0 if low else 1.0  # a dial from 0 on counts in steps of one more
+        found = math.exp(draw.uniform(math.log(low + start), math.log(high + start))) - start
+        return min(high, max(low, found))
     return draw.uniform(low, high) if not dial.whole else draw.randint(int(low), int(high))
 
 
