@@ -33,8 +33,7 @@ AnyFormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16", 
 Rounding: TypeAlias = Callable[[Tensor], Tensor]
 CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 BY_ITSELF: Final = ("float32", *CAST)  # what a processor rounds to
-_EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
-_SIGN: Final = -0x8000_0000_0000_0000
+_MANY: Final = 10_000  # numbers, from which on torch takes a maximum in a quarter of NumPy's time
 SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
 
 
@@ -151,8 +150,8 @@ class Stack:
         self.limits = _column([each.limit for each in formats])
         ends = [at for at in range(1, len(formats)) if formats[at] != formats[at - 1]]
         self._runs = list(zip([0, *ends], [*ends, len(formats)], strict=True))  # of equal formats
-        self._alone = [_Rounding(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
-        self._together = _Rounding(formats, saturate=saturate)
+        self._alone = [Rounder(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
+        self._together = Rounder(formats, saturate=saturate)
         self.saturate = saturate
 
     @cached_property
@@ -208,31 +207,58 @@ def first_failure(fails: Callable[[float], bool], low: float, high: float, relat
     return high
 
 
-class _Rounding:
+class Rounder:
     """What rounding to a format takes: numbers, or columns of them for several formats side by side.
 
-    **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64.
+    **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64. So does 2²³ times
+    the spacing in a float32, which has room for that below bfloat16's exponents; a cast rounds to those.
     """
 
-    def __init__(self, formats: Sequence[Format], *, saturate: bool) -> None:
-        self._numbers = list(zip(*(_numbers(each, saturate) for each in formats), strict=True))
+    def __init__(
+        self, formats: Sequence[Format], *, saturate: bool, dtype: type[np.floating[Any]] = np.float64
+    ) -> None:
+        self._whole, self._exponent, self._sign = _BITS[dtype]
+        self._numbers = np.array([_numbers(each, saturate, dtype) for each in formats], dtype).T
         self._columns: dict[int, list[Any]] = {}  # by the number of axes
 
-    def __call__(self, x: NDArray[np.float64], stored: NDArray[np.float64], beyond: NDArray[np.bool_]) -> None:
-        """Writes `x` as stored, and where it is too large, into the arrays given."""
+    def __call__(
+        self,
+        x: NDArray[np.floating[Any]],
+        stored: NDArray[np.floating[Any]],
+        beyond: NDArray[np.bool_],
+        lift: NDArray[np.floating[Any]] | None = None,
+    ) -> bool:
+        """Writes `x` as stored, and where it is too large, into the arrays given; whether it is anywhere.
+
+        `lift`: an array to work in. All are contiguous.
+        """
+        lift = np.empty_like(stored) if lift is None else lift
         limit, over, smallest, lifted = self._shaped(x.ndim)
         np.abs(x, out=stored)
         np.greater_equal(stored, limit, out=beyond)
-        exponent = stored.view(np.int64) & _EXPONENT  # of the power of two below |x|; bits are in the order of numbers
-        np.maximum(exponent, smallest, out=exponent)
-        lift = exponent.view(np.float64)
+        np.bitwise_and(
+            stored.view(self._whole), self._exponent, out=lift.view(self._whole)
+        )  # the power of two below |x|
+        if lift.size > _MANY and np.ndim(smallest) == 0:
+            torch.from_numpy(lift).clamp_min_(float(smallest))
+        else:
+            np.maximum(lift, smallest, out=lift)
         lift *= lifted
         stored += lift
         stored -= lift
-        if beyond.any():
+        lost = bool(beyond.any())
+        if lost:
             np.copyto(stored, over, where=beyond)
-        bits = stored.view(np.int64)
-        bits |= x.view(np.int64) & _SIGN
+        sign = np.bitwise_and(x.view(self._whole), self._sign, out=lift.view(self._whole))
+        bits = stored.view(self._whole)
+        bits |= sign
+        return lost
+
+    def spread(self, shape: tuple[int, ...]) -> "Rounder":
+        """Itself, ready for arrays of that shape: a number for each entry, which many calls are quicker with."""
+        columns = self._shaped(len(shape))
+        self._columns[len(shape)] = [np.broadcast_to(n, shape).copy() if np.ndim(n) else n for n in columns]
+        return self
 
     def _shaped(self, dims: int) -> list[Any]:
         if dims not in self._columns:
@@ -242,11 +268,23 @@ class _Rounding:
         return self._columns[dims]
 
 
+_BITS: Final[dict[type[np.floating[Any]], tuple[type[np.signedinteger[Any]], int, int]]] = {
+    # as whole numbers, and of those the exponent and the sign
+    np.float64: (np.int64, 0x7FF0_0000_0000_0000, -0x8000_0000_0000_0000),
+    np.float32: (np.int32, 0x7F80_0000, -0x8000_0000),
+}
+
+
 @lru_cache(maxsize=64)
-def _numbers(format: Format, saturate: bool) -> tuple[float, float, int, float]:  # noqa: FBT001
-    """From where on it is too large, what becomes of it, the bits of the smallest normal number, 2⁵² spacings at 1."""
-    smallest = int(np.float64(format.smallest_normal).view(np.int64))
-    return format.limit, over(format, saturate=saturate), smallest, 2.0 ** (52 - format.mantissa_bits)
+def _numbers(format: Format, saturate: bool, dtype: type[np.floating[Any]]) -> tuple[float, float, float, float]:  # noqa: FBT001
+    """From where on it is too large, what becomes of it, its smallest normal number, and the lift at 1."""
+    with np.errstate(over="ignore"):
+        limit = np.array(format.limit).astype(dtype)
+    if float(limit) < format.limit:
+        limit = np.nextafter(limit, dtype(np.inf))
+    room = np.finfo(dtype).nmant - format.mantissa_bits
+    lifted = 0.0 if dtype is np.float32 and format.exponent_bits == 8 else 2.0**room
+    return float(limit), over(format, saturate=saturate), format.smallest_normal, lifted
 
 
 def over(format: Format, *, saturate: bool) -> float:
