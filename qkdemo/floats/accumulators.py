@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.floats.formats import BY_ITSELF, CAST, Rounder, Stack
+from qkdemo.floats.formats import BY_ITSELF, CAST
+from qkdemo.floats.stacks import Bits, Rounder, Stack
 
 _FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
 _CACHED: Final = 100_000  # below that many, the sums of all formats stay in a processor's cache together
@@ -73,18 +74,23 @@ class _Sums:
     """
 
     def __init__(self, stack: Stack, shape: tuple[int, ...]) -> None:
-        self.values, self.beyond = np.zeros(shape, np.float32), np.zeros(shape, dtype=bool)
-        self._next, self._lift, self._large = np.empty_like(self.values), np.empty_like(self.values), self.beyond.copy()
+        self.beyond, self._large = np.zeros(shape, dtype=bool), np.empty(shape, dtype=bool)
+        self._now, self._next, self._lift = (Bits.of(np.zeros(shape, np.float32)) for _ in range(3))
         formats = stack.formats if stack.shared is None else stack.formats[:1]
-        self._round = Rounder(formats, saturate=stack.saturate, dtype=np.float32).spread(shape)
+        self._round = Rounder(formats, saturate=stack.saturate, dtype="float32").spread(shape)
         self._cast = [where for where, each in stack.apart if each.shared == "bfloat16"]
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """What they are by now."""
+        return self._now.numbers
 
     def add(self, product: NDArray[np.float32]) -> None:
         """One product for each sum."""
-        self.values += product
-        if self._round(self.values, self._next, self._large, self._lift):
+        np.add(self._now.numbers, product, out=self._now.numbers)
+        if self._round(self._now, self._next, self._lift, self._large):
             np.logical_or(self.beyond, self._large, out=self.beyond)
         for where in self._cast:
-            part = torch.from_numpy(self._next)[where]
+            part = torch.from_numpy(self._next.numbers[where])
             part.copy_(part.to(torch.bfloat16))
-        self.values, self._next = self._next, self.values
+        self._now, self._next = self._next, self._now

@@ -6,8 +6,9 @@
 Both are arrays over [formats, stages], in the order of `STORED` and `STAGES`. Hidden keys are no entries.
 
 **How.** Losses are known at some weight scales, or looked up there, which leaves a bracket for every format and
-stage. All brackets are narrowed together, in rounds. Most logits are first lost where the largest one is: that is
-sought with the few vectors that form it, and then it is looked whether it holds for all.
+stage. All brackets are narrowed together, in rounds. Most entries are first lost where the largest one is: that is
+sought with a few vectors, up to the product, then with those that form the largest logits, and then it is looked
+whether it holds for all. Where rounding makes losses come and go, which of them is found depends on where it looked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,10 +64,10 @@ def first_losses(
         known.learn(np.arange(len(STORED)).repeat(len(scales)), np.tile(scales, len(STORED)), _lost_in(counted))
     truth = exactly(inputs, torch.ones(1, dtype=torch.float64), choices)
     longest = _longest(truth, choices)
-    guesses = known.within(np.concatenate([_near(first_exceeding(inputs, choices)), _everywhere(_COARSE)], -1))
-    places = np.concatenate([guesses, known.ends()], -1)
+    places = np.concatenate([_near(first_exceeding(inputs, choices)), _everywhere(_COARSE)], -1)
+    places = np.concatenate([known.within(places), known.ends()], -1)
     _settle(few, np.where(_FAR[:, None], np.nan, places), _taken(inputs, *longest), choices)
-    ends = few.ends().reshape(len(STORED), 1, -1)  # what is lost in a vector mostly is so in what is computed from it
+    ends = few.ends().reshape(len(STORED), 1, -1)  # where a vector is lost, what is computed from it mostly is
     places = np.concatenate([places, known.within(_everywhere(ends))], -1)
     _settle(few, np.where(_FAR[:, None], places, np.nan), _taken(inputs, *_largest(truth, inputs, longest)), choices)
     _settle(known, known.within(np.concatenate([few.ends(), _everywhere(_COARSE[[0, -1]])], -1)), inputs, choices)
@@ -98,14 +99,12 @@ class _Brackets:
 
     def __init__(self) -> None:
         shape = len(STORED), len(STAGES)
-        self._safe, self._lost = (
-            np.zeros(shape),
-            np.full(shape, np.inf),
-        )  # the last one that is known to be safe; the next
+        self._safe = np.zeros(shape)  # the last one that is known to be safe
+        self._lost = np.full(shape, np.inf)  # the next one that is known to lose entries
         self._seen: tuple[NDArray[Any], ...] = np.empty(0, int), np.empty(0), np.empty((0, len(STAGES)))
 
     def learn(self, formats: NDArray[np.int64], scales: NDArray[np.float64], lost: NDArray[np.float64]) -> None:
-        """Take in whether stages lose entries in a format at a scale, [pairs, stages]: 1, 0, or NaN if nobody looked."""
+        """Take in whether a format loses entries at a scale, [pairs, stages]: 1, 0, or NaN where nobody looked."""
         self._seen = tuple(np.concatenate(x) for x in zip(self._seen, (formats, scales, lost), strict=True))
         formats, scales, lost = self._seen
         at = scales[:, None]
@@ -119,8 +118,9 @@ class _Brackets:
         return np.where((ends > 0) & np.isfinite(ends), ends, np.nan)
 
     def within(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Those of `places` that tell anything new."""
-        return np.where((places > self._safe[..., None]) & (places < self._lost[..., None]), places, np.nan)
+        """Those of `places` that tell anything new: they lie inside, or beyond all that was looked at."""
+        inside = (places > self._safe[..., None]) & (places < self._lost[..., None])
+        return np.where(inside | (places > self._seen[1].max(initial=0)), places, np.nan)
 
     def inner(self) -> NDArray[np.float64]:
         """Places that divide what is still too wide."""

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, reciprocal_root
 from qkdemo.floats.accumulators import dot_products
-from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord
+from qkdemo.floats.stacks import Stack
 from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     PARTS,
