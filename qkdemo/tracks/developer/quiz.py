@@ -48,6 +48,7 @@ def _half(dice: random.Random) -> Asked:
         "scale": written(scale),
         "n": written(n),
         "root": written(math.sqrt(recipe.d_head)),
+        "too_large": written(too_large),
         "on_q": written(int(divided.n_lost[half, STAGES.index("scaled"), 0])),
     }
     others = {"fits": n - raw, "all": n, "too_large": too_large, "more": (n + raw) // 2, "most": n - raw // 8}
