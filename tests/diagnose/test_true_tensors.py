@@ -193,7 +193,7 @@ def one_hot(said: Said, told: Told) -> bool:
         shares = [
             -sum(p * math.log(p) for p in row if p > 0) / math.log(n) for row, n in zip(rows, counts, strict=True)
         ]
-        low += float(np.mean(shares)) < 0.052
+        low += float(np.mean(shares)) < 0.06
     return low >= said.number("count") and said.number("of") == told.q.shape[1]
 
 
