@@ -77,6 +77,7 @@ class Level(TypedDict):
 class _Panel(TypedDict):
     title: str
     subtitle: NotRequired[str]
+    on_paper: NotRequired[str]  # the subtitle where nothing can be pressed
     wide: int  # columns of 12
     tall: NotRequired[bool]  # a picture of nearly twice the height
     matters: NotRequired[bool]  # a track's stop is about it; it comes first where there is room for one
@@ -106,7 +107,7 @@ class Details(TypedDict):
 
 
 class Heat(_Panel):
-    """A matrix. Codes 0 to 250 are the weight (code / 250)², 254 is masked, 255 is undefined."""
+    """A matrix. Codes 0 to 250 are parts of the colour; a weight is (code / 250)². 254 is masked, 255 undefined."""
 
     kind: Literal["heat"]
     role: Role
@@ -118,6 +119,7 @@ class Heat(_Panel):
     key_label: str
     each: NotRequired[int]  # how many queries, and keys, a cell stands for
     chosen: NotRequired[tuple[int, int]]  # the numbers of the selected two, then
+    ramp: NotRequired[list[Tick]]  # sizes at parts of the whole colour, 0 to 1; without it cells are attention weights
     details: NotRequired[Details]
 
 

@@ -116,6 +116,7 @@ class Exhibit(TypedDict):
     alt: str  # what it shows at the committed value, for those who do not see it
     fold: NotRequired[Fold]  # what is the rest is not shown until a press
     live: NotRequired[Live]
+    made: NotRequired[str]  # below a picture that is saved: the other dials and the versions
     veil: NotRequired[Veil | None]  # what a track adds
     guesses: NotRequired[list[Guess]]
     lecture: NotRequired[bool]  # whether a hall looks on

@@ -91,10 +91,10 @@ def in_words(opened: Opened, name: str) -> str:
 
 def _largest(pair: Pair, head: int) -> tuple[int, int, int]:
     """Sequence, query and key of the logit of largest size of a head."""
-    keys = pair.k[:, head // (pair.q.shape[1] // pair.k.shape[1])].float()
+    keys = _wide(pair.k[:, head // (pair.q.shape[1] // pair.k.shape[1])])
     best, at = -1.0, (0, 0, 0)
     for sequence in range(pair.q.shape[0]):
-        q = pair.q[sequence, head].float()
+        q = _wide(pair.q[sequence, head])
         for start in range(0, len(q), _AT_ONCE):
             asked = torch.arange(start, min(start + _AT_ONCE, len(q)))
             logits = (q[asked] @ keys[sequence].mT).abs().nan_to_num(nan=-1.0)
@@ -104,6 +104,10 @@ def _largest(pair: Pair, head: int) -> tuple[int, int, int]:
                 row, key = divmod(int(place), logits.shape[1])
                 best, at = float(value), (sequence, int(asked[row]), key)
     return at
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()
 
 
 def _seen(pair: Pair, sequence: int, head: int, queries: Tensor) -> Tensor:

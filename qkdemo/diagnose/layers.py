@@ -56,9 +56,10 @@ class Layer:
 
     @property
     def finite(self) -> bool:
-        """Whether its weights and its gains are."""
+        """Whether its weights and its gains are, and what is formed of them."""
         gains = [gain for gain in (self.gain_q, self.gain_k) if gain is not None]
-        return all(bool(x.isfinite().all()) for x in (self.spectral, *gains))
+        bounds = [self.bound(reading) or 0.0 for reading in ("gamma", "one_plus_gamma")]
+        return all(bool(x.isfinite().all()) for x in (self.spectral, *gains)) and all(map(math.isfinite, bounds))
 
     @property
     def place(self) -> str:
@@ -95,11 +96,12 @@ class Result:
     flags: tuple[str, ...]  # of the config, that ask for QK norm
     unnormed: tuple[str, ...]  # layers without gains
     missing: tuple[str, ...]  # shards that are not there
+    gains: bool = False  # whether any tensor is named as a gain of q or k
 
     @property
     def promised(self) -> bool:
         """Whether the config asks for QK norm and no gain was found."""
-        return bool(self.flags) and not any(layer.gain_q is not None for layer in self.layers)
+        return bool(self.flags) and not self.gains
 
 
 def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Result:
@@ -120,6 +122,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         flags=tuple(name for name, value in config.items() if _FLAG.fullmatch(name) and value is True),
         unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
         missing=checkpoint.missing,
+        gains=bool(gains),
     )
 
 

@@ -31,6 +31,7 @@ _HIDDEN: Final = -1e4  # how masks are written into logits
 _POSITIONS: Final = 48  # that are looked at: a fit of gains needs a few hundred pairs
 _EXACT: Final = {torch.float64: EXACT, torch.float32: 1e-4}  # what rounding may leave, relative
 _EXACT_16: Final = 0.02
+_LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 _SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
 _USUAL: Final = ("inverse_root", "one")
@@ -119,8 +120,9 @@ def run(port: Port) -> Result:
     """Which choice was read wrongly."""
     mine, reference = (x.masked_fill(~port.visible, 0) for x in (port.mine, port.reference))
     same = _relative(mine, reference)
-    constant = float((mine * reference).sum() / reference.square().sum())
-    ratio = constant if _relative(mine, constant * reference) < port.exact else math.nan
+    a, b = _in_range(mine, reference)
+    constant = float((a * b).sum() / b.square().sum())
+    ratio = constant if _relative(a, constant * b) < port.exact else math.nan
     known = verdict = other = None
     if port.block is not None:
         found = _identified(port, reference)
@@ -142,7 +144,17 @@ def run(port: Port) -> Result:
     return Result(port, same, ratio, known, other, verdict, sorted(errors, key=lambda row: -row["error"]))
 
 
+def _in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Both by the same power of two, so that no square leaves float64."""
+    size = max(float(x.abs().nan_to_num(0, 0, 0).max()) for x in (one, other))
+    if size == 0 or _LEAST < size < 1 / _LEAST:
+        return one, other
+    factor = 2.0 ** -math.frexp(size)[1]
+    return one * factor, other * factor
+
+
 def _relative(one: Tensor, other: Tensor) -> float:
+    one, other = _in_range(one, other)
     length = float(other.norm())
     difference = float((one - other).norm())
     return difference / length if length else math.inf if difference else 0.0

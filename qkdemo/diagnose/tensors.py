@@ -47,6 +47,7 @@ class Result:
     formats: list[dict[str, Any]]
     growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
     queries: int  # of each head, from which variants and formats are taken
+    whole: bool  # whether these are all queries of all sequences
 
 
 def pair_of(
@@ -59,7 +60,8 @@ def pair_of(
     named = _two(arrays)
     unscaled = tuple(side for side, name in zip("qk", named, strict=True) if _lacks_scale(name, arrays))
     q, k = (_finite_axes(side, _in_units(name, arrays)) for side, name in zip("qk", named, strict=True))
-    if torch.float64 in (q.dtype, k.dtype):
+    factor = _scale(arrays, max(1, q.shape[-1])) if scale is None else scale
+    if torch.float64 in (q.dtype, k.dtype) or not _SMALL < abs(factor) < _BIG:
         q, k = q.double(), k.double()
     axes = _axes(q, k)
     if swapped or axes == "positions":
@@ -70,7 +72,6 @@ def pair_of(
         raise InputError("other_batches", q=listed(q.shape), k=listed(k.shape))
     if q.shape[1] % k.shape[1]:
         raise InputError("heads_do_not_share", heads=q.shape[1], kv_heads=k.shape[1])
-    factor = _scale(arrays, q.shape[-1]) if scale is None else scale
     if not math.isfinite(factor) or factor == 0:
         raise InputError("bad_scale", scale=factor)
     gains = [next((x for name, x in arrays.items() if pattern.fullmatch(name)), None) for pattern in _GAINS]
@@ -97,7 +98,7 @@ def run(pair: Pair) -> Result:
     worst = _alone(pair, heads[0]["head"])
     grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
     part = part_of(pair)
-    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries=part.q.shape[2])
+    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, part.q.shape[2], part is pair)
 
 
 def part_of(pair: Pair) -> Pair:
@@ -197,18 +198,29 @@ def _heads(pair: Pair) -> list[dict[str, Any]]:
 
 
 def times_usual(row: Mapping[str, float], scale: float) -> float:
-    """How many times as long as usual in this head, together, the query and the key of its largest logit are."""
-    usual = row["q_norm_median"] * row["k_norm_median"]
-    if not usual:
+    """How many times as long as usual in this head, together, the query and the key of its largest logit are.
+
+    ∞ where the usual length of either is 0; NaN where lengths are not finite.
+    """
+    usual = row["q_norm_median"], row["k_norm_median"]
+    if not all(usual):
         return math.inf
+    if not all(map(math.isfinite, usual)):
+        return math.nan
     if not math.isfinite(row["max_logit"]) or not row["cosine"]:  # the pair's own lengths cannot be told then
-        return row["q_norm_max"] * row["k_norm_max"] / usual
-    return abs(row["max_logit"] / (scale * row["cosine"])) / usual
+        return row["q_norm_max"] / usual[0] * (row["k_norm_max"] / usual[1])
+    return abs(row["max_logit"]) / abs(scale * row["cosine"]) / usual[0] / usual[1]
 
 
 def _reason(row: Mapping[str, float], scale: float) -> str:
-    """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither."""
-    long = times_usual(row, scale) > GROWN
+    """Whether the largest logit is one of long vectors, of well aligned ones, of both, or of neither.
+
+    It is `unusual` where no length is usual: most queries or most keys have length 0, or none is a number.
+    """
+    times = times_usual(row, scale)
+    if not math.isfinite(times):
+        return "unusual"
+    long = times > GROWN
     aligned = abs(row["cosine"]) > _TYPICAL
     return "both" if long and aligned else "length" if long else "alignment" if aligned else "neither"
 

@@ -173,11 +173,11 @@ def test_a_cell_of_a_grid_follows_the_cursor_and_is_picked_by_click_and_by_keys(
     expect(chosen).to_be_focused()
 
 
-def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, tmp_path: Path) -> None:
+def test_svg_export_is_vectors_and_says_what_it_shows(exhibit: Page, address: str, tmp_path: Path) -> None:
     drawing = _svg_of(exhibit, "curves", "Logits grow", tmp_path)
     assert "<polyline" in drawing
     assert "<image" not in drawing
-    for words in ("Logits grow", "largest |logit|", "Weight scale", "∞", "overflow"):
+    for words in ("Logits grow", "largest |logit|", "Weight scale", "∞", "overflow", "Weight scale: ×10", address):
         assert words in drawing
 
 

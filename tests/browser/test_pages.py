@@ -32,7 +32,9 @@ def reading(page: Page) -> str:
 
 
 def settled(page: Page) -> None:
-    page.wait_for_function("document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'")
+    """The page's script has run, and the page stands where its first picture stood."""
+    ran = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
+    page.wait_for_function(f"{ran} && !document.getElementById('qkdemo-first')")
 
 
 def test_a_deep_link_opened_first_on_a_cold_server_shows_shell_page_and_state(cold_server: str, page: Page) -> None:

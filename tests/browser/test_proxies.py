@@ -13,7 +13,6 @@ from tests.browser.test_training import PATIENCE_MS, SMALL, button, step, until
 from tests.proxying import NGINX, proxied
 from tests.serving import ROOT, served
 
-
 SEEDS = itertools.count(7000)  # a run that was stopped stays stopped: each try has its own
 
 

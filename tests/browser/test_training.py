@@ -146,6 +146,9 @@ def test_the_dot_at_the_end_of_a_line_covers_no_letter_of_its_label(server: str,
     (label,) = re.findall(r"<text transform=.translate\(([\d.]+) [^>]*>plain<", drawing)
     assert len(edges) == 2
     assert float(label) > max(edges)
+    below = " ".join(re.findall("<text [^>]*>([^<]*)</text>", drawing)[-12:])  # how it was made
+    for words in ("step: 60", "training: ", "seed=4", "torch ", f"{server}/training?"):
+        assert words in below
 
 
 def number(tag: str, name: str) -> float:

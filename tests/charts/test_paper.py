@@ -46,6 +46,10 @@ def texts(spec: dict[str, Any]) -> list[str]:
     return [" ".join(text) if isinstance(text, list) else text for text in said]
 
 
+def texts_of(svg: str) -> list[str]:
+    return ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
 def titles(spec: dict[str, Any]) -> tuple[Any, Any]:
     return tuple(spec["encoding"][name]["axis"]["title"] for name in ("x", "y"))
 
@@ -287,6 +291,11 @@ def test_a_heat_map_has_a_cell_for_every_pair_and_crosses_what_is_undefined() ->
     ]
     assert rows(spec, "point") == [{"x": 1.5, "y": 1.5}]
     assert spec["description"] == "q 0, k 1: 1"
+    assert {"0", "0.1", "0.5", "1"} <= set(texts_of(*svgs([spec])))
+    sized = panel | {"ramp": [(0.0, "0"), (0.2, "1e-6"), (1.0, "6e4")]}  # what is no weight is not said as one
+    spec = chart(pa.table({"heat": codes}), VIEW, sized, Look(0, 0, 0))
+    assert spec["description"] == "T"
+    assert {"1e-6", "6e4"} <= set(texts_of(*svgs([spec])))
 
 
 def test_names_of_lines_keep_apart_and_near_their_ends() -> None:

@@ -15,7 +15,7 @@ def test_the_page_of_a_state_is_drawn_into_a_file_beside_the_table(tmp_path: Pat
     assert "0.001" in capsys.readouterr().out
     drawn = file.read_text(encoding="utf-8")
     assert "size=0.001" in drawn
-    assert "A vector that is too small comes out short" in drawn
+    assert "Length after the norm, by size of the vector" in drawn
 
 
 def test_more_than_one_state_and_a_place_that_cannot_be_written_are_refused(tmp_path: Path, capsys: Capture) -> None:

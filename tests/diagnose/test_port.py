@@ -94,7 +94,7 @@ def test_from_logits_alone_a_factor_is_told_and_what_is_needed_for_more() -> Non
     given = arrays(REFERENCE.but(scale="one"))
     alone = {name: given[name] for name in ("mine", "reference")}
     said = {finding.key: finding.sentence for finding in examine(file_of(alone), "port.npz").findings}
-    assert "Every logit of the port is 4 times" in said["port_ratio"]
+    assert "every logit of the port is 4 times" in said["port_ratio"]
     assert "With a head width of 16 that is √d" in said["port_ratio"]
     assert "port_needs" in said
     other = arrays(REFERENCE.but(norm="none"))

@@ -152,7 +152,7 @@ def test_what_is_not_finite_in_q_is_placed_and_no_format_is_blamed(lost: float) 
     q[1, 4] = lost
     report = of_tensors(run(pair_of({"q": q, "k": k})), "pair")
     said = {finding.key: finding.sentence for finding in report.findings}
-    assert "Values of q that are not finite: 8 of 96. The first is in head 1, at position 4." in said["not_finite"]
+    assert "Values of q that are not finite: 8 of 96. The first is in its head 1, at position 4." in said["not_finite"]
     assert not {"format", "one_key"} & said.keys()
 
 

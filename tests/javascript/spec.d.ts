@@ -47,6 +47,7 @@ declare namespace Spec {
   interface Curves {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -71,6 +72,7 @@ declare namespace Spec {
   interface Heat {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -86,6 +88,7 @@ declare namespace Spec {
     key_label: string;
     each?: number;
     chosen?: [number, number];
+    ramp?: [number, string][];
     details?: Details;
   }
 
@@ -105,6 +108,7 @@ declare namespace Spec {
   interface Bars {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -122,6 +126,7 @@ declare namespace Spec {
   interface Cells {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -153,6 +158,7 @@ declare namespace Spec {
   interface Grid {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -168,6 +174,7 @@ declare namespace Spec {
   interface Arcs {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -183,6 +190,7 @@ declare namespace Spec {
   interface Arrows {
     title: string;
     subtitle?: string;
+    on_paper?: string;
     wide: number;
     tall?: boolean;
     matters?: boolean;
@@ -282,6 +290,7 @@ declare namespace Spec {
     alt: string;
     fold?: Fold;
     live?: Live;
+    made?: string;
     veil?: Veil | null;
     guesses?: Guess[];
     lecture?: boolean;

@@ -192,4 +192,7 @@ def test_one_run_has_one_collapse_step_on_every_page_that_names_it() -> None:
     assert {log["large"], course["at"]} == {str(plain.first_step_logit_over_100)}
     assert log["ahead"] == str(plain.warned)
     headline = findings(plan, curves, len(curves))[-1]
-    assert f"forgot it at step {plain.lost_at}, {plain.warned} steps after its largest logit passed 100" in headline
+    assert (
+        f"forgot it at step {plain.lost_at}, {plain.warned} steps after its largest logit was first above 100"
+        in headline
+    )

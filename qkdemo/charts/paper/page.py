@@ -108,7 +108,7 @@ def page(exhibits: Sequence[Drawn], title: str, caption: str, *, a4: bool = Fals
 def _note(panel: Panel) -> str:
     """What a subtitle adds where no axis is named by it."""
     named = panel["kind"] in ("curves", "bars")
-    return "" if named else (panel.get("subtitle") or "").strip(" \u00a0")
+    return "" if named else panel.get("on_paper", panel.get("subtitle") or "").strip(" \u00a0")
 
 
 def _titled(table: pa.Table, view: Exhibit, panel: Panel, look: Look) -> Spec:

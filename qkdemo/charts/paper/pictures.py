@@ -27,6 +27,7 @@ _THICKEST: Final = 6.0  # arc
 _CORNERS: Final = 24  # of an arc
 _FINE: Final = 5.0  # pixels of a cell, up to which none has an edge
 _FEW: Final = 4  # numbers along a side of a matrix
+_PARTS: Final = tuple(math.sqrt(weight) for weight in (0, 0.1, 0.5, 1))  # of the colour, that have a number
 _LETTER: Final = 0.56 * SIZE  # about how wide one is
 _CROSS: Final = "M-1,-1L1,1M1,-1L-1,1"
 _HEAD: Final = "M0,0L-0.4,1L0.4,1Z"
@@ -36,7 +37,7 @@ _HEAD: Final = "M0,0L-0.4,1L0.4,1Z"
 
 
 def heat(table: pa.Table, panel: Heat, look: Look) -> Spec:
-    """Squares, the darker the larger; what is undefined is crossed, what is masked is left out."""
+    """Squares, the darker the larger, beside a ramp; what is undefined is crossed, what is masked is left out."""
     codes, rows, columns = vector(table, panel["column"], look.row), panel["rows"], panel["columns"]
     side, colour = _HEAT / max(rows, columns), LIGHT.role(panel["role"])
     spots = [(at % columns, at // columns, code) for at, code in enumerate(codes) if code != MASKED]
@@ -46,7 +47,7 @@ def heat(table: pa.Table, panel: Heat, look: Look) -> Spec:
         if code != UNDEFINED
     ]
     ramp = {"type": "sqrt", "domain": [0, 1], "range": [mixed(LIGHT.paper, colour, _LEAST), colour]}
-    shade = {"field": "weight", "type": "quantitative", "scale": ramp, "legend": None}
+    shade = {"field": "weight", "type": "quantitative", "scale": ramp, "legend": _legend(panel)}
     ends = {"x2": Field("right"), "y2": Field("below")}
     edge = {"stroke": LIGHT.paper, "strokeWidth": 0.3} if side > _FINE else {}
     layers = [layer({"type": "rect", **edge}, cells, fill=shade, **ends)]
@@ -72,9 +73,16 @@ def heat(table: pa.Table, panel: Heat, look: Look) -> Spec:
     return whole(layers, (side * columns, side * rows), encoding, _heat_told(codes, panel))
 
 
+def _legend(panel: Heat) -> Spec:
+    """What some colours stand for, the darkest first. A gradient would need a name, which two drawings may share."""
+    ticks = reversed(panel.get("ramp") or [(part, written(part**2)) for part in _PARTS])
+    said = labels([(part**2, text) for part, text in ticks]) | {"labelFontSize": SIZE, "labelColor": LIGHT.muted}
+    return said | {"type": "symbol", "symbolType": "square", "symbolStrokeWidth": 0, "title": None}
+
+
 def _heat_told(codes: Sequence[float], panel: Heat) -> str:
-    """The chosen cell, or the title again if there is nothing to be read off it."""
-    if panel["selected"] is None:
+    """The chosen weight, or the title again if there is nothing to be read off it."""
+    if panel["selected"] is None or "ramp" in panel:
         return panel["title"]
     query, key = panel["selected"]
     code = codes[query * panel["columns"] + key]

@@ -18,9 +18,9 @@ import numpy as np
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
+from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
 
-MOST_ROWS: Final = 20_000
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
 ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
@@ -29,6 +29,8 @@ _NEVER: Final = 0.9  # of the loss after the first steps: a run that never came 
 _FELL: Final = 0.5  # of the first loss: what came below it did learn
 _STILL: Final = 0.03  # of that loss: a fall of less is none
 _LEAST_STUCK: Final = 20  # rows, before that is said
+_LEAST_LOSSES: Final = 6  # before a loss is called well
+_ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
 _HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
 _MOST: Final = 0.5  # of a run
 _RESTLESS: Final = 2.0  # times as far above its median as below
@@ -58,6 +60,8 @@ class Result:
     events: tuple[Event, ...]
     growth: Growth | None
     causes: tuple[Cause, ...]
+    no_share: str = ""  # a column named for an entropy that holds no share, and was not read
+    all_rows: int = 0  # of the log, before it was thinned
 
     @property
     def worst(self) -> Event | None:
@@ -72,40 +76,42 @@ class Result:
 
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
-    log = thinned(log)
+    whole, log = len(log.step), thinned(log, {**roles(log), **(given or {})})
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near the end of float64, of which all is said
-        return _result(log, given)
+        return replace(_result(log, given), all_rows=whole)
 
 
 def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
+    columns = {role: column for role, column in columns.items() if not np.isnan(column).all()}
+    no_share = ""
+    if "entropy" in columns and not _is_share(columns["entropy"]):
+        no_share = known.pop("entropy")
+        del columns["entropy"]
     loss = columns.get("loss")
     events = () if loss is None else loss_events(loss)
     grown = None
-    if "max_logit" in columns:
+    if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
     causes = tuple(sorted(_causes(columns, events, grown, log.step), key=lambda cause: -cause.weight))
-    return Result(log=log, roles=known, events=events, growth=grown, causes=causes)
+    return Result(log=log, roles=known, events=events, growth=grown, causes=causes, no_share=no_share)
 
 
-def thinned(log: Log) -> Log:
-    """A log of more than MOST_ROWS rows with that many of them, evenly spread; it then counts as sampled."""
-    if len(log.step) <= MOST_ROWS:
-        return log
-    kept = np.linspace(0, len(log.step) - 1, MOST_ROWS).round().astype(int)
-    columns = {name: column[kept] for name, column in log.columns.items()}
-    return replace(log, step=log.step[kept], columns=columns, sampled=True)
+def _is_share(entropy: Numbers) -> bool:
+    """Whether a column can be an entropy as a share of the most possible: all its numbers are from 0 to 1."""
+    numbers = entropy[np.isfinite(entropy)]
+    return bool(numbers.size and numbers.min() >= -_ROUNDING and numbers.max() <= 1 + _ROUNDING)
 
 
 def _causes(
     columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
 ) -> list[Cause]:
-    found = _of_gradient(columns, step)
+    found = [*_of_gradient(columns, step), *_of_lost_logits(columns, step)]
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *_of_updates(columns, event, step), beyond]
-    stuck = _of_stuck(columns)
+    stuck = None if event is not None and event.kind == "non_finite" else _of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
     if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
@@ -118,7 +124,8 @@ def _causes(
 def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
     """No event: of the loss, or of the logits if there is no loss."""
     if "loss" in columns:
-        return Cause("healthy", 0.1, {})
+        losses = int(np.isfinite(columns["loss"]).sum())
+        return Cause("healthy", 0.1, {}) if losses >= _LEAST_LOSSES else Cause("few_losses", 0.1, {"count": losses})
     sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
     return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
 
@@ -162,22 +169,30 @@ def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     tenth = len(loss) // 10
     smooth = smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
     first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
+    start = {"from_start": float(loss[0] < first)}
     first = min(first, float(loss[0]))  # back from a rise to where it began is no fall
     if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
         return None
     times = _skew(loss[len(loss) // 3 :])
     if times > _RESTLESS:
-        return Cause("stuck_rate", 0.9, {"times": times})
+        return Cause("stuck_rate", 0.9, start | {"times": times})
+    return _why_stuck(columns, start)
+
+
+def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
+    """What attention was like meanwhile; `start` goes along."""
     if "max_logit" in columns:
         sizes = _there(np.abs(columns["max_logit"]))
         share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
         if share > _MOST:
-            return Cause("stuck_attention", 0.9, {"logit": logit, "share": 100 * share})
+            return Cause("stuck_attention", 0.9, {**start, "logit": logit, "share": 100 * share})
     if "entropy" in columns:
         entropy = float(np.median(_there(columns["entropy"])))
         if entropy <= ONE_HOT:
-            return Cause("stuck_one_hot", 0.9, {"entropy": 100 * entropy})
-    return Cause("stuck_calm", 0.9, {}) if {"max_logit", "entropy"} & columns.keys() else Cause("stuck", 0.6, {})
+            return Cause("stuck_one_hot", 0.9, {**start, "entropy": 100 * entropy})
+    if {"max_logit", "entropy"} & columns.keys():
+        return Cause("stuck_calm", 0.9, start)
+    return Cause("stuck", 0.6, start)
 
 
 def _skew(values: Numbers) -> float:
@@ -185,7 +200,7 @@ def _skew(values: Numbers) -> float:
     away = np.sort(values) - np.median(values)
     tail = max(_LEAST_TAIL, int(_TAIL * len(away)))
     below = -float(away[:tail].mean())
-    return float(away[-tail:].mean()) / below if below else 1.0
+    return float(away[-tail:].mean()) / below if below else 0.0  # one that never goes below it is no restless one
 
 
 def _there(values: Numbers) -> Numbers:
@@ -195,6 +210,8 @@ def _there(values: Numbers) -> Numbers:
 def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
     """Whether every spike, but in the first steps, stays well below the loss of the start: batches differ."""
     most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
+    if most <= 0:  # of a loss below 0 no size is small or large
+        return False
     later = [event for event in events if event.start > len(loss) // 20]
     return all(np.nanmax(loss[event.start : event.stop + 1]) < most for event in later)
 
@@ -204,7 +221,8 @@ def _of_passed(loss: Numbers, events: tuple[Event, ...], step: Numbers) -> Cause
     high = max(events, key=lambda event: float(np.nanmax(loss[event.start : event.stop + 1])))
     most, first = float(np.nanmax(loss[high.start : high.stop + 1])), float(loss[np.isfinite(loss)][0])
     if most > _HIGH * first:
-        numbers = {"first": first, "most": most, "step": float(step[high.start]), "back": float(step[high.stop])}
+        before = float(loss[: high.start][np.isfinite(loss[: high.start])][-1])
+        numbers = {"first": before, "most": most, "step": float(step[high.start]), "back": float(step[high.stop])}
         return Cause("high_start", 0.4, numbers)
     return Cause("small_spikes", 0.3, {"count": len(events)})
 
@@ -243,16 +261,17 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     """No event yet, but logits on their way, or attention that is one-hot already."""
     if grown is None:
         return []
+    at = step[np.isfinite(columns["max_logit"])]  # the steps of which there is a logit
     if grown.last >= LARGE:
         entropy = _there(columns.get("entropy", np.empty(0)))[-_BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
             return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
-        return [Cause("large_logits", 0.7, {"logit": grown.last})]
-    soon = step[-1] + 0.5 * (step[-1] - step[0])  # within half as many steps again
+        return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": grown.last})]
+    soon = at[-1] + 0.5 * (at[-1] - at[0])  # within half as many steps again
     if not grown.grows or grown.last <= CALM / 5:
         return []
-    large_at = float(step[-1] + np.log(LARGE / grown.last) / grown.rate)  # again, if it was there before
-    if large_at <= soon:
+    large_at = float(at[-1] + np.log(LARGE / grown.last) / grown.rate)  # again, if it was there before
+    if step[-1] < large_at <= soon:
         return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": large_at})]
     return []
 
@@ -268,13 +287,12 @@ def _of_updates(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> 
     for at in range(max(_BEFORE, event.start - _LEAD), event.start):
         before = sizes[max(0, at - _LEAD) : at]
         before = before[np.isfinite(before)]
-        if before.size >= _BEFORE and sizes[at] > _SPIKE * np.median(before):
-            numbers = {
-                "step": float(step[event.start]),
-                "at": float(step[at]),
-                "times": float(sizes[at] / np.median(before)),
-            }
-            return [Cause("updates", 0.8, numbers)]
+        usual = float(np.median(before)) if before.size >= _BEFORE else 0.0
+        if usual > 0 and sizes[at] > _SPIKE * usual:
+            numbers = {"step": float(step[event.start]), "at": float(step[at])}
+            if np.isinf(sizes[at]):
+                return [Cause("updates_lost", 0.8, numbers)]
+            return [Cause("updates", 0.8, numbers | {"times": float(sizes[at] / usual)})]
     return []
 
 
@@ -284,3 +302,9 @@ def _of_gradient(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
         return []
     both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
     return [Cause("gradient_overflow", 0.95, {"step": float(step[both[0]])})] if both.size else []
+
+
+def _of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
+    """A largest logit that is not finite, whatever the loss does."""
+    lost = np.flatnonzero(np.isinf(columns.get("max_logit", np.empty(0))))
+    return [Cause("logits_lost", 0.85, {"step": float(step[lost[0]])})] if lost.size else []

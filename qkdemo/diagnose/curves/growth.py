@@ -87,12 +87,13 @@ def _grown_by(step: Numbers, logit: Numbers, q_norm: Numbers | None, k_norm: Num
     """Whether lengths explain the growth: the logit's is that of ‖q‖‖k‖ plus that of the cosine."""
     if q_norm is None or k_norm is None:
         return "unknown"
-    kept = np.isfinite(logit) & np.isfinite(q_norm) & np.isfinite(k_norm) & (np.abs(logit) > 0)
+    lengths_there = np.isfinite(q_norm) & np.isfinite(k_norm) & (q_norm > 0) & (k_norm > 0)
+    kept = np.isfinite(logit) & lengths_there & (np.abs(logit) > 0)
     if kept.sum() < 6:
         return "unknown"
     x = step[kept]
     whole = slope(*_later(x, np.log(np.abs(logit[kept]))))
-    lengths = slope(*_later(x, np.log(q_norm[kept] * k_norm[kept])))
+    lengths = slope(*_later(x, np.log(q_norm[kept]) + np.log(k_norm[kept])))
     if whole[1] <= 0:
         return "unknown"
     share = lengths[0] / whole[0]

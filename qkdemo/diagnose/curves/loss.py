@@ -6,7 +6,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -33,6 +33,7 @@ class Event:
     kind: EventKind
     start: int
     stop: int
+    slow: bool = False  # a divergence without a jump: `start` is where the smoothed loss is lowest
 
 
 def loss_events(loss: Numbers) -> tuple[Event, ...]:
@@ -46,7 +47,7 @@ def loss_events(loss: Numbers) -> tuple[Event, ...]:
         events += _slow(finite)
     if gone.size:
         events.append(Event("non_finite", int(gone[0]), len(values) - 1))
-    return tuple(Event(event.kind, int(rows[event.start]), int(rows[event.stop])) for event in events)
+    return tuple(replace(event, start=int(rows[event.start]), stop=int(rows[event.stop])) for event in events)
 
 
 def worst(events: Sequence[Event]) -> Event | None:
@@ -107,4 +108,6 @@ def _slow(values: Numbers) -> list[Event]:
     best = int(smooth.argmin())
     least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]), _OF_FIRST * abs(values[0]))
     low = int(np.flatnonzero(smooth <= smooth[best] + least)[-1])  # from here on it is above
-    return [Event("divergence", best, len(values) - 1)] if _lasts(len(values) - 1 - low, len(values)) else []
+    back = float(np.median(values[-3:])) <= smooth[best] + least  # which the smoothed curve is late to show
+    lasts = not back and _lasts(len(values) - 1 - low, len(values))
+    return [Event("divergence", best, len(values) - 1, slow=True)] if lasts else []

@@ -47,12 +47,13 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     normed = [layer for layer in sound if layer.name not in result.unnormed]
     if normed and result.unnormed:
         yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
-    for layers, sentence in (
-        (normed, _of_normed),
-        ([layer for layer in sound if layer.name in result.unnormed and not layer.unscaled], _of_plain),
-    ):
-        if layers:
-            yield sentence(layers)
+    plain = [layer for layer in sound if layer.name in result.unnormed and not layer.unscaled]
+    if unplaced := [layer for layer in normed if not layer.place]:
+        yield Finding("watch", "gains_differ", {"count": len(unplaced), "layer": unplaced[0].name})
+    if placed := [layer for layer in normed if layer.place]:
+        yield _of_normed(placed)
+    if plain:
+        yield _of_plain(plain)
 
 
 def _of_groups(result: attention.Result) -> Iterator[Finding]:
@@ -74,19 +75,12 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     """The bound that the gains leave, in the reading for which there is evidence, or in both."""
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
-    bounds = {
-        name: max((bound for layer in layers if (bound := layer.bound(name)) is not None), default=math.nan)
-        for name in ("gamma", "one_plus_gamma")
-    }
+    bounds = {name: max(layer.bound(name) or 0.0 for layer in layers) for name in ("gamma", "one_plus_gamma")}
     values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
-    named = reading if reading in bounds else "gamma"
-    worst = max(layers, key=lambda layer: layer.bound(named) or 0.0)  # whose bound it is
-    values["d"] = worst.d_head
-    values["formula"] = say(f"finding.bound.{worst.place}", d=worst.d_head) if worst.place else ""
-    if math.isnan(bounds["gamma"]):
-        return Finding("watch", "gains_differ", values)
     if reading == "unclear":
         return Finding("watch", "gains_unclear", values)
+    worst = max(layers, key=lambda layer: layer.bound(reading) or 0.0)  # whose bound it is
+    values |= {"layer": worst.name, "formula": say(f"finding.bound.{worst.place}", d=worst.d_head)}
     return Finding(
         "watch" if bounds[reading] > causes.CALM else "good",
         f"gains_{reading}",
@@ -95,8 +89,8 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
 
 
 def _of_plain(layers: list[attention.Layer]) -> Finding:
-    worst = max(layers, key=lambda layer: float(layer.spectral.max()))
+    worst = max(layers, key=lambda layer: float(layer.spectral.max()) / math.sqrt(layer.d_head))
     norm = float(worst.spectral.max())
+    logit = norm / math.sqrt(worst.d_head)
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
-    values["logit"] = written(norm / math.sqrt(worst.d_head))
-    return Finding("watch" if norm / math.sqrt(worst.d_head) > causes.CALM else "good", "spectral", values)
+    return Finding("watch" if logit > causes.CALM else "good", "spectral", values | {"logit": written(logit)})

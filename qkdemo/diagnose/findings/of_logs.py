@@ -8,16 +8,19 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
     "small_spikes": "good",
     "high_start": "watch",
     "no_loss": "watch",
+    "few_losses": "watch",
+    "logits_lost": "bad",
     "logits_alone": "good",
     "growing_logits": "watch",
     "large_logits": "watch",
+    "large_alone": "watch",
     "unsettled": "watch",
 }
 
@@ -52,21 +55,22 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
 def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
     run = say("finding.run", run=result.log.run) if several else ""
     for at, cause in enumerate(result.causes):
-        if at and cause.key == "healthy":
+        if at and cause.key in ("healthy", "few_losses"):
             continue
-        values: dict[str, object] = {name: written(number) for name, number in cause.numbers.items()}
+        values: dict[str, object] = {
+            name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
+        }
         if result.worst is not None:
-            step = written(result.log.step[result.worst.start])
-            values["what"] = say(f"finding.event.{result.worst.kind}", step=step)
+            step = _whole(result.log.step[result.worst.start])
+            kind = "slow" if result.worst.slow else result.worst.kind
+            values["what"] = say(f"finding.event.{kind}", step=step)
+        if "from_start" in cause.numbers:
+            values["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
-    column = result.roles.get("entropy", "")
-    if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
-        yield Finding("watch", "entropy_share", {"run": run, "column": column})
-    if result.log.where and any(cause.key in _GROWING for cause in result.causes):
-        yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
+    yield from _of_columns(result, run)
     if result.growth is not None and result.growth.grows:
         grown = result.growth
         doubled = {"steps": grown.rate, "low": grown.high, "high": grown.low}
@@ -77,16 +81,36 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         }
         growing = any(cause.key in _GROWING for cause in result.causes)
         yield Finding("watch" if growing else "good", "growth", values)
-    if result.log.sampled:
+    if result.all_rows > len(result.log.step):
+        rows = {"rows": counted(len(result.log.step)), "all": counted(result.all_rows)}
+        yield Finding("good", "thinned", {"run": run} | rows)
+    elif result.log.sampled:
         yield Finding("good", "sampled", {"run": run})
 
 
+def _whole(step: float) -> str:
+    """A step as it stands in the log: with every digit, where it is a whole number."""
+    return counted(int(step)) if step == int(step) else written(step, 12)
+
+
+def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
+    """How columns were read, and which head's they are."""
+    column = result.roles.get("entropy", "")
+    if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
+        yield Finding("watch", "entropy_share", {"run": run, "column": column})
+    if result.no_share:
+        yield Finding("watch", "entropy_unread", {"run": run, "column": result.no_share})
+    if result.log.where and any(cause.key in _GROWING for cause in result.causes):
+        yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
+
+
+_WHOLE: Final = ("step", "since", "at", "back", "count")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "nearly_one_hot"),
 )
 _GROWING: Final = (
-    *("growing_logits", "large_logits", "nearly_one_hot"),
+    *("growing_logits", "large_logits", "large_alone", "nearly_one_hot", "logits_lost"),
     *("attention_max_logit", "together_max_logit", "stuck_attention"),
 )
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
@@ -97,6 +121,7 @@ _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "not_attention": ("sensitivity", {}),
     "growing_logits": ("drift", {}),
     "large_logits": ("drift", {"scale": "8"}),
+    "large_alone": ("drift", {"scale": "8"}),
     "nearly_one_hot": ("drift", {"scale": "16"}),
     "stuck_attention": ("drift", {"scale": "16"}),
     "beyond_start": ("sensitivity", {}),

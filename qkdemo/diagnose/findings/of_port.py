@@ -39,6 +39,12 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     if made.sequences > 1 or made.queries > made.mine.shape[1]:
         yield Finding("good", "port_part", {"rows": made.mine.shape[1], "all": made.queries})
+    if not made.visible.any():
+        yield Finding("watch", "port_nothing")
+        return
+    if missing := int((~made.reference.isfinite() & made.visible).sum()):
+        yield Finding("bad", "port_lost_reference", {"count": missing})
+        return
     lost = int((~made.mine.isfinite() & made.visible).sum())
     if lost:  # and then no size of an error is a number
         yield Finding("bad", "port_lost", {"count": lost})
@@ -88,11 +94,14 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
     if result.same < result.port.exact:
         yield Finding("good", "port_same", {"error": written(result.same, 2)})
         return
+    shown = [x.masked_fill(~result.port.visible, 0).any() for x in (result.port.mine, result.port.reference)]
     values = {"error": written(100 * result.same, 2)}
-    if math.isnan(result.ratio):
+    if not all(shown):
+        yield Finding("bad", "port_zero" if shown[1] else "port_zero_reference")
+    elif math.isnan(result.ratio):
         yield Finding("bad", "port_pattern", values)
     else:
-        widths = {word: power(result.ratio) for word, power in _POWERS.items()}
+        widths = {word: power(result.ratio) for word, power in _POWERS.items() if result.ratio > 0}
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0]  # as head widths are
         ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)

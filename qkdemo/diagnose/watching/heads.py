@@ -78,13 +78,13 @@ def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> di
     q, k = (_wide(x.detach() if every_sequence else x.detach()[:BATCH]) for x in (call.q, call.k))
     group = q.shape[1] // k.shape[1]
     largest, at, lost = _extremes(call, q, k)
-    q_norm, k_norm = q.norm(dim=-1), k.norm(dim=-1).repeat_interleave(group, 1)
+    q_norm, k_norm = _length(q), _length(k).repeat_interleave(group, 1)
     found = {
         "max_logit": largest,
         "cosine": _cosine(q, k, at, group),
-        "q_norm_median": _over_positions(q_norm).median(-1).values,
+        "q_norm_median": _over_positions(q_norm).nanmedian(-1).values,
         "q_norm_max": _over_positions(q_norm).amax(-1),
-        "k_norm_median": _over_positions(k_norm).median(-1).values,
+        "k_norm_median": _over_positions(k_norm).nanmedian(-1).values,
         "k_norm_max": _over_positions(k_norm).amax(-1),
         "beyond_float16": lost,
     }
@@ -96,6 +96,15 @@ def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> di
 
 def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
+
+
+def _length(x: Tensor) -> Tensor:
+    """Of each vector, without a square that leaves the format: ∞ where an entry is, NaN where one is NaN."""
+    largest = x.abs().amax(-1, keepdim=True)
+    usable = largest.isfinite() & (largest > 0)
+    unit = torch.where(usable, largest, torch.ones_like(largest))
+    length: Tensor = ((x / unit).norm(dim=-1, keepdim=True) * unit).squeeze(-1)
+    return length
 
 
 def _over_positions(x: Tensor) -> Tensor:
@@ -177,7 +186,7 @@ def _blocks(q: Tensor, k: Tensor) -> Iterator[tuple[int, Tensor]]:
 def _cosine(q: Tensor, k: Tensor, at: tuple[Tensor, Tensor, Tensor], group: int) -> Tensor:
     head = torch.arange(q.shape[1], device=q.device)
     a, b = q[at[0], head, at[1]], k[at[0], head // group, at[2]]
-    cosine: Tensor = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+    cosine: Tensor = (a / _length(a)[:, None] * (b / _length(b)[:, None])).sum(-1)
     return cosine
 
 

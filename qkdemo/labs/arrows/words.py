@@ -40,8 +40,8 @@ def _finding(result: Result, at: int) -> str:
         "norm_share": "" if twin is None else percent(result.twin.shares[at, twin]),
     }
     kind = "undefined" if plain is None else "alike" if values["plain"] == values["norm"] else "apart"
-    if all(side.shares[at].min() == side.shares[at].max() for side in (result.plain, result.twin)):
-        kind = "level"  # a query of length 0
+    if all(len(side.winners(at)) == N_KEYS for side in (result.plain, result.twin)):
+        kind = "level"  # as for a query of length 0
     return say(f"arrows.finding.{kind}", **values)
 
 

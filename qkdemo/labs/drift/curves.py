@@ -43,12 +43,11 @@ def lost(result: Result, x: PlainAxis) -> Curves:
     panel = curve("raw_lost", result, x, format=result.settings.format) | {"wide": 4}
     sides = (result.plain, result.twin)
     if not any(share.any() for side in sides for share in (side.raw_lost, side.logit_lost)):
-        highest = written(float(result.scales[-1]))
-        panel["title"] = say("drift.panel.nothing_lost", format=result.settings.format, scale=highest)
+        panel["title"] = say("drift.panel.nothing_lost", format=result.settings.format)
     for role, side in zip(ROLES, sides, strict=True):
         if not np.array_equal(side.raw_lost, side.logit_lost):
             panel["lines"].append({"role": "other", "column": f"{role}.logit_lost", "label": say("drift.logits")})
-        if math.isfinite(side.first_raw_loss):
+        if result.scales[0] <= side.first_raw_loss <= result.scales[-1]:
             label = say("drift.first", scale=written(side.first_raw_loss))
             panel["marks"].append({"x": side.first_raw_loss, "label": label, "role": role})
     return panel

@@ -22,15 +22,16 @@ from torch import Tensor
 
 from qkdemo.attention.inputs import Inputs, Recipe, causal_mask, draw
 from qkdemo.attention.measures import attend
-from qkdemo.attention.norms import numerator
+from qkdemo.attention.norms import Norm, numerator
 from qkdemo.attention.variants import VARIANTS, Parameters, Scores, Variant, VariantWord, scores
 from qkdemo.floats.devices import DeviceWord, device_for
-from qkdemo.floats.formats import FORMATS, FormatWord, exact, first_failure, rounded
+from qkdemo.floats.formats import FORMATS, FormatWord, exact, first_failure, noise, rounded
 
 SHOWN_CELLS: Final = 32  # a side of the drawn attention matrix; larger ones are pooled to it
 SHOWN_BARS: Final = 64
 SHOWN_ARMS: Final = 16
 _BLOCK: Final = 1 << 17  # logits worked on at once: 1 MiB, which stays in cache
+_BEFORE: Final = 1e-3  # of the smallest scale of a sweep: how far down a loss is followed
 _NEAR: Final = 4e-6  # relative: a few times what a bisection leaves open
 
 Stage: TypeAlias = Literal["raw", "logits"]
@@ -93,8 +94,9 @@ class Side:
     logit: NDArray[np.float64]  # of that pair
     arms: NDArray[np.float32]  # [scales, ≤16] ‖k‖ of the first keys
     angles: NDArray[np.float64]  # [scales, ≤16] between the shown query and those keys, radians, before rounding
-    first_raw_loss: float  # weight scale from which a raw product overflows; ∞ if it never does
+    first_raw_loss: float  # weight scale at which a raw product first overflows; ∞ if it never does
     first_logit_loss: float
+    lost_before: bool  # whether it did so already at the smallest scale that is asked, which `first_raw_loss` is then
 
 
 def sweep(state: State, scales: tuple[float, ...]) -> Side:
@@ -111,6 +113,7 @@ def _sweep(state: State, scales: tuple[float, ...]) -> Side:
     for array in arrays.values():
         array.flags.writeable = False  # all visitors read the same ones
     losses = _Losses(state, visible)
+    first = _first_loss("raw", losses, scales, arrays["raw_lost"])
     return Side(
         variant=state.variant,
         n_keys=state.recipe.n_keys,
@@ -118,8 +121,9 @@ def _sweep(state: State, scales: tuple[float, ...]) -> Side:
         factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
         most_entropy=_most_entropy(visible, state.recipe.n_keys),
         angles=_angles(state, scales),
-        first_raw_loss=_first_loss("raw", losses, scales, arrays["raw_lost"]),
+        first_raw_loss=first,
         first_logit_loss=_first_loss("logits", losses, scales, arrays["logit_lost"]),
+        lost_before=first <= scales[0] * _BEFORE,
         **arrays,
     )
 
@@ -164,7 +168,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     q_norm, k_norms = _norm(q), _norm(k)
     norm = state.formed_by.norm
     zeroed = [
-        ((x.abs().amax(-1) == 0) & (numerator(drawn, norm).abs().amax(-1) > 0).to(x.device)).sum((-2, -1))
+        ((x.abs().amax(-1) == 0) & _differs(drawn, norm).to(x.device)).sum((-2, -1))
         for x, drawn in zip((made.q, made.k), state.base, strict=True)
     ]
     of_head = weights[:, head]
@@ -184,6 +188,12 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
         "arms": k_norms[:, :SHOWN_ARMS].float(),
     }
     return {name: array.cpu().numpy().copy() for name, array in arrays.items()}  # a view would keep all logits
+
+
+def _differs(x: Tensor, norm: Norm) -> Tensor:
+    """Whether a vector is more than zeros before the norm divides; a constant one, less its mean, is rounding alone."""
+    left = numerator(x, norm).abs().amax(-1)
+    return left > (noise("float64") * x.abs().amax(-1) if norm.centred else 0)
 
 
 def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:
@@ -208,7 +218,7 @@ def _first_loss(stage: Stage, losses: "_Losses", scales: Sequence[float], lost: 
     if not where.size:
         return math.inf
     after = int(where[0])
-    before, beyond = scales[after - 1] if after else scales[0] / 1e3, scales[after]
+    before, beyond = scales[after - 1] if after else scales[0] * _BEFORE, scales[after]
     some = losses.everywhere
 
     def fails(scale: float, *, again: bool = False) -> bool:

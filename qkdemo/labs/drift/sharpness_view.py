@@ -1,5 +1,6 @@
 """How a gain's, a divisor's or a cap's own dial is drawn: what it buys back."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -54,10 +55,15 @@ def _sharpness_table(sharpness: Sharpness, plain: Sequence[float]) -> tuple[pa.T
     label = say(f"dial.{sharpness.dial}.label")
     columns["text"] = [written(value) for value in sharpness.values]
     columns["finding"] = [
-        say("sharpness.finding", dial=label, value=value, fraction=percent(fraction), top=reading(top))
-        for value, fraction, top in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
+        _finding(label, *each)
+        for each in zip(columns["text"], sharpness.entropy_fraction, sharpness.top_weight, strict=True)
     ]
     return pa.table(columns), columns["finding"]
+
+
+def _finding(label: str, value: str, fraction: float, top: float) -> str:
+    kind = "undefined" if math.isnan(top) else "one_key" if math.isnan(fraction) else "finding"
+    return say(f"sharpness.{kind}", dial=label, value=value, fraction=percent(fraction), top=reading(top))
 
 
 _kept_sharpness_table: Final = in_each_language(64)(_sharpness_table)

@@ -11,17 +11,11 @@ import numpy as np
 from qkdemo.labs.drift.lab import Result, Settings
 from qkdemo.labs.drift.scale_sweep import Side
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import counted, written
 
-DECIDED: Final = 0.1  # entropy fraction below which a sentence says that attention has made up its mind
-
-
-OPEN: Final = 0.5  # and above which it still looks around
-
-
-UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it says that nothing was noticed
-
-
+DECIDED: Final = 0.1  # entropy fraction below which a mean query gives one key more than half, whatever the keys are
+OPEN: Final = 0.5  # and from which on no key gets nine tenths of it
+UNMOVED: Final = 0.01  # change of the entropy fraction since scale 1 up to which it is nearly the same
 STEADY: Final = 0.05  # and of a weight, relative to the largest one: rounding to 16 bits leaves some per cent
 
 
@@ -64,8 +58,9 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
         if math.isfinite(side.max_abs_logit[at]) and side.max_abs_logit[at] > side.bound:
             sentences.append(say("drift.rounded_above", format=settings.format, logit=written(side.max_abs_logit[at])))
     if math.isfinite(side.first_raw_loss):
+        kind = "lost_before" if side.lost_before else "first_loss"
         scale = written(side.first_raw_loss)
-        sentences.append(say("drift.first_loss", side=name, format=settings.format, scale=scale))
+        sentences.append(say(f"drift.{kind}", side=name, format=settings.format, scale=scale))
     return [sentence[0].upper() + sentence[1:] for sentence in sentences]
 
 
@@ -81,24 +76,30 @@ def bound_in_words(settings: Settings, side: Side) -> str:
 
 
 def _finding(result: Result, at: int) -> str:
+    settings = result.settings
     scale = written(result.scales[at])
-    plain = say(
-        f"drift.plain.{_state(result.plain, at)}",
-        scale=scale,
-        format=result.settings.format,
-        lost=written(100 * result.plain.raw_lost[at], 3),
-    )
+    plain = say(f"drift.plain.{_state(result.plain, at)}", scale=scale, **_numbers(settings, result.plain, at))
     if len(result.sides) == 1:
         return plain
     twin = result.twin
-    values = {
-        "variant": _name(twin),
-        "format": result.settings.format,
-        "bound": written(twin.bound),
-        "zeroed": twin.zeroed_rows[at],
-        "vectors": 2 * result.settings.n_heads * result.settings.n_keys,
-    }
+    values = _numbers(settings, twin, at) | {"variant": _name(twin), "bound": written(twin.bound)}
     return f"{plain} {say(f'drift.twin.{_relation(result, at)}', **values)}"
+
+
+def _numbers(settings: Settings, side: Side, at: int) -> dict[str, object]:
+    """What a headline counts and measures on one side."""
+    n_rows, n_keys = settings.n_heads * settings.n_keys, settings.n_keys
+    n_scores = settings.n_heads * (n_keys * (n_keys + 1) // 2 if settings.causal else n_keys**2)
+    return {
+        "format": settings.format,
+        "percent": written(100 * side.entropy_fraction[at], 3),
+        "lost": counted(round(side.raw_lost[at] * n_scores)),
+        "scores": counted(n_scores),
+        "undefined": counted(int(side.undefined_rows[at])),
+        "rows": counted(n_rows),
+        "zeroed": counted(int(side.zeroed_rows[at])),
+        "vectors": counted(2 * n_rows),
+    }
 
 
 def _state(side: Side, at: int) -> str:
@@ -118,6 +119,8 @@ def _relation(result: Result, at: int) -> str:
         if state == "narrowing":
             return "holding"
         at_one = int(np.argmin(np.abs(np.log(result.scales))))
+        if at == at_one or result.scales[at_one] != 1:
+            return "still_open"
         moved = abs(result.twin.entropy_fraction[at] - result.twin.entropy_fraction[at_one])
         now, fresh = (result.twin.weights[one] for one in (at, at_one))
         steady = np.abs(now - fresh).max() <= STEADY * fresh.max()

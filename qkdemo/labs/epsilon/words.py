@@ -24,19 +24,22 @@ def findings(result: Result) -> list[str]:
 def explain(result: Result) -> list[str]:
     """How far the current vector is normalised, where that ends, the slope, and the zero vector."""
     settings, rule, at = result.settings, result.rule, result.at
+    here = result.slope[rule, at]
     values = {
         "epsilon": written(settings.epsilon),
         "threshold": written(result.threshold, 3),
         "steepest": written(result.steepest, 3),
-        "slope": written(result.slope[rule, at], 3),
+        "slope": written(here, 3),
         "format": settings.format,
     }
-    slope = "undefined" if math.isnan(result.slope[rule, at]) else _stop(result)
+    lost = result.lost and settings.rule != "absent"
+    slope = "undefined" if math.isnan(here) else "infinite" if math.isinf(here) else _stop(result)
     zero, steep = result.zero_output[rule], result.zero_slope[rule]
-    kind = "undefined" if math.isnan(zero) else "no_slope" if math.isnan(steep) else "fine"
+    there = "no_slope" if math.isnan(steep) else "infinite" if math.isinf(steep) else "fine"
+    kind = "undefined" if math.isnan(zero) else there
     return [
         findings(result)[at],
-        say(f"epsilon.{'lost' if result.lost else f'rule.{settings.rule}'}", **values),
+        say(f"epsilon.{'lost' if lost else f'rule.{settings.rule}'}", **values),
         say(f"epsilon.slope.{slope}", **values),
         say(f"epsilon.zero.{kind}", slope=written(steep, 3)),
     ]

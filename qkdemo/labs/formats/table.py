@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.charts.columns import codes, vectors
+from qkdemo.charts.panels import Tick
 from qkdemo.labs.formats.entry_texts import entry_texts, ladder_texts
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, run, sweep
 from qkdemo.labs.formats.stages.error_counts import Tally
@@ -31,6 +32,7 @@ TILES: Final[dict[str, tuple[StageWord, ...]]] = {
 }
 _ROLES: Final = ("plain", "norm")
 _FATES: Final = ("none", "all_nan", "n_nan", "n_inf", "n_overflow", "n_zero", "n_merged")  # of a stage's entries
+PALEST: Final = 0.2  # of the colour, for the least size that is not zero
 _TONES: Final = "03333210"  # how loud each of them is, and none of them
 
 
@@ -170,14 +172,29 @@ def _tile_columns(plain: Tally, twin: Tally, f: int) -> dict[str, list[str]]:
 
 def _heat_codes(result: Result, swept: Sweep) -> NDArray[np.uint8]:
     """Sizes on a logarithmic scale over the whole sweep: from a fifth of the colour to all of it; zero is none."""
-    sizes = np.abs(swept.values)
-    usual = np.isfinite(sizes) & (sizes > 0) & ~result.shown.hidden
+    sizes, usual = _sizes(result, swept)
     shares = np.where(np.isfinite(sizes), 0.0, np.nan)
     if usual.any():
         exponents = np.log(sizes, where=usual, out=np.zeros_like(sizes))
         low, high = exponents[usual].min(), exponents[usual].max()
-        shares = np.where(usual, 0.2 + 0.8 * (exponents - low) / ((high - low) or 1), shares)
+        shares = np.where(usual, PALEST + (1 - PALEST) * (exponents - low) / ((high - low) or 1), shares)
     return codes(np.where(result.shown.hidden, -1, shares**2))
+
+
+def heat_ramp(result: Result, swept: Sweep) -> list[Tick]:
+    """What the colours of the heat map stand for: zero, and the least and the largest size of the sweep."""
+    sizes, usual = _sizes(result, swept)
+    ends = (sizes[usual].min(), sizes[usual].max()) if usual.any() else ()
+    return [
+        (0.0, "0"),
+        *((part, written(float(size), 2)) for part, size in zip((PALEST, 1.0), dict.fromkeys(ends), strict=False)),
+    ]
+
+
+def _sizes(result: Result, swept: Sweep) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Sizes of the shown entries, and which have a place on a logarithmic scale."""
+    sizes = np.abs(swept.values)
+    return sizes, np.isfinite(sizes) & (sizes > 0) & ~result.shown.hidden
 
 
 def _ladder_columns(result: Result, swept: Sweep) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from qkdemo.dials import Value
 from qkdemo.labs.formats.entry_texts import PARTS, details, title
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, sweep
 from qkdemo.labs.formats.stages.kinds import IN_NORM, OVER_KEYS, STAGES, STORED
-from qkdemo.labs.formats.table import COUNTED, TILES, formats_table
+from qkdemo.labs.formats.table import COUNTED, TILES, formats_table, heat_ramp
 from qkdemo.labs.formats.words import explain, onset, stage_name
 from qkdemo.messages import say
 
@@ -65,7 +65,7 @@ def _view(result: Result, swept: Sweep) -> Exhibit:
         "tiles": list(_tiles(settings)),
         "panels": [
             _grid(result),
-            _heat(result) | {"folded": 4},
+            _heat(result, swept) | {"folded": 4},
             _ladder(result) | {"rest": True},
             *(_counts(result, role, side) | {"rest": True} for role, side in zip(_ROLES, result.sides, strict=True)),
             *(_losses(result, swept, word) | {"folded": 8, "rest": word != settings.storage} for word in STORED),
@@ -120,16 +120,18 @@ def _grid(result: Result) -> Grid:
     }
 
 
-def _heat(result: Result) -> Heat:
+def _heat(result: Result, swept: Sweep) -> Heat:
     shown = result.shown
     rows, columns = shown.values.shape
     across = "key" if shown.stage in OVER_KEYS else "channel" if columns > 1 else ""
     down = "key" if shown.stage.startswith("k_") else "query"
     name = say(f"variant.{shown.variant}.short")
+    drawn = say("formats.axis.heat_hidden" if shown.hidden.any() else "formats.axis.heat")
     return {
         "kind": "heat",
         "title": say("formats.panel.heat", stage=stage_name(shown.stage), side=name, format=shown.storage),
-        "subtitle": say("formats.axis.heat_hidden" if shown.hidden.any() else "formats.axis.heat"),
+        "subtitle": f"{drawn}; {say('formats.axis.point')}",
+        "on_paper": drawn,
         "wide": 3,
         "role": "plain" if shown.variant == "none" else "norm",
         "column": "heat",
@@ -138,6 +140,7 @@ def _heat(result: Result) -> Heat:
         "selected": (shown.row, shown.column),
         "query_label": say(f"formats.place.{down}"),
         "key_label": say(f"formats.place.{across}") if across else "",
+        "ramp": heat_ramp(result, swept),
         "details": details(result, _LADDER),
     }
 

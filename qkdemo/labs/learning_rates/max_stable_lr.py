@@ -70,10 +70,10 @@ def _wall(rates: Sequence[float], losses: Sequence[float], best: int, settings: 
     if task.floor is None or not losses:
         return None
     limit = solved_below(task)
-    if losses[best] >= limit:
+    if not losses[best] < limit:
         return None
     for at in range(best, len(rates) - 1):
-        if losses[at + 1] >= limit:
+        if not losses[at + 1] < limit:
             share = (limit - losses[at]) / (losses[at + 1] - losses[at])
             return Wall(rates[at], rates[at] * (rates[at + 1] / rates[at]) ** share)
     return Wall(rates[-1], None)

@@ -27,8 +27,9 @@ class Point:
         return float(np.mean([self.capped(loss) for loss in self.final_losses]))
 
     def capped(self, loss: float) -> float:
-        """min(loss, first loss), the first loss where it is not finite."""
-        return min(loss, self.first_loss) if math.isfinite(loss) else self.first_loss
+        """min(loss, first loss), the first loss where it is not finite; ∞ where neither is."""
+        first = self.first_loss if math.isfinite(self.first_loss) else math.inf
+        return min(loss, first) if math.isfinite(loss) else first
 
 
 def curve(losses: Mapping[float, Sequence[tuple[float, float]]]) -> tuple[Point, ...]:

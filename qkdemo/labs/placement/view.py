@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qkdemo.attention.pipeline import CHOICES
 from qkdemo.charts.axes import decades, linear_axis
 from qkdemo.charts.columns import codes, gap, reading, vectors, words
-from qkdemo.charts.panels import Bars, Cells, Curves, Line, Panel, PlainAxis, Role
+from qkdemo.charts.panels import Bars, Cells, Curves, Heat, Line, Panel, PlainAxis, Role
 from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
 from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
@@ -203,18 +203,18 @@ def _numbers(ends: dict[str, float], roles: Mapping[str, Role]) -> dict[str, str
     return {group[0]: ", ".join(str(1 + at) for at in sorted(map(order.index, group))) for group in groups}
 
 
-def _heats(settings: Settings) -> list[Panel]:
+def _heats(settings: Settings) -> list[Heat]:
     head, query, key = settings.shown
     left, right = over_spreads(settings).weights
-    most = written(float(np.abs(right - left).max()), 2)
+    widest = float(np.abs(right - left).max())
     heats: list[tuple[str, Role, str, str]] = [
         (side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()
     ]
-    return [
+    panels: list[Heat] = [
         {
             "kind": "heat",
             "title": title,
-            "subtitle": say(f"placement.axis.{axis}", head=head, most=most),
+            "subtitle": say(f"placement.axis.{axis}", head=head, most=written(widest, 2)),
             "wide": 3,
             "role": role,
             "column": f"{name}.heat",
@@ -226,6 +226,9 @@ def _heats(settings: Settings) -> list[Panel]:
         }
         for name, role, title, axis in [*heats, ("gap", "other", say("placement.panel.gap"), "gap")]
     ]
+    darkest = max(widest, ROUNDING)
+    panels[-1]["ramp"] = [(math.sqrt(part), written(part * darkest, 2)) for part in (0, 0.1, 1)]
+    return panels
 
 
 def _cells(settings: Settings) -> Cells:

@@ -184,10 +184,16 @@ def vectors(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor,
 
 
 def _worst(settings: Settings) -> tuple[int, int, int]:
-    """The rotary pair with the largest product of gains, and the channel of it in which q, and k, has its own."""
+    """The rotary pair with the largest product of gains, and the channel of it in which q, and k, has its own.
+
+    A last channel that has no partner is a pair of its own.
+    """
     gain_q, gain_k = (gain.abs() for gain in gains(settings))
     first, second = partners(settings.d_head, settings.layout)
     products = torch.maximum(gain_q[first], gain_q[second]) * torch.maximum(gain_k[first], gain_k[second])
+    last = settings.d_head - 1
+    if settings.d_head % 2 and gain_q[last] * gain_k[last] > products.max():
+        return len(first), last, last
     pair = int(products.argmax())
     channels = torch.stack([first[pair], second[pair]])
     of_q, of_k = (int(channels[gain[channels].argmax()]) for gain in (gain_q, gain_k))

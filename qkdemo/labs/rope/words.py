@@ -45,15 +45,17 @@ def explain(result: Result) -> list[str]:
     if result.reach is not None:
         assert result.reached is not None
         far = "here" if result.reach == 0 else "far" if result.reach > result.distances[-1] else "near"
+        far = "layernorm" if settings.norm == "layernorm" else far
         values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
         sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
     return sentences
 
 
 def _bounds(result: Result) -> dict[str, str]:
-    """Four digits; more where a bound that is broken would read the same as what breaks it."""
-    bounds = (result.bound_naive, result.max_abs_logit)
-    digits = next((n for n in range(4, 10) if not result.broken or len({written(x, n) for x in bounds}) == 2), 10)
+    """Four digits; more where a bound would read the same as a larger one, or as what breaks it."""
+    naive = result.bound_naive
+    above = [x for x in (result.max_abs_logit, result.bound_pairwise) if x > naive * (1 + AGREE)]
+    digits = next((n for n in range(4, 10) if written(naive, n) not in {written(x, n) for x in above}), 10)
     return {
         "naive": written(result.bound_naive, digits),
         "pairwise": written(result.bound_pairwise, digits),

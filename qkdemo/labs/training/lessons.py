@@ -3,6 +3,7 @@
 * `lessons(plan, curves)`: sentences, each from the numbers of the run itself; none where there is nothing to add.
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import Plan, outcomes
-from qkdemo.training.outcome import LAST_STEPS, Outcome
+from qkdemo.training.outcome import LAST_STEPS, Outcome, solved_below
 from qkdemo.training.tasks import TASKS, TaskWord
 from qkdemo.training.telemetry import CURVES
 
@@ -47,21 +48,36 @@ def _of_losses(plan: Plan, plain: Outcome, twin: Outcome) -> str:
         "twin_logit": written(twin.max_abs_logit, 2),
         "last": LAST_STEPS,
         "times": written(plain.max_abs_logit / twin.max_abs_logit, 2) if twin.max_abs_logit else "∞",
+        "solved": written(solved_below(TASKS[run.task]), 3) if TASKS[run.task].floor is not None else "",
     }
-    larger = plain.max_abs_logit > _LARGER * twin.max_abs_logit
+    key = _key(plain, twin, chance)
+    return say(f"lessons.{key}", **values) if key else ""
+
+
+def _key(plain: Outcome, twin: Outcome, chance: float) -> str:
+    """Which lesson both ends teach; none where they teach nothing of the kind."""
+    gap = plain.final_loss - twin.final_loss
+    larger = math.inf > plain.max_abs_logit > _LARGER * twin.max_abs_logit > 0
     stuck = [end.final_loss >= _AT_CHANCE * chance for end in (plain, twin)]
-    if plain.outcome == twin.outcome == "solved":
-        return say("lessons.both_solve_larger" if larger else "lessons.both_solve", **values)
-    if all(stuck) and plain.learnt_first and twin.learnt_first:
-        return say("lessons.both_collapse", **values)
-    if all(stuck) and not (plain.learnt_first or twin.learnt_first):
-        return say("lessons.both_at_chance" if larger else "lessons.both_at_chance_alike", **values)
-    if not any(stuck) and "solved" not in (plain.outcome, twin.outcome):
-        if abs(gap) < _SAME * chance:
-            return say("lessons.same_gap", **values)
-        if gap < 0 or "lost" not in (plain.end, twin.end):  # whoever forgot the task did collapse
-            return say("lessons.gap" if gap > 0 else "lessons.costs", **values)
-    return ""
+    key = ""
+    if not math.isfinite(gap):  # of a loss that is no number nothing is compared
+        key = "" if any(math.isfinite(end.final_loss) for end in (plain, twin)) else "both_not_finite"
+    elif plain.outcome == twin.outcome == "solved":
+        key = "both_solve_larger" if larger else "both_solve"
+    elif all(stuck) and plain.learnt_first and twin.learnt_first:
+        key = "both_collapse"
+    elif all(stuck) and not (plain.learnt_first or twin.learnt_first):
+        key = "both_at_chance" if larger else "both_at_chance_alike"
+    elif not any(stuck) and "solved" not in (plain.outcome, twin.outcome):
+        key = _between(gap, chance, calm=all(end.lost_at is None and end.diverged_at is None for end in (plain, twin)))
+    return key
+
+
+def _between(gap: float, chance: float, *, calm: bool) -> str:
+    """Of two runs that end between solved and chance; `calm`: neither forgot its task or diverged."""
+    if abs(gap) < _SAME * chance:
+        return "same_gap"
+    return "costs" if gap < 0 else "gap" if calm else ""
 
 
 def _of_sharp_heads(plan: Plan, curves: NDArray[np.float32], plain: Outcome, twin: Outcome) -> str:

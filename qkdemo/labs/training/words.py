@@ -61,7 +61,8 @@ def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: 
     leg, variant = plan.legs[-1], _name(plan.legs[0].runs[1])
     words = [_since_fork(plan, was, side, ended=ended) for was, side in zip(before, now, strict=False)]
     if leg.runs[1] == leg.runs[3] and leg.runs[0] != leg.runs[2]:  # plain attention alone goes on otherwise
-        key = "twins.fork.one_alike" if now[0].word == now[2].word else "twins.fork.one"
+        alike = (now[0].word, now[0].since) == (now[2].word, now[2].since)
+        key = "twins.fork.one_alike" if alike else "twins.fork.one"
         return say(key, plain=words[0], unforked=_unforked_words(plan, now[2]))
     if plan.legs[0].runs[1].variant == "none":
         return say("twins.fork.same", plain=words[0])
@@ -177,16 +178,17 @@ def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
     for at, key in enumerate(("plain", "twin")):
         mine = found[at::2]
         words = [outcome.outcome for outcome in mine]
+        known = TASKS[plan.legs[0].runs[0].task].floor is not None
         sentences.append(
             say(
-                f"twins.count.{key}",
+                f"twins.count.{key}" if known else f"twins.count.{key}_unknown",
                 variant=_name(plan.legs[0].runs[1]),
                 n=len(mine),
                 failed=words.count("failed"),
                 solved=words.count("solved"),
                 partly=words.count("partly"),
                 learnt=sum(outcome.learnt_first for outcome in mine),
-                logit=written(max(outcome.max_abs_logit for outcome in mine)),
+                logit=written(float(np.max([outcome.max_abs_logit for outcome in mine]))),
             )
         )
     return sentences

@@ -21,6 +21,8 @@ from streamlit.runtime import Runtime
 
 from qkdemo.charts.panels import Panel
 from qkdemo.charts.spec import Exhibit, Pick
+from qkdemo.dials import Dials
+from qkdemo.labs.caption import caption
 from qkdemo.messages import phrase
 from qkdemo.notation import signs
 from qkdemo.web import lecture
@@ -43,6 +45,7 @@ def exhibit(
     *,
     key: str,
     on_pick: Callable[[Pick], None],
+    made: tuple[str, Dials] | None = None,
     recorded: pa.Table | None = None,
 ) -> None:
     """Mount the exhibit; `on_pick` is called with the visitor's pick before the next run draws anything.
@@ -51,7 +54,8 @@ def exhibit(
     live exhibit also `{"command": word}`, one of COMMANDS, `{"fork": i, "dial": step}`, the i-th of its forks, and
     `{"news": rows}` when a run came to rest. Whether it lies in the dial's range, or among the cells there are, and
     whether the visitor may do that, is for the callback. A drawn prediction, `{"guess": value}`, goes to the track.
-    `recorded` holds the rows of a live exhibit that is finished: a track's numbers are read there.
+    `made` is the lab's name and the settings, which stand below a picture that is saved. `recorded` holds the rows of a
+    live exhibit that is finished: a track's numbers are read there.
     """
     if not Runtime.exists():
         return
@@ -69,6 +73,8 @@ def exhibit(
                 on_pick(pick)
 
     had, column = sent(), str(view["dial"]["column"])
+    if made is not None:
+        view = view | {"made": caption(*made, without=(dial_name(view),))}
     text = json.dumps(_taught(table if recorded is None else recorded, view), allow_nan=False, ensure_ascii=False)
     _COMPONENT.mount(parcel(text, table, column, had.known, plain=had.plain), key=key, on_pick_change=picked)
 

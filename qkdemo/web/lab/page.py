@@ -1,23 +1,25 @@
 """The page of any lab: its dials, its exhibit, what its numbers say, and what a visitor takes away.
 
 * `lab_page(lab)`: draws it; `body` and `tabs` are for labs whose main part is no exhibit that is dragged;
-* `show(lab, section)`: a part of it.
+* `show(lab, settings, section)`: a part of it.
 
 While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
+from qkdemo.dials import Dials
 from qkdemo.labs.lab import Lab, R, S, Section
 from qkdemo.messages import has, in_each_language, say
 from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.made import made, make
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.pages import PAGES
@@ -47,12 +49,15 @@ def lab_page(
     shared = body is None and settings is drawn  # what is made of somebody's own tensors is kept with them alone
     result = _body(lab, settings, shared=shared) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
-    for title, make in lab.tabs(result).items():
-        own[say(title)] = partial(_opened, lab, partial(_tab, lab, settings, title) if shared else make)
+    for title, opens in lab.tabs(result).items():
+        own[say(title)] = partial(
+            _opened, lab, result.settings, partial(_tab, lab, settings, title) if shared else opens
+        )
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
     if demand is not None:
-        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, partial(show, lab), explored)
+        shows = partial(show, lab, result.settings)
+        own[say(f"{demand.name}.tab")] = lambda: demanded(demand, settings, lab.noise, shows, explored)
     offer = Takeaway(
         lab=lab.name,
         settings=result.settings,
@@ -67,14 +72,14 @@ def lab_page(
         st.page_link(page.script, label=say("map.door"), icon=page.icon, query_params=query)
 
 
-def show(lab: Lab[S, R], section: Section) -> None:
-    """A part of a page: its title, its exhibit, its sentences."""
+def show(lab: Lab[S, R], settings: Dials, section: Section) -> None:
+    """A part of a page: its title, its exhibit, its sentences; `settings` are those that it answers."""
     if section.exhibit is not None:
 
         def picked(pick: Pick) -> None:
             turn(lab.settings, lab.name, section.picked(pick))
 
-        exhibit(*section.exhibit, key=f"{lab.name}.{section.name}", on_pick=picked)
+        exhibit(*section.exhibit, key=f"{lab.name}.{section.name}", on_pick=picked, made=(lab.name, settings))
     if section.title:
         with st.container(border=True):
             tell("\n\n".join([f"## {say(section.title)}", *section.sentences]))
@@ -92,35 +97,21 @@ def _ask(name: str) -> None:
 
 
 def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
-    result, sections = (_made if shared else _make)(lab, settings)
+    result, sections = (made if shared else make)(lab, settings)
     for section in sections:
-        show(lab, section)
+        show(lab, result.settings, section)
     return result
-
-
-def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
-    """The answer and what is shown of it."""
-    result = lab.run(settings)
-    sections = list(lab.beneath(result))
-    if lab.exhibit is not None:
-        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
-        sections = [main, *sections]
-    return result, sections
-
-
-# The same for all who ask, and most visitors go to and fro. Half a MB each, beside the results, which the labs keep.
-_made: Final = in_each_language(64)(_make)
 
 
 @in_each_language(32)
 def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
     """What stands under a tab, for all who open it in this state."""
-    return lab.tabs(_made(lab, settings)[0])[title]()
+    return lab.tabs(made(lab, settings)[0])[title]()
 
 
-def _opened(lab: Lab[S, R], make: Callable[[], Section]) -> None:
+def _opened(lab: Lab[S, R], settings: Dials, make: Callable[[], Section]) -> None:
     section = make()
     if section.exhibit is None:
         st.info(" ".join(section.sentences))
     else:
-        show(lab, section)
+        show(lab, settings, section)

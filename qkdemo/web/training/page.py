@@ -28,7 +28,8 @@ def training_body(settings: Settings) -> Result:
     words = shown.words
     view = live_view(shown.settings, shown.plan, shown.source(), " ".join(words[:1]))
     recorded = shown.recorded if current() is not None else None
-    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, recorded=recorded)
+    made = ("training", shown.settings)
+    exhibit(NO_ROWS, view, key="training.exhibit", on_pick=runs.on_pick, made=made, recorded=recorded)
     came_along(shown)
     beside(shown)
     forks(shown)

@@ -54,7 +54,8 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
     result = sweep.result
     table, view = rates_exhibit(result, own)
     sentences = _said(result)
-    exhibit(table, view, key="sensitivity.exhibit", on_pick=partial(_pick, sweep.settings))
+    pick, made = partial(_pick, sweep.settings), ("sensitivity", result.settings)
+    exhibit(table, view, key="sensitivity.exhibit", on_pick=pick, made=made)
     with st.container(horizontal=True, vertical_alignment="center"):
         if sweep.going:
             st.button(say("rates.stop"), on_click=stop, icon=":material/stop:", key="sensitivity.stop")

@@ -136,11 +136,11 @@ def _progress(seeds: Seeds) -> None:
 def _found(seeds: Seeds) -> None:
     curves = joined_curves(seeds.parts, [live.chunk.curves for live in seeds.known])
     drawn = seeds.known[-1].once("seeds", lambda: seeds_exhibit(seeds.plan, curves))
-    exhibit(*drawn, key="training.seeds.exhibit", on_pick=lambda pick: None)
+    first = seeds.plan.legs[-1].runs[0]
+    exhibit(*drawn, key="training.seeds.exhibit", on_pick=lambda pick: None, made=("training", first))
     seeds_explored(seeds.plan, curves)
     st.markdown(definitions(seeds.plan))
     rows = partial(table_rows, seeds.plan, curves)
-    first = seeds.plan.legs[-1].runs[0]
     made = origin("training", first.as_dict() | {"seeds": seeds.plan.width // 2}, address(first))
     files: tuple[tuple[str, str, str, Callable[[], bytes]], ...] = (
         ("csv", "csv", "text/csv", lambda: csv_of(rows())),

@@ -1,5 +1,6 @@
 """The formats exhibit: the figures of scale 400 stand where they should, and a click means what it hit."""
 
+import numpy as np
 import pytest
 
 from qkdemo.charts.spec import Exhibit
@@ -149,3 +150,14 @@ def test_the_cell_that_was_picked_is_the_one_that_is_selected(row: int, column: 
 def test_a_cell_that_is_none_sets_nothing() -> None:
     assert picked(Settings(), {"row": 2 * len(STORED), "column": 0}) == {}
     assert picked(Settings(), {"row": 0, "column": len(STAGES)}) == {}
+
+
+def test_the_ramp_of_the_heat_map_says_the_sizes_of_its_ends() -> None:
+    table, view = formats_exhibit(run(Settings()))
+    (heat,) = (panel for panel in view["panels"] if panel["kind"] == "heat")
+    assert heat["ramp"][0] == (0.0, "0")
+    assert heat["ramp"][-1] == (1.0, "66\u202f000")  # 65,504 is the largest number of float16
+    cells = np.array(table["heat"].to_pylist())
+    assert cells[cells <= 250].max() == 250
+    assert "on_paper" in heat
+    assert "click" not in heat["on_paper"]

@@ -113,7 +113,7 @@ def test_the_worst_vectors_are_taken_to_where_they_reach_the_bound() -> None:
     turned = abs(math.sin(slow.reach * 10_000 ** (-pair / 32)))
     product = (gain_q[int(q.argmax())] * gain_k[int(k.argmax())]).item()
     assert slow.reached == pytest.approx(8 * product * turned, rel=1e-9)
-    assert explain(slow)[-1].startswith(f"At distance {counted(slow.reach)}, where one has turned")
+    assert explain(slow)[-1].startswith(f"At distance {counted(slow.reach)}, where one has all but turned")
     tied = run(Settings(vectors="worst", gain_kind="tied"))
     assert tied.reach == 0
     assert "lie in one channel" in explain(tied)[-1], "nothing has turned there"

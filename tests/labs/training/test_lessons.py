@@ -41,7 +41,7 @@ def curves_of(plan: Plan, plain: dict[str, Any], twin: dict[str, Any]) -> np.nda
         ("copy", {"loss": 0.0}, {"loss": 0.01}, "No difference in how it ends:** both solve the task."),
         ("copy", {"max_abs_logit": 1e5}, {}, "was 100 000, that of the other model 5"),
         ("copy", {}, {}, "both end near chance (2.77 nats) or above it."),
-        ("copy", {"learnt": True}, {"learnt": True}, "both learnt the task and forgot it again"),
+        ("copy", {"learnt": True}, {"learnt": True}, "was below 0.1 nats at some step, and both end near chance"),
         ("addition", {"loss": 3.13, "max_abs_logit": 4e4}, {"loss": 3.14}, "Smaller logits were not enough"),
         ("induction", {"loss": 1.61}, {"loss": 1.76}, "plain attention ends 0.15 nats lower"),
         ("induction", {"loss": 1.61}, {"loss": 1.62}, "1.62 with RMSNorm (means of the last 20 steps)"),

@@ -278,13 +278,14 @@ def test_the_finding_follows_the_run_step_by_step() -> None:
     assert said[0] == "Neither model has learnt the task yet."
     assert said[30] == "Both models have been below 0.1 nats at least once."
     assert (
-        said[50]
-        == "Both models have been below 0.1 nats at least once. Plain attention’s largest logit passed 100 at step 51."
+        said[50] == "Both models have been below 0.1 nats at least once. "
+        "Plain attention’s largest logit was first above 100 at step 51."
     )
     lost = 80  # the first step at which half of the last 20 are at 2.7: their mean passes half of chance
     assert said[lost - 1] == said[50]
     assert said[lost] == (
-        "Plain attention learnt the task and forgot it at step 81, 30 steps after its largest logit passed 100; "
+        "Plain attention learnt the task and forgot it at step 81, "
+        "30 steps after its largest logit was first above 100; "
         "the model with RMSNorm has learnt it and not forgotten it."
     )
     back = [2.7] * 20 + [0.05] * 25 + [2.7] * 12 + [0.05] * 43
@@ -426,7 +427,9 @@ def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
     pair = curves_of(LOSES, LEARNS, HOT)
     curves = np.concatenate([pair, pair[:, ::-1]], axis=1)  # of the second seed the twin fails
     plain, twin = counted(plan, curves)
-    assert plain.startswith("Plain attention failed in 1 of 2 runs (1 solved, 0 partly); 2 had learnt the task first.")
+    assert plain.startswith(
+        "Plain attention failed in 1 of 2 runs (1 solved, 0 partly); 2 of all 2 had learnt the task at some step."
+    )
     assert twin.startswith("With RMSNorm 1 of 2 failed (1 solved, 0 partly)")
     table, view = seeds_exhibit(plan, curves)
     assert [panel["title"] for panel in view["panels"]] == ["Seed 3: loss", "Seed 4: loss"]

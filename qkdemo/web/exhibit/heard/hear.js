@@ -6,7 +6,6 @@ import { MASKED, numbersOf, TOP, UNDEFINED } from "../drawn/heat.js";
 import { written } from "./numbers.js";
 
 const MOST = 3; // crossings that are named; lines that cross more often are near each other
-const WEIGHS = new Set(["plain", "norm", "left", "right"]); // sides whose cells are attention weights
 
 const KINDS = { curves, heat: ofHeat, bars: ofRow, arcs: ofRow, arrows: ofArrows };
 
@@ -123,8 +122,8 @@ export function placed(cell, panel) {
   return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
 }
 
-function ofWeights({ details, role }) {
-  return !details && WEIGHS.has(role);
+function ofWeights({ ramp }) {
+  return !ramp;
 }
 
 function valued(x, digits, { words }) {

@@ -1,10 +1,13 @@
-// Downloads one plot as PNG or SVG: with its title, its axis titles and the colours of the current theme.
+// Downloads one plot as PNG or SVG: with its title, its axis titles, the colours of the current theme, and below it how
+// it was made: where the dial stood, the other dials, the versions and the page's address.
 
 import { CanvasPen } from "./pen.js";
 import { SvgPen } from "./svgpen.js";
 
 const EDGE = 16;
 const SHARPNESS = 2; // PNG pixels per CSS pixel
+const LEAST = 320; // CSS pixels across, so that what stands below has room
+const LEADING = 1.4; // from line to line, in font sizes
 
 export function savePng(plot, scene) {
   const sheet = sheetFor(plot, scene);
@@ -25,12 +28,15 @@ export function saveSvg(plot, scene) {
   download(new Blob([words], { type: "image/svg+xml" }), `${fileName(scene)}.svg`);
 }
 
-function sheetFor(plot, { theme, panel, measure }) {
+function sheetFor(plot, scene) {
+  const { theme, panel, measure } = scene;
   const size = theme.small * 1.2;
   const header = EDGE + size * 1.4 + (panel.subtitle ? theme.small * 1.6 : 0);
-  const words = Math.max(measure(panel.title) * 1.35, measure(panel.subtitle ?? ""));
+  const words = Math.max(measure(panel.title) * 1.35, measure(panel.subtitle ?? ""), LEAST);
   const box = { x: EDGE, y: header, w: Math.max(plot.box.w, words), h: plot.box.h + theme.small * 1.4 };
-  return { size, box, width: box.w + 2 * EDGE, height: header + box.h + EDGE };
+  const foot = madeOf(scene).flatMap((line) => wrapped(line, box.w, measure));
+  const height = header + box.h + foot.length * theme.small * LEADING + 2 * EDGE;
+  return { size, box, foot, width: box.w + 2 * EDGE, height };
 }
 
 function drawSheet(pen, sheet, plot, scene) {
@@ -41,6 +47,34 @@ function drawSheet(pen, sheet, plot, scene) {
   const whole = { ...scene, axis: "below" };
   plot.kind.rest(pen, sheet.box, whole);
   plot.kind.live(pen, sheet.box, whole);
+  const below = sheet.box.y + sheet.box.h + EDGE;
+  sheet.foot.forEach((line, i) => pen.text(line, EDGE, below + (i + 1) * theme.small * LEADING, { fill: theme.muted }));
+}
+
+// How the picture was made, in lines.
+function madeOf({ view, sweep, row }) {
+  const { label, text } = view.dial;
+  return [`${label}: ${sweep.text(text, row)}`, ...(view.made ?? "").split("\n"), window.location.href].filter(Boolean);
+}
+
+// A line in lines that are no wider than `room`, cut at spaces; what is longer than a line, where it must be.
+export function wrapped(line, room, measure) {
+  const lines = [""];
+  for (const word of line.split(" ")) {
+    const longer = lines.at(-1) ? `${lines.at(-1)} ${word}` : word;
+    if (measure(longer) <= room) lines[lines.length - 1] = longer;
+    else lines.push(...pieces(word, room, measure));
+  }
+  return lines.filter(Boolean);
+}
+
+function pieces(word, room, measure) {
+  const found = [""];
+  for (const sign of word) {
+    if (found.at(-1) && measure(found.at(-1) + sign) > room) found.push("");
+    found[found.length - 1] += sign;
+  }
+  return found;
 }
 
 function fileName({ panel, sweep, view, row }) {

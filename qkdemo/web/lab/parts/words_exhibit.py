@@ -30,9 +30,9 @@ def words_body(settings: Settings) -> Result:
     builds, in_hall = lesson.current() is None, lecture.on()
     if builds and not in_hall:
         _builder(settings, result)
-    show(LAB, Section(name="exhibit", exhibit=words_exhibit(result), picked=partial(picked, settings)))
+    show(LAB, settings, Section(name="exhibit", exhibit=words_exhibit(result), picked=partial(picked, settings)))
     for section in LAB.beneath(result):
-        show(LAB, section)
+        show(LAB, settings, section)
     if builds and in_hall:  # there the pictures come first
         _builder(settings, result)
     elif builds:

@@ -1,0 +1,266 @@
+"""Every sentence about a checkpoint, and about a port beside its reference, is true of what was drawn from a seed."""
+
+import io
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from qkdemo.diagnose import layers, port
+from qkdemo.diagnose.checkpoint import Checkpoint
+from qkdemo.diagnose.findings.finding import Report
+from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
+from qkdemo.diagnose.findings.of_port import of_port
+from qkdemo.diagnose.readers.safetensors import Safetensors
+from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
+
+DRAWN: Final = 300
+
+
+class Layer:
+    """What was drawn for one layer, in float64."""
+
+    def __init__(self, rng: np.random.Generator, name: str) -> None:
+        self.name, self.d = name, int(rng.choice([2, 4, 8]))
+        self.kv = int(rng.choice([1, 2, 3]))
+        self.heads = self.kv * int(rng.choice([1, 1, 2])) + int(rng.random() < 0.05)
+        width = int(rng.choice([3, 16]))
+        self.q, self.k = (rng.standard_normal((h * self.d, width)) for h in (self.heads, self.kv))
+        for x in (self.q, self.k):
+            x[:] *= rng.choice([0, 1, 1, 1, 1, 30, 1e-170, 1e170], p=[0.05, 0.2, 0.2, 0.2, 0.2, 0.1, 0.025, 0.025])
+            if rng.random() < 0.05:
+                x[int(rng.integers(len(x))), 0] = rng.choice([np.nan, np.inf])
+        if rng.random() < 0.05:  # what one reads the other does not
+            self.q[:, 1:], self.k[:, 0] = 0, 0
+        self.gains: dict[str, np.ndarray[Any, Any]] = {}
+        full = rng.random() < 0.3
+        centre = rng.choice([0.0, 0.1, 0.4, 0.5, 0.6, 1.0, 2.0, 8.0, -3.0, 1e200], p=[0.11] * 9 + [0.01])
+        for side, heads in (("q", self.heads), ("k", self.kv)):
+            if rng.random() < 0.6:
+                count = rng.choice([heads * self.d if full else self.d, 1, 3], p=[0.9, 0.05, 0.05])
+                self.gains[side] = centre + 0.05 * rng.standard_normal(count)
+
+    @property
+    def shared(self) -> bool:
+        return self.heads % self.kv == 0
+
+    def spectral(self) -> list[float]:
+        """Of W_qᵀ W_k, by head."""
+        own = self.heads // self.kv
+        products = [
+            self.q[h * self.d : (h + 1) * self.d].T @ self.k[h // own * self.d : (h // own + 1) * self.d]
+            for h in range(self.heads)
+        ]
+        return [float(np.linalg.norm(x, 2)) if np.isfinite(x).all() else math.inf for x in products]
+
+    @property
+    def whole(self) -> bool:
+        gains = [x for x in self.gains.values() if not np.isfinite(x).all()]
+        bounds = [self.bound(add) or 0 for add in (0, 1)]
+        return self.shared and np.isfinite(self.spectral()).all() and not gains and bool(np.isfinite(bounds).all())
+
+    @property
+    def sound(self) -> bool:
+        return self.whole and max(self.spectral()) > 0
+
+    def bound(self, add: int) -> float | None:
+        """What gains, with 0 or 1 added, leave; None where their sizes fit no place."""
+        if self.gains.keys() != {"q", "k"}:
+            return None
+        q, k = (np.abs(self.gains[side] + add) for side in "qk")
+        with np.errstate(over="ignore"):
+            if len(q) == len(k) == self.d:
+                return math.sqrt(self.d) * float((q * k).max())
+            if (len(q), len(k)) == (self.heads * self.d, self.kv * self.d):
+                return math.sqrt(self.heads * self.kv * self.d) * float(q.max()) * float(k.max())
+        return None
+
+
+class Told:
+    """A checkpoint that was drawn, and its config."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        names = [f"model.layers.{at}.self_attn" for at in range(int(rng.choice([1, 2, 4])))]
+        self.layers = [Layer(rng, name) for name in names]
+        self.config: dict[str, Any] = {"use_qk_norm": True} if rng.random() < 0.3 else {}
+        tensors = {}
+        for layer in self.layers:
+            tensors |= {f"{layer.name}.{side}_proj.weight": x for side, x in (("q", layer.q), ("k", layer.k))}
+            tensors |= {f"{layer.name}.{side}_norm.weight": x for side, x in layer.gains.items()}
+        data = safetensors.torch.save({name: torch.tensor(x) for name, x in tensors.items()})
+        file = Safetensors(io.BytesIO(data), "x.safetensors")
+        self.result = layers.run(Checkpoint({"x": file}, dict.fromkeys(file.entries, "x"), ()), self.config)
+        # Without a config heads are told by gains or guessed: the oracles take the shapes as they were read.
+        read = {layer.name: layer for layer in self.result.layers}
+        for layer in self.layers:
+            if layer.name in read:
+                layer.heads, layer.kv, layer.d = (getattr(read[layer.name], x) for x in ("heads", "kv_heads", "d_head"))
+        self.measured = [layer for layer in self.layers if layer.name in read]
+
+    def named(self, said: Said) -> Layer:
+        return next(layer for layer in self.layers if layer.name == said.values["layer"])
+
+    def normed(self) -> list[Layer]:
+        return [layer for layer in self.measured if layer.sound and layer.gains.keys() == {"q", "k"}]
+
+
+def of_layers(right: Any) -> Oracle:
+    """How many layers are so, and the first of them."""
+
+    def holds(said: Said, told: Told) -> bool:
+        found = [layer for layer in told.measured if right(layer)]
+        return len(found) == said.number("count") and found[0].name == said.values["layer"]
+
+    return holds
+
+
+def spectral(said: Said, told: Told) -> bool:
+    plain = [layer for layer in told.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
+    layer, head = told.named(said), int(said.number("head"))
+    most = max(max(each.spectral()) / math.sqrt(each.d) for each in plain)
+    right = near(said.number("logit"), most) and said.number("d") == layer.d
+    return right and near(said.number("norm"), layer.spectral()[head]) and layer in plain
+
+
+def gains(add: int) -> Oracle:
+    """The bound of all layers, whose it is, its formula, and the side on which their mean lies."""
+
+    def holds(said: Said, told: Told) -> bool:
+        placed = [layer for layer in told.normed() if layer.bound(0) is not None]
+        most = [max(layer.bound(each) or 0 for layer in placed) for each in (0, 1)]
+        other = said.number("gamma" if add else "one_plus_gamma")
+        own = told.named(said).bound(add) or 0
+        means = [float(np.concatenate(list(layer.gains.values())).mean()) for layer in placed]
+        sided = all((abs(mean) < abs(mean - 1)) == bool(add) for mean in means)
+        full = "heads" in str(said.values["formula"])
+        per_head = len(told.named(said).gains["q"]) == told.named(said).d
+        return (
+            near(said.number("bound"), most[add])
+            and near(own, most[add])
+            and near(other, most[1 - add])
+            and sided
+            and (full != per_head or told.named(said).heads == 1)
+        )
+
+    return holds
+
+
+def unclear(said: Said, told: Told) -> bool:
+    placed = [layer for layer in told.normed() if layer.bound(0) is not None]
+    most = [max(layer.bound(add) or 0 for layer in placed) for add in (0, 1)]
+    return near(said.number("gamma"), most[0]) and near(said.number("one_plus_gamma"), most[1])
+
+
+CHECKPOINT: Final[Mapping[str, Oracle]] = {
+    "promised": lambda said, told: told.config and not any(layer.gains for layer in told.layers),
+    "heads_guessed": lambda said, told: (
+        said.number("heads") * said.number("d") == len(told.named(said).q)
+        and said.number("count") == sum(layer.guessed for layer in told.result.layers)
+    ),
+    "unshared": lambda said, told: said.number("count") == len(told.layers) - len(told.measured),
+    "weights_lost": of_layers(lambda layer: not layer.whole),
+    "weights_zero": of_layers(lambda layer: layer.whole and max(layer.spectral()) == 0),
+    "some_unnormed": lambda said, told: (
+        said.number("count") == sum(layer.gains.keys() != {"q", "k"} for layer in told.measured)
+        and said.number("all") == len(told.measured)
+    ),
+    "gains_differ": lambda said, told: (
+        said.number("count") == sum(layer.bound(0) is None for layer in told.normed())
+        and told.named(said).bound(0) is None
+    ),
+    "gains_gamma": gains(0),
+    "gains_one_plus_gamma": gains(1),
+    "gains_unclear": unclear,
+    "spectral": spectral,
+    "bound.per_head": NOTHING,  # formulas of the sentence that they stand in
+    "bound.full_width": NOTHING,
+}
+
+
+def drawn_port(rng: np.random.Generator) -> port.Port:
+    """Logits of a port and of its reference, with nothing else."""
+    heads, queries, n_keys = (int(rng.choice([1, 1, 2, 60])) if at else 2 for at in range(3))
+    reference = rng.standard_normal((heads, queries, n_keys)) * rng.choice([0, 1, 1, 1, 1, 1e-200, 1e200])
+    mine = reference * rng.choice([0, 1, 1, 4, 8, 0.125, 64, 1 / 64, 1.7, -8])
+    if rng.random() < 0.3:
+        mine = mine + 0.1 * rng.standard_normal(mine.shape)
+    for x in (mine, reference):
+        if rng.random() < 0.2:
+            x[..., int(rng.integers(n_keys))] = rng.choice([np.nan, np.inf, -np.inf, -1e9])
+    if rng.random() < 0.05:
+        mine[:], reference[:] = -np.inf, -np.inf
+    return port.port_of({"mine": torch.tensor(mine), "reference": torch.tensor(reference)})
+
+
+def both(made: port.Port) -> tuple[Any, Any, Any]:
+    """Where both are seen, of both."""
+    seen = made.visible.numpy()
+    return seen, made.mine.numpy()[:, seen], made.reference.numpy()[:, seen]
+
+
+def misfit(mine: Any, reference: Any) -> float:
+    scale = max(np.abs(mine).max(), np.abs(reference).max())
+    difference, size = (float(np.linalg.norm(x / scale)) for x in (mine - reference, reference))
+    return difference / size if size else math.inf
+
+
+def port_ratio(said: Said, made: port.Port) -> bool:
+    _, mine, reference = both(made)
+    return misfit(mine, said.number("ratio") * reference) < 2e-3
+
+
+PORT: Final[Mapping[str, Oracle]] = {
+    "port_nothing": lambda said, made: not both(made)[0].any(),
+    "port_lost_reference": lambda said, made: said.number("count") == (~np.isfinite(both(made)[2])).sum(),
+    "port_lost": lambda said, made: said.number("count") == (~np.isfinite(both(made)[1])).sum(),
+    "port_mask": lambda said, made: said.number("count") > 0 and made.masked_otherwise == said.number("count"),
+    "port_same": lambda said, made: (misfit(*both(made)[1:]) < 1e-6 and both(made)[0].any()) or not both(made)[1].any(),
+    "port_zero": lambda said, made: not both(made)[1].any() and both(made)[2].any(),
+    "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
+    "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),
+    "port_ratio": port_ratio,
+    "port_ratio_scale_one": lambda said, made: near(ratio_of(made), math.sqrt(said.number("d")), 0.01),
+    "port_ratio_scale_twice": lambda said, made: near(ratio_of(made), said.number("d") ** -0.5, 0.01),
+    "port_ratio_scale_root": lambda said, made: near(ratio_of(made), said.number("d"), 0.01),
+    "port_ratio_unit_vectors": lambda said, made: near(ratio_of(made), 1 / said.number("d"), 0.01),
+    "port_needs": NOTHING,
+}
+
+
+def ratio_of(made: port.Port) -> float:
+    _, mine, reference = both(made)
+    at = np.unravel_index(np.abs(reference).argmax(), reference.shape)
+    return float(mine[at] / reference[at])
+
+
+ORACLES: Final = {f"finding.{key}": oracle for key, oracle in (CHECKPOINT | PORT).items()} | dict.fromkeys(
+    keys("advice."), NOTHING
+)
+
+
+def _asked(report: Callable[[Any], Report], state: Any, seed: int) -> set[str]:
+    with heard() as said:
+        for finding in report(state).findings:
+            _ = finding.sentence, finding.advice
+    return hold(said, ORACLES, state, f"seed {seed}")
+
+
+def search(seeds: range) -> set[str]:
+    """Which keys were said of the files of these seeds."""
+    asked: set[str] = set()
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        made = drawn_port(rng)
+        with np.errstate(all="ignore"):
+            told = Told(rng)
+            asked |= _asked(lambda made: of_port(port.run(made), "x"), made, seed)
+        asked |= _asked(lambda told: of_checkpoint(told.result, "x"), told, seed)
+    return asked
+
+
+def test_every_sentence_about_a_checkpoint_or_a_port_is_true_of_it() -> None:
+    asked = search(range(DRAWN))
+    assert {f"finding.{key}" for key in CHECKPOINT | PORT} - asked == set()

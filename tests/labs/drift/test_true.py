@@ -1,0 +1,87 @@
+"""Every sentence of the drift lab that depends on a result, held against its numbers at many random settings."""
+
+import random
+
+import numpy as np
+import torch
+
+from qkdemo.attention.inputs import Inputs
+from qkdemo.labs.drift import Settings, explain, findings, on, run, sharpness, sweep_scales
+from qkdemo.labs.drift.curves import lost
+from qkdemo.labs.drift.sharpness_view import sharpness_exhibit
+from tests.labs.drift.truths import NAMES, NAMES_OF_PANELS, ORACLES, SMALL, About
+from tests.labs.told import HOW_MANY, SEED, computed, hold, states
+from tests.oracles import heard
+
+
+def test_every_sentence_of_a_result_has_an_oracle() -> None:
+    needed = computed(r"drift\.(plain|twin)\..*", r"bound\..*", r"sharpness\.(finding|one_key|undefined)")
+    needed |= computed(r"drift\.(measured|undefined|zeroed|rounded_above|first_loss|lost_before|one_key)")
+    assert needed <= set(ORACLES)
+    assert set(ORACLES) <= computed(".*")
+
+
+def vectors(draw: random.Random, settings: Settings) -> Settings:
+    """The same settings on vectors that nobody would draw: zeros, equal ones, huge ones, one unlike the others."""
+    n, d = draw.choice([2, 3, 5]), draw.choice([4, 8])
+    shape = (draw.choice([1, 2]), n, d)
+    numbers = np.random.default_rng(draw.randrange(10**6))
+    q, k = (
+        numbers.standard_normal(shape) * draw.choice([0, 1e-300, 1e-160, 1e-8, 1e-4, 1, 1, 1e5, 1e160, 1e200, 1e307])
+        for _ in range(2)
+    )
+    for x in (q, k):
+        match draw.randrange(6):
+            case 0:
+                x[:] = x[0, 0, 0]
+            case 1:
+                x[:] = x[:, :1]
+            case 2:
+                x[0, draw.randrange(n)] = 0
+            case 3:
+                x[0, draw.randrange(n)] *= draw.choice([1e-6, 1e6])
+    return on(settings, Inputs(torch.from_numpy(q), torch.from_numpy(k)))
+
+
+def drawn() -> list[Settings]:
+    draw, some = random.Random(SEED + 1), states(Settings, 24, SMALL, device="cpu")
+    return [vectors(draw, state) if draw.random() < 0.3 else state for state in some]
+
+
+def heard_of(settings: Settings, draw: random.Random) -> set[str]:
+    result, held = run(settings), set[str]()
+    about = About(result, settings.scale)
+    with heard() as said:
+        explain(result)
+        lost(result, {"ticks": []})
+    held |= hold(said, ORACLES, f"{NAMES}|{NAMES_OF_PANELS}", about, settings)
+    with heard() as said:
+        findings(result)
+    scale = -1
+    for each in said:
+        scale += each.key.startswith("drift.plain.")
+        if scale >= 0 and (draw.random() < 0.1 or each.key.endswith("unmoved")):
+            at = About(result, float(result.scales[scale]))
+            held |= hold([each], ORACLES, NAMES, at, settings)
+    swept = sharpness(settings)
+    if swept is not None:
+        with heard() as said:
+            sharpness_exhibit(swept, result)
+        some = [each for each in said if each.key.startswith("sharpness") and draw.random() < 0.05]
+        held |= hold(some, ORACLES, NAMES_OF_PANELS, about, settings)
+    return held
+
+
+def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
+    draw, held = random.Random(SEED), set[str]()
+    with np.errstate(all="ignore"):
+        for state in drawn():
+            held |= heard_of(state, draw)
+    if HOW_MANY:
+        print(len(held), "of", len(ORACLES), "were heard; not", sorted(set(ORACLES) - held))
+    assert len(held) > len(ORACLES) // 2
+
+
+def test_the_sweep_of_a_small_state_holds_scale_one() -> None:
+    """On it stands every comparison with scale 1."""
+    assert 1.0 in sweep_scales(Settings())
