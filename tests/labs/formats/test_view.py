@@ -42,7 +42,7 @@ def test_the_headline_names_stage_count_and_first_failure_and_follows_the_scale(
     findings = dict(zip(table["scale"].to_pylist(), table["finding"].to_pylist(), strict=True))
     assert findings[400].startswith(
         "At weight scale 400, float16 first fails at the score: "
-        "plain attention loses 242 of 256 entries there (some from ×55.65 on). With L2 · g it"
+        "plain attention loses 242 of 256 entries there (some from about ×55.65 on). With L2 · g it"
     )
 
 

@@ -125,7 +125,7 @@ def lost(it: Entries, v: dict[str, str]) -> bool:
 def since(it: Entries, v: dict[str, str]) -> bool:
     """At every larger weight scale that is tried the stage loses some."""
     start, stage = read(v["since"]), it.stage(v["stage"])
-    more = [start * 1.0005, *(x for x in (it.scale, 3e2, 1e3, 1e5) if x > start * 1.0005)]
+    more = [start * 1.03, *(x for x in (it.scale, 3e2, 1e3, 1e5) if x > start * 1.03)]
     return lost(it, v) and all(Entries(it.settings, it.variant, it.word, scale).lost(stage) for scale in more)
 
 
