@@ -11,7 +11,9 @@ sought with a few vectors, up to the product, then with those that form the larg
 whether it holds for all. Where rounding makes losses come and go, which of them is found depends on where it looked.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -62,7 +64,7 @@ def first_losses(
     known, few = _Brackets(), _Brackets()
     if counted is not None:
         known.learn(np.arange(len(STORED)).repeat(len(scales)), np.tile(scales, len(STORED)), _lost_in(counted))
-    truth = exactly(inputs, torch.ones(1, dtype=torch.float64), choices)
+    truth = exactly(inputs, torch.tensor([known.earliest()], dtype=torch.float64), choices)
     longest = _longest(truth, choices)
     places = np.concatenate([_near(first_exceeding(inputs, choices)), _everywhere(_COARSE)], -1)
     places = np.concatenate([known.within(places), known.ends()], -1)
@@ -70,7 +72,13 @@ def first_losses(
     ends = few.ends().reshape(len(STORED), 1, -1)  # where a vector is lost, what is computed from it mostly is
     places = np.concatenate([places, known.within(_everywhere(ends))], -1)
     _settle(few, np.where(_FAR[:, None], places, np.nan), _taken(inputs, *_largest(truth, inputs, longest)), choices)
-    _settle(known, known.within(np.concatenate([few.ends(), _everywhere(_COARSE[[0, -1]])], -1)), inputs, choices)
+    _look(known, known.within(np.concatenate([few.ends(), _everywhere(_COARSE[[0, -1]])], -1)), inputs, choices)
+    rows = _failing(np.where(known.wide, known.ends()[..., 1], np.nan), inputs, choices)
+    if 0 < len(rows) <= len(inputs.q) // 2:  # a sum is lost where no term is: all keys take part
+        of_rows = copy(known)  # what is safe for all is so for some
+        _settle(of_rows, known.inner(), _taken(inputs, rows | longest[0], set(range(len(inputs.k)))), choices)
+        _look(known, known.within(of_rows.ends()), inputs, choices)
+    _settle(known, known.inner(), inputs, choices)
     return np.where(_exist(choices), known.first(), np.nan)
 
 
@@ -122,12 +130,22 @@ class _Brackets:
         inside = (places > self._safe[..., None]) & (places < self._lost[..., None])
         return np.where(inside | (places > self._seen[1].max(initial=0)), places, np.nan)
 
+    @property
+    def wide(self) -> NDArray[np.bool_]:
+        """Which of them are not yet as narrow as they shall be."""
+        wide: NDArray[np.bool_] = (self._safe > 0) & np.isfinite(self._lost)
+        return wide & (self._lost > self._safe * (1 + _PRECISION))
+
     def inner(self) -> NDArray[np.float64]:
-        """Places that divide what is still too wide."""
+        """Places that divide those."""
         low, high = (x[..., None] for x in (self._safe, self._lost))
-        wide = (low > 0) & np.isfinite(high) & (high > low * (1 + _PRECISION))
         with np.errstate(all="ignore"):
-            return np.where(wide, low * (high / low) ** (np.arange(1, _PARTS) / _PARTS), np.nan)
+            return np.where(self.wide[..., None], low * (high / low) ** (np.arange(1, _PARTS) / _PARTS), np.nan)
+
+    def earliest(self) -> float:
+        """Where anything that is computed from the vectors is lost first; 1 if that is not known."""
+        first = float(self._lost[:, _FAR].min())
+        return first if math.isfinite(first) else 1.0
 
     def first(self) -> NDArray[np.float64]:
         """The first losses."""
@@ -137,15 +155,31 @@ class _Brackets:
 def _settle(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> None:
     """Narrow all brackets, from `places` on, in rounds that all formats share."""
     while np.isfinite(places).any():
-        formats, stages, _ = np.nonzero(np.isfinite(places))
-        pairs, same = np.unique(np.stack([formats, places[np.isfinite(places)]]), axis=1, return_inverse=True)
-        deep = np.zeros(pairs.shape[1], dtype=bool)
-        np.logical_or.at(deep, same, _FAR[stages])
-        for far in (False, True):
-            formats, scales = pairs[0, deep == far].astype(int), pairs[1, deep == far]
-            if len(scales):
-                known.learn(formats, scales, _loses([STORED[f] for f in formats], scales, inputs, choices, far=far))
+        _look(known, places, inputs, choices)
         places = known.inner()
+
+
+def _look(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> None:
+    """Learn what becomes of the stages at `places`, followed no further than it is asked for."""
+    formats, stages, _ = np.nonzero(np.isfinite(places))
+    pairs, same = np.unique(np.stack([formats, places[np.isfinite(places)]]), axis=1, return_inverse=True)
+    deep = np.zeros(pairs.shape[1], dtype=bool)
+    np.logical_or.at(deep, same, _FAR[stages])
+    for far in (False, True):
+        formats, scales = pairs[0, deep == far].astype(int), pairs[1, deep == far]
+        if len(scales):
+            known.learn(formats, scales, _loses([STORED[f] for f in formats], scales, inputs, choices, far=far))
+
+
+def _failing(places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> set[int]:
+    """The queries of which stages beyond the vectors lose an entry at `places`, [formats, stages]."""
+    formats, stages = np.nonzero(np.isfinite(places) & _FAR)
+    if not len(formats):
+        return set()
+    scales = torch.from_numpy(places[formats, stages])[:, None]
+    held = follow(inputs, scales, choices, [STORED[f] for f in formats], until="weight")
+    rows = [held[STAGES[min(int(s), _WEIGHT)]].lost[at, 0].any(-1) for at, s in enumerate(stages)]
+    return set(torch.stack(rows).any(0).nonzero().flatten().tolist())
 
 
 def _loses(
