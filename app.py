@@ -14,6 +14,7 @@ from qkdemo.web.server import SHELL, base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
 from qkdemo.web.serving.packed import Packed
+from qkdemo.web.serving.symbols import Symbols
 from qkdemo.web.training import stream as live
 
 prepare()
@@ -21,6 +22,6 @@ base = base_path()
 app = st.App(
     SHELL,
     routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
-    middleware=[Middleware(Guard), Middleware(Packed)],
+    middleware=[Middleware(Guard), Middleware(Symbols), Middleware(Packed)],
     lifespan=lifespan,
 )
