@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import in_each_language
+from qkdemo.web.lab.kept import within
 
 
 def make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
@@ -21,5 +21,4 @@ def make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
     return result, sections
 
 
-# Most visitors go to and fro. Half a MB each, beside the results, which the labs keep.
-made: Final = in_each_language(64)(make)
+made: Final = within(32 << 20)(make)  # most visitors go to and fro; half a MB each, and 6 MB at most

@@ -15,10 +15,11 @@ import streamlit as st
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Dials
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import has, in_each_language, say
+from qkdemo.messages import has, say
 from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.kept import within
 from qkdemo.web.lab.made import made, make
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
@@ -103,7 +104,7 @@ def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
     return result
 
 
-@in_each_language(32)
+@within(8 << 20)
 def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
     """What stands under a tab, for all who open it in this state."""
     return lab.tabs(made(lab, settings)[0])[title]()
