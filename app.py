@@ -9,12 +9,12 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from qkdemo.web import connection
+from qkdemo.web.first.symbols import Symbols
 from qkdemo.web.lab import ladder
 from qkdemo.web.server import SHELL, base_path, prepare
 from qkdemo.web.serving.closing import lifespan
 from qkdemo.web.serving.guard import Guard
 from qkdemo.web.serving.packed import Packed
-from qkdemo.web.serving.symbols import Symbols
 from qkdemo.web.training import stream as live
 
 prepare()

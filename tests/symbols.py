@@ -12,7 +12,7 @@ from typing import Final
 
 from streamlit.file_util import get_static_dir
 
-from qkdemo.web.serving.symbols import FONT, NAMES
+from qkdemo.web.first.symbols import FONT, NAMES
 from tests.serving import ROOT
 
 _NAME: Final = re.compile(r":material/([a-z0-9_]+)")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
-from qkdemo.web.serving.symbols import NAMES
+from qkdemo.web.first.symbols import NAMES
 
 PARTS = (".finding", ".tiles", ".scrubber input", ".panel .title", ".panel.heat .title")
 # What a part says, and where it stands.

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from qkdemo.web.serving.symbols import FONT, NAMES, Symbols
+from qkdemo.web.first.symbols import FONT, NAMES, Symbols
 from tests.symbols import LACKING, named
 
 
