@@ -25,6 +25,7 @@ from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
 
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
+_NAMED: Final = 12  # columns that an error names
 
 
 def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = None, **options: Any) -> Report:
@@ -50,7 +51,12 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
             if error.key != "no_attention":
                 raise
         return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
-    return of_logs([causes.run(log, columns) for log in read_logs(data, name)], name)
+    logs = read_logs(data, name)
+    known = {column for log in logs for column in log.columns}
+    for column in (columns or {}).values():
+        if column and column not in known:
+            raise InputError("unknown_column", name=name, column=column, columns=", ".join(sorted(known)[:_NAMED]))
+    return of_logs([causes.run(log, columns) for log in logs], name)
 
 
 def _of_arrays(arrays: Mapping[str, Tensor], name: str, options: Mapping[str, Any]) -> Report:

@@ -53,7 +53,7 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
 
 
 def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
-    run = say("finding.run", run=result.log.run) if several else ""
+    run = f"{say('finding.run', run=result.log.run)} " if several else ""
     for at, cause in enumerate(result.causes):
         if at and cause.key in ("healthy", "few_losses"):
             continue

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from qkdemo.diagnose.curves.causes import run
 from qkdemo.diagnose.curves.growth import growth, slope
 from qkdemo.diagnose.curves.loss import loss_events
+from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.readers.columns import Log
+from qkdemo.diagnose.readers.inputs import InputError
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf
@@ -248,3 +250,15 @@ def test_that_an_entropy_is_read_as_a_share_is_said_where_its_name_does_not_say_
     for name, said in (("entropy", True), ("entropy_fraction", False)):
         report = of_logs([run(log(loss=FLAT, **{name: np.full(200, 0.02)}))], "x")
         assert ("entropy_share" in [finding.key for finding in report.findings]) == said
+
+
+def test_a_column_that_the_log_does_not_have_is_said_with_those_it_has() -> None:
+    data = b"\n".join(b'{"step": %d, "loss": 1.0}' % step for step in range(30))
+    with pytest.raises(InputError, match=r"log.jsonl has no column xx\. It has: loss\."):
+        examine(data, "log.jsonl", columns={"loss": "xx"})
+
+
+def test_the_name_of_a_run_stands_apart_from_what_is_said_of_it() -> None:
+    logs = [log(loss=np.linspace(5, 1, 40)), log(loss=np.linspace(5, 2, 40))]
+    report = of_logs([run(each) for each in logs], "runs.csv")
+    assert all(finding.sentence.startswith("run: ") for finding in report.findings)
