@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from qkdemo.attention.inputs import keys_seen
 from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.watching.heads import Call, measure
@@ -53,7 +54,8 @@ def formats(pair: Pair) -> list[dict[str, Any]]:
     there = (pair.q.double() @ _for_every_head(pair, pair.k).double().mT).isfinite()  # what is lost is not lost again
     seen = torch.ones_like(there) if pair.visible is None else pair.visible
     if pair.causal:
-        seen = seen & torch.ones(there.shape[-2:], dtype=torch.bool).tril(there.shape[-1] - there.shape[-2])
+        queries, keys = there.shape[-2:]
+        seen = seen & keys_seen(torch.arange(queries), queries, keys)
     seen = seen.expand_as(there)
     rows = []
     for word, kind in FORMATS.items():

@@ -16,6 +16,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from qkdemo.attention.inputs import keys_seen
 from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
@@ -110,7 +111,7 @@ def part_of(pair: Pair) -> Pair:
     chosen = torch.linspace(0, queries - 1, max(1, min(queries, _MOST_SCORES // (heads * keys)))).round().long()
     visible = None if pair.visible is None else pair.visible[:1, :, chosen]
     if pair.causal:
-        before = torch.arange(keys) <= chosen[:, None] + (keys - queries)
+        before = keys_seen(chosen, queries, keys)
         visible = before[None, None] if visible is None else visible & before
     return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
 

@@ -18,6 +18,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from qkdemo.attention.inputs import keys_seen
+
 BATCH: Final = 4
 ROWS: Final = 64
 _BLOCK: Final = 1 << 24  # logits formed at once: 64 MiB
@@ -131,7 +133,7 @@ def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, T
     place = chosen[:, None] + (k.shape[2] - queries)
     key = torch.arange(k.shape[2], device=q.device)
     if call.causal:
-        visible = visible & (key <= place)
+        visible = visible & keys_seen(chosen, queries, k.shape[2])
     if call.window is not None:
         visible = visible & (key > place - call.window)
     if call.visible is not None:
