@@ -2,7 +2,7 @@
 
 * `draw(recipe)`: q and k of some heads, the same for the same recipe on every machine;
 * `Inputs`: q and k of somebody's own in their place, and what was made of them;
-* `causal_mask(n)`: which keys each query may see; `keys_seen`: some of the queries, where there may be more keys.
+* `causal_mask(n)`: which keys each query may see.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 T = TypeVar("T")
@@ -70,15 +70,4 @@ def draw(recipe: Recipe) -> tuple[Float[Tensor, "n_heads n_keys d_head"], Float[
 
 def causal_mask(n: int, device: torch.device | str = "cpu") -> Bool[Tensor, "n n"]:
     """True where a query (row) may see a key (column): itself and everything before."""
-    return keys_seen(torch.arange(n, device=device), n, n)
-
-
-def keys_seen(queries: Int[Tensor, "rows"], n_queries: int, n_keys: int) -> Bool[Tensor, "rows n_keys"]:
-    """Which keys some of `n_queries` queries may see under a causal mask: the last query sees the last key.
-
-    Of more keys than queries the first ones are a past that all queries see, as when a cache is read.
-
-    >>> keys_seen(torch.arange(2), 2, 4).int().tolist()
-    [[1, 1, 1, 0], [1, 1, 1, 1]]
-    """
-    return torch.arange(n_keys, device=queries.device) <= queries[:, None] + (n_keys - n_queries)
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()

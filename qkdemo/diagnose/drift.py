@@ -14,10 +14,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from qkdemo.attention.inputs import Inputs, causal_mask, keys_seen
+from qkdemo.attention.inputs import Inputs, causal_mask
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
-from qkdemo.diagnose.watching.heads import measure
+from qkdemo.diagnose.watching.heads import keys_seen, measure
 from qkdemo.messages import say
 
 MOST_HEADS: Final = 4

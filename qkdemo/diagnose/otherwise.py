@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkdemo.attention.inputs import keys_seen
 from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.watching.heads import Call, measure
+from qkdemo.diagnose.watching.heads import Call, keys_seen, measure
 from qkdemo.floats.formats import FORMATS, rounded
 
 

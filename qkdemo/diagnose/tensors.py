@@ -16,12 +16,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from qkdemo.attention.inputs import keys_seen
 from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import measure
+from qkdemo.diagnose.watching.heads import keys_seen, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)

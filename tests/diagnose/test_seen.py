@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from qkdemo.attention.inputs import causal_mask, keys_seen
 from qkdemo.diagnose import drift, otherwise, tensors
 from qkdemo.diagnose.findings import of_tensors
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.watching.heads import measure
+from qkdemo.diagnose.watching.heads import keys_seen, measure
 
 QUERIES, KEYS = 3, 5
 SEEN = [[True, True, True, False, False], [True, True, True, True, False], [True] * 5]  # the last sees the last
@@ -24,7 +23,7 @@ def test_the_last_query_sees_the_last_key() -> None:
     assert keys_seen(torch.arange(QUERIES), QUERIES, KEYS).tolist() == SEEN
     assert keys_seen(torch.tensor([2, 0]), QUERIES, KEYS).tolist() == [SEEN[2], SEEN[0]]
     assert keys_seen(torch.arange(3), 3, 2).tolist() == [[False, False], [True, False], [True, True]]
-    assert torch.equal(causal_mask(4), torch.ones(4, 4, dtype=torch.bool).tril())
+    assert torch.equal(keys_seen(torch.arange(4), 4, 4), torch.ones(4, 4, dtype=torch.bool).tril())
 
 
 @pytest.mark.parametrize("query", range(QUERIES))

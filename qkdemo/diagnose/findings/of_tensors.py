@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from qkdemo.attention.inputs import keys_seen
 from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.watching.heads import BATCH, ROWS
+from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
 from qkdemo.notation import written
 
 

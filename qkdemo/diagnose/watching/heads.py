@@ -2,6 +2,7 @@
 
 * `Call`: q and k as they enter the product, with scale, mask and whatever else acts on the logits;
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
+* `keys_seen(queries, …)`: what a causal mask leaves of the keys;
 * `MEASURES`: the names of these measures, each with its unit.
 
 It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
@@ -17,8 +18,6 @@ from typing import Final
 
 import torch
 from torch import Tensor
-
-from qkdemo.attention.inputs import keys_seen
 
 BATCH: Final = 4
 ROWS: Final = 64
@@ -119,6 +118,17 @@ def _spread(queries: int, rows: int, device: torch.device) -> Tensor:
     if queries <= rows:
         return torch.arange(queries, device=device)
     return torch.linspace(queries - 1, 0, rows, device=device).round().long().flip(0)
+
+
+def keys_seen(queries: Tensor, n_queries: int, n_keys: int) -> Tensor:
+    """Which keys some of `n_queries` queries see under a causal mask: the last query sees the last key.
+
+    Of more keys than queries the first ones are a past that all queries see, as when a cache is read.
+
+    >>> keys_seen(torch.arange(2), 2, 4).int().tolist()
+    [[1, 1, 1, 0], [1, 1, 1, 1]]
+    """
+    return torch.arange(n_keys, device=queries.device) <= queries[:, None] + (n_keys - n_queries)
 
 
 def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
