@@ -41,7 +41,10 @@ def mixed(one: str, other: str, share: float) -> str:
 class Theme:
     """One mode's colours."""
 
+    primary: str  # of controls
     paper: str
+    second: str  # behind what stands apart
+    aside: str  # of the sidebar
     ink: str
     categorical: tuple[str, ...]
     sequential: tuple[str, ...]
@@ -71,7 +74,13 @@ class Theme:
 def _read(mode: str) -> Theme:
     found = tomllib.loads(_CONFIG.read_text(encoding="utf-8"))["theme"][mode]
     ramps = (tuple(found[f"chart{name}Colors"]) for name in ("Categorical", "Sequential", "Diverging"))
-    return Theme(found["backgroundColor"], found["textColor"], *ramps)
+    papers = (
+        found["primaryColor"],
+        found["backgroundColor"],
+        found["secondaryBackgroundColor"],
+        found["sidebar"]["backgroundColor"],
+    )
+    return Theme(*papers, found["textColor"], *ramps)
 
 
 LIGHT: Final = _read("light")

@@ -3,8 +3,7 @@
 * `dot_products(a, b, stack)`: q·k, for each format of a `Stack`.
 """
 
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -12,12 +11,11 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qkdemo.floats.formats import BY_ITSELF, CAST, Format, Stack, over
+from qkdemo.floats.formats import BY_ITSELF, CAST
+from qkdemo.floats.stacks import Bits, Rounder, Stack
 
 _FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
 _CACHED: Final = 100_000  # below that many, the sums of all formats stay in a processor's cache together
-_EXPONENT: Final = 0x7F80_0000  # of a float32's bit pattern
-_SIGN: Final = -0x8000_0000
 
 
 def dot_products(
@@ -76,48 +74,23 @@ class _Sums:
     """
 
     def __init__(self, stack: Stack, shape: tuple[int, ...]) -> None:
-        self.values, self.beyond = np.zeros(shape, np.float32), np.zeros(shape, dtype=bool)
-        self._size, self._lift, self._large = np.empty_like(self.values), np.empty_like(self.values), self.beyond.copy()
-        known: NDArray[Any] = np.array([_numbers(each, stack.saturate) for each in stack.formats], np.float32)
-        if stack.shared is None:
-            column = known.T.reshape(len(known[0]), -1, *[1] * (len(shape) - 1))
-            self._limit, self._over, smallest, self._lifted = (np.broadcast_to(x, shape).copy() for x in column)
-        else:
-            self._limit, self._over, smallest, self._lifted = known[0]
-        self._smallest = smallest.view(np.int32)
+        self.beyond, self._large = np.zeros(shape, dtype=bool), np.empty(shape, dtype=bool)
+        self._now, self._next, self._lift = (Bits.of(np.zeros(shape, np.float32)) for _ in range(3))
+        formats = stack.formats if stack.shared is None else stack.formats[:1]
+        self._round = Rounder(formats, saturate=stack.saturate, dtype="float32").spread(shape)
         self._cast = [where for where, each in stack.apart if each.shared == "bfloat16"]
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """What they are by now."""
+        return self._now.numbers
 
     def add(self, product: NDArray[np.float32]) -> None:
         """One product for each sum."""
-        values, size, lift, large = self.values, self._size, self._lift, self._large
-        values += product
-        np.abs(values, out=size)
-        np.greater_equal(size, self._limit, out=large)
-        bits = lift.view(np.int32)
-        np.bitwise_and(values.view(np.int32), _EXPONENT, out=bits)  # the power of two below |x|
-        np.maximum(bits, self._smallest, out=bits)
-        lift *= self._lifted
-        size += lift
-        size -= lift
-        if large.any():
-            np.copyto(size, self._over, where=large)
-            np.logical_or(self.beyond, large, out=self.beyond)
+        np.add(self._now.numbers, product, out=self._now.numbers)
+        if self._round(self._now, self._next, self._lift, self._large):
+            np.logical_or(self.beyond, self._large, out=self.beyond)
         for where in self._cast:
-            part = torch.from_numpy(size)[where]
+            part = torch.from_numpy(self._next.numbers[where])
             part.copy_(part.to(torch.bfloat16))
-        sign = values.view(np.int32)
-        sign &= _SIGN
-        bits = size.view(np.int32)
-        bits |= sign
-        self.values, self._size = size, values
-
-
-@lru_cache(maxsize=64)
-def _numbers(format: Format, saturate: bool) -> list[float]:  # noqa: FBT001
-    """The smallest float32 that is too large, what becomes of it, the smallest normal number, and 2²³ spacings at 1."""
-    with np.errstate(over="ignore"):
-        limit = np.array(format.limit).astype(np.float32)
-    if limit.astype(np.float64) < format.limit:
-        limit = np.nextafter(limit, np.float32(np.inf))
-    lifted = 0.0 if format.word in ("float32", "bfloat16") else 2.0 ** (23 - format.mantissa_bits)
-    return [float(limit), over(format, saturate=saturate), format.smallest_normal, lifted]
+        self._now, self._next = self._next, self._now

@@ -4,11 +4,9 @@
 * `rounded(x, format)`: every entry of `x` as the format stores it, in a dtype wide enough to compute on;
 * `exact`: the rounding that changes nothing;
 * `noise(format)`: the difference that another order of the same sums makes in a format;
-* `Stack(formats)`: the same rounding for several formats at once, one per entry of a tensor's first axis;
 * `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
 
-`rounded` is torch's own cast. `Stack` is arithmetic on float64 that never casts: an independent second way,
-which tests hold against torch, NumPy and ml_dtypes over every bit pattern. Both round to nearest, ties to even.
+`rounded` is torch's own cast, to nearest, ties to even. `stacks` has a second way, for several formats at once.
 
 **The rule for what is too large.** Libraries differ for 8 bits: from 464 on, torch 2.13 stores 448 in
 float8_e4m3fn, even for ∞, where ml_dtypes stores NaN. Here it is a choice, and the one that the OCP 8-bit
@@ -17,15 +15,13 @@ for ∞; a non-saturating one stores ±∞, or NaN where the format has no ∞. 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
 FormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16"]
@@ -33,9 +29,6 @@ AnyFormatWord: TypeAlias = Literal["float64", "float32", "bfloat16", "float16", 
 Rounding: TypeAlias = Callable[[Tensor], Tensor]
 CAST: Final[dict[AnyFormatWord | None, torch.dtype]] = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 BY_ITSELF: Final = ("float32", *CAST)  # what a processor rounds to
-_EXPONENT: Final = 0x7FF0_0000_0000_0000  # of a float64's bit pattern
-_SIGN: Final = -0x8000_0000_0000_0000
-SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
 
 
 @dataclass(frozen=True)
@@ -131,67 +124,6 @@ def rounded(x: Float[Tensor, "*shape"], format: Format, *, saturate: bool = Fals
     return torch.where(x.double().abs() >= format.limit, beyond, stored)  # 464 and its limit are one float32
 
 
-class Stack:
-    """Several formats side by side: rounds a float64 tensor whose first axis runs over them.
-
-    >>> values, beyond = Stack([FORMATS["float16"], FORMATS["bfloat16"]])(torch.tensor([[70001.0], [70001.0]]).double())
-    >>> values.tolist(), beyond.tolist()
-    ([[inf], [70144.0]], [[True], [False]])
-    """
-
-    def __init__(self, formats: Sequence[Format], *, saturate: bool = False) -> None:
-        """`saturate`: what the 8-bit ones among `formats` do with what is too large.
-
-        Raises ValueError for float64, in which all is computed and which therefore cannot be rounded to.
-        """
-        if any(each.word == "float64" for each in formats):
-            raise ValueError("A Stack computes in float64 and needs narrower formats; for float64 use exact.")
-        self.formats = tuple(formats)
-        self.shared = formats[0].word if len(set(formats)) == 1 else None  # by all of them
-        self.limits = _column([each.limit for each in formats])
-        ends = [at for at in range(1, len(formats)) if formats[at] != formats[at - 1]]
-        self._runs = list(zip([0, *ends], [*ends, len(formats)], strict=True))  # of equal formats
-        self._alone = [_Rounding(formats[start : start + 1], saturate=saturate) for start, _ in self._runs]
-        self._together = _Rounding(formats, saturate=saturate)
-        self.saturate = saturate
-
-    @cached_property
-    def apart(self) -> "list[tuple[slice, Stack]]":
-        """Runs of equal formats, as stacks of their own."""
-        runs = [slice(start, end) for start, end in self._runs]
-        return [(run, Stack(self.formats[run], saturate=self.saturate)) for run in runs]
-
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:  # shapes unchecked: it is called for every addition
-        """`x`, [formats, …], as stored, and where its nearest number would lie beyond the largest one.
-
-        The second is what went wrong *before* the cast, so that saturation cannot hide it; ∞ counts.
-        A first axis of length 1 is the same for all formats.
-        """
-        given = x.numpy()
-        if self.shared == "float32":
-            with np.errstate(over="ignore"):
-                stored = given.astype(np.float32).astype(np.float64)
-            beyond = np.isinf(stored)
-            if len(given) < len(self.formats):
-                stored, beyond = (np.repeat(each, len(self.formats), axis=0) for each in (stored, beyond))
-            return torch.from_numpy(stored), torch.from_numpy(beyond)
-        shape = (len(self.formats), *given.shape[1:])
-        stored, beyond = np.empty(shape), np.empty(shape, dtype=bool)
-        with np.errstate(all="ignore"):
-            if stored.size < SMALL * len(self._runs):
-                self._together(given, stored, beyond)
-            else:  # run by run, each of which a processor's cache holds
-                for alone, (start, end) in zip(self._alone, self._runs, strict=True):
-                    own = given if len(given) < len(self.formats) else given[start:end]
-                    alone(own, stored[start:end], beyond[start:end])
-        return torch.from_numpy(stored), torch.from_numpy(beyond)
-
-    def constant(self, value: float | Tensor, dims: int = 4) -> Tensor:
-        """`value` as each of the formats stores it, shaped to broadcast against a tensor of `dims` axes."""
-        column = torch.as_tensor(value, dtype=torch.float64).expand(len(self.formats))
-        return self(column)[0].view(-1, *[1] * (dims - 1))
-
-
 def first_failure(fails: Callable[[float], bool], low: float, high: float, relative: float = 1e-6) -> float:
     """The smallest scale in [low, high] at which `fails` is true, to the relative precision given.
 
@@ -208,53 +140,8 @@ def first_failure(fails: Callable[[float], bool], low: float, high: float, relat
     return high
 
 
-class _Rounding:
-    """What rounding to a format takes: numbers, or columns of them for several formats side by side.
-
-    **How**: adding 2⁵² times the spacing at x pushes all bits below that spacing out of a float64.
-    """
-
-    def __init__(self, formats: Sequence[Format], *, saturate: bool) -> None:
-        self._numbers = list(zip(*(_numbers(each, saturate) for each in formats), strict=True))
-        self._columns: dict[int, list[Any]] = {}  # by the number of axes
-
-    def __call__(self, x: NDArray[np.float64], stored: NDArray[np.float64], beyond: NDArray[np.bool_]) -> None:
-        """Writes `x` as stored, and where it is too large, into the arrays given."""
-        limit, over, smallest, lifted = self._shaped(x.ndim)
-        np.abs(x, out=stored)
-        np.greater_equal(stored, limit, out=beyond)
-        exponent = stored.view(np.int64) & _EXPONENT  # of the power of two below |x|; bits are in the order of numbers
-        np.maximum(exponent, smallest, out=exponent)
-        lift = exponent.view(np.float64)
-        lift *= lifted
-        stored += lift
-        stored -= lift
-        if beyond.any():
-            np.copyto(stored, over, where=beyond)
-        bits = stored.view(np.int64)
-        bits |= x.view(np.int64) & _SIGN
-
-    def _shaped(self, dims: int) -> list[Any]:
-        if dims not in self._columns:
-            numbers = self._numbers
-            alone = len(numbers[0]) == 1
-            self._columns[dims] = [n[0] if alone else np.reshape(n, (-1, *[1] * (dims - 1))) for n in numbers]
-        return self._columns[dims]
-
-
-@lru_cache(maxsize=64)
-def _numbers(format: Format, saturate: bool) -> tuple[float, float, int, float]:  # noqa: FBT001
-    """From where on it is too large, what becomes of it, the bits of the smallest normal number, 2⁵² spacings at 1."""
-    smallest = int(np.float64(format.smallest_normal).view(np.int64))
-    return format.limit, over(format, saturate=saturate), smallest, 2.0 ** (52 - format.mantissa_bits)
-
-
 def over(format: Format, *, saturate: bool) -> float:
     """What a cast to `format` makes of a positive number that is too large."""
     if saturate and format.is_narrow:
         return format.largest
     return math.inf if format.has_infinity else math.nan
-
-
-def _column(values: Sequence[float]) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)

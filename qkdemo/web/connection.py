@@ -33,7 +33,10 @@ _ANSWERED: Final = ("quiz",)  # pages that want the answers of before
 _MOST: Final = 50
 _LONGEST: Final = 4000  # characters of one
 _PATH: Final = "_qkdemo"
-_FILES: Final = {"connection.js": "text/javascript", "status.js": "text/javascript", "everyone.css": "text/css"}
+_FILES: Final = {
+    **dict.fromkeys(("connection.js", "status.js", "first.js"), "text/javascript"),
+    "everyone.css": "text/css",
+}
 _FOLDER: Final = Path(__file__).parent / "connection"
 _WORDS: Final = ("lost", "never", "several", "unknown")
 _SERVER: Final = secrets.token_hex(8)
@@ -74,7 +77,9 @@ def take_back(kept: object, *, same_page: bool = True) -> None:
 def in_page() -> str:
     """What stands in a page's head, from which the script is found wherever the page lies."""
     words = json.dumps({"words": {word: say(f"server.{word}", page="{page}") for word in _WORDS}}, ensure_ascii=False)
-    script = f'<script type="module" src="./{_PATH}/connection.js"></script>'
+    script = "".join(
+        f'<script type="module" src="./{_PATH}/{name}"></script>' for name in ("first.js", "connection.js")
+    )
     sheet = f'<link rel="stylesheet" href="./{_PATH}/everyone.css">'
     return f'<meta name="qkdemo" content="{escape(words)}">{sheet}{script}'
 

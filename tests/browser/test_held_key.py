@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from qkdemo.dials import Dial, declarations
 from qkdemo.web.pages import PAGES
+from tests.browser.test_pages import settled
 
 PRESSES, EVERY_MS = 15, 33  # as a held key repeats
 
@@ -33,7 +34,7 @@ def test_a_held_key_leaves_the_dial_where_the_hand_left_it(
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(EVERY_MS)
     last = stops_from(page_name, dial, start)[-1]
-    page.wait_for_function("document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'")
+    settled(page)
     expect(page).to_have_url(re.compile(rf"[?&]{dial}={re.escape(last)}(&|$)"))
     expect(page.locator(".reading").first).to_have_text(re.compile(re.escape(last)))
     page.wait_for_timeout(500)  # nothing comes late and turns it back

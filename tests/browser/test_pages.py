@@ -32,7 +32,9 @@ def reading(page: Page) -> str:
 
 
 def settled(page: Page) -> None:
-    page.wait_for_function("document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'")
+    """The page's script has run, and the page stands where its first picture stood."""
+    ran = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
+    page.wait_for_function(f"{ran} && !document.getElementById('qkdemo-first')")
 
 
 def test_a_deep_link_opened_first_on_a_cold_server_shows_shell_page_and_state(cold_server: str, page: Page) -> None:
@@ -124,7 +126,7 @@ def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
     page.get_by_role("button", name="Start from").click()
     page.get_by_text("float16 at scale 400").click()
     expect(page).to_have_url(re.compile(r"scale=400&format=float16"))
-    expect(page.locator("h1")).to_contain_text("undefined")
+    expect(page.locator("h1")).to_contain_text("no defined weights")
 
 
 def test_a_door_leads_into_a_track(server: str, page: Page) -> None:

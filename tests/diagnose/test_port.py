@@ -110,7 +110,7 @@ def test_two_files_are_read_together() -> None:
     reference = file_of({"scores": given["reference"]})
     report = examine(mine, "mine.npz", reference=(reference, "reference.npz"))
     assert report.kind == "port"
-    assert "rotary before the norm fits every logit" in report.findings[0].sentence
+    assert "with rotary before the norm some gains fit the logits" in report.findings[0].sentence
     assert report.findings[0].look is not None
     assert report.findings[0].look[1]["right_order"] == "rotary_norm"
 

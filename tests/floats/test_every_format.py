@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qkdemo.floats.accumulators import dot_products
-from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack, rounded
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, rounded
 from qkdemo.floats.layout import Rung, rung
+from qkdemo.floats.stacks import Stack
 
 NUMPY: dict[AnyFormatWord, Any] = {
     "float64": np.float64,

@@ -19,7 +19,7 @@ FOUND = {
     "log": "Large logits came first: the largest was 100 or more at step 98",
     "tensors": "In head 2 the largest |logit| is",
     "checkpoint": "There are gains for q and k; they are read as γ",
-    "port": "rotary before the norm fits every logit",
+    "port": "with rotary before the norm some gains fit the logits",
 }
 
 
@@ -87,7 +87,7 @@ def test_the_drift_lab_opens_on_ones_own_tensors_and_its_link_never_holds_them()
     assert not app.exception
     assert not app.warning
     told = " ".join(element.value for element in app.markdown).replace("\\", "")
-    assert "q and k here are those of long-query.npz" in told
+    assert "q and k here are from long-query.npz" in told
     assert "The link holds the dials, but not the tensors" in told
     assert "408.9" in told  # the largest logit of the file, at weight scale 1
     assert not {"d_head", "n_keys", "seed"} & {slider.key.partition(".")[2] for slider in app.select_slider}

@@ -18,6 +18,7 @@ import numpy as np
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
+from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, of_gradient, of_lost_logits, of_updates
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
 
@@ -37,18 +38,6 @@ _RESTLESS: Final = 2.0  # times as far above its median as below
 _TAIL: Final = 0.05  # of the values, on either side
 _LEAST_TAIL: Final = 3
 _SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
-_BEFORE: Final = 10  # rows that say what was usual
-_LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
-_SPIKE: Final = 3.0  # times what was usual, for an update's norm
-
-
-@dataclass(frozen=True)
-class Cause:
-    """One explanation: a key of say("cause.…"), its numbers, and how well the log supports it, 0 to 1."""
-
-    key: str
-    weight: float
-    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +96,10 @@ def _is_share(entropy: Numbers) -> bool:
 def _causes(
     columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
 ) -> list[Cause]:
-    found = [*_of_gradient(columns, step), *_of_lost_logits(columns, step)]
+    found = [*of_gradient(columns, step), *of_lost_logits(columns, step)]
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
-        return [*found, *_of_updates(columns, event, step), beyond]
+        return [*found, *of_updates(columns, event, step), beyond]
     stuck = None if event is not None and event.kind == "non_finite" else _of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
@@ -118,7 +107,7 @@ def _causes(
         return [*found, *_warnings(columns, grown, step), _of_passed(columns["loss"], events, step)]
     if event is None:
         return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
-    return [*found, *_of_updates(columns, event, step), _of_event(columns, event, step)]
+    return [*found, *of_updates(columns, event, step), _of_event(columns, event, step)]
 
 
 def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
@@ -263,7 +252,7 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
         return []
     at = step[np.isfinite(columns["max_logit"])]  # the steps of which there is a logit
     if grown.last >= LARGE:
-        entropy = _there(columns.get("entropy", np.empty(0)))[-_BEFORE:]
+        entropy = _there(columns.get("entropy", np.empty(0)))[-BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
             return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
         return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": grown.last})]
@@ -274,37 +263,3 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     if step[-1] < large_at <= soon:
         return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": large_at})]
     return []
-
-
-# ---- the optimiser
-
-
-def _of_updates(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> list[Cause]:
-    """Updates that jumped within the rows before the loss did."""
-    if "update_norm" not in columns:
-        return []
-    sizes = columns["update_norm"]
-    for at in range(max(_BEFORE, event.start - _LEAD), event.start):
-        before = sizes[max(0, at - _LEAD) : at]
-        before = before[np.isfinite(before)]
-        usual = float(np.median(before)) if before.size >= _BEFORE else 0.0
-        if usual > 0 and sizes[at] > _SPIKE * usual:
-            numbers = {"step": float(step[event.start]), "at": float(step[at])}
-            if np.isinf(sizes[at]):
-                return [Cause("updates_lost", 0.8, numbers)]
-            return [Cause("updates", 0.8, numbers | {"times": float(sizes[at] / usual)})]
-    return []
-
-
-def _of_gradient(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
-    """A gradient that is not finite beside a loss that is: the backward pass overflowed, not the logits."""
-    if "grad_norm" not in columns or "loss" not in columns:
-        return []
-    both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
-    return [Cause("gradient_overflow", 0.95, {"step": float(step[both[0]])})] if both.size else []
-
-
-def _of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
-    """A largest logit that is not finite, whatever the loss does."""
-    lost = np.flatnonzero(np.isinf(columns.get("max_logit", np.empty(0))))
-    return [Cause("logits_lost", 0.85, {"step": float(step[lost[0]])})] if lost.size else []

@@ -28,6 +28,7 @@ from qkdemo.labs.drift.words import explain, findings
 from qkdemo.messages import in_each_language, language, say
 from qkdemo.notation import written
 
+_ROUNDED: Final = 0.02  # of a bound: what rounding to 16 bits adds to a logit
 _REACH: Final = 3  # the frame of the arrows is three times as wide as arms at scale 1 are long
 
 
@@ -65,9 +66,12 @@ def _side_columns(side: Side) -> dict[str, Any]:
     texts = {name: readings(getattr(side, name)) for name in ("max_abs_logit", "softmax_slope")}
     pair = {name: readings(getattr(side, name)) for name in ("q_norm", "k_norm", "cosine", "logit")}
     logits = texts["max_abs_logit"]
-    if math.isfinite(side.bound):  # a narrow format may round a logit to just above it
-        signs = np.where(side.max_abs_logit > side.bound, "≈", "≤").tolist()
-        logits = [f"{logit} {sign} {written(side.bound)}" for logit, sign in zip(logits, signs, strict=True)]
+    if math.isfinite(side.bound):
+        sizes = zip(logits, side.max_abs_logit.tolist(), strict=True)
+        logits = [
+            f"{logit} {_beside(size, side.bound)} {written(side.bound)}" if math.isfinite(size) else logit
+            for logit, size in sizes
+        ]
     most = written(side.most_entropy, 3)
     return {
         **{name: getattr(side, name).astype(np.float32) for name in CURVES},
@@ -86,6 +90,11 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "tile.slope": texts["softmax_slope"],
         **{f"pair.{name}": written_out for name, written_out in pair.items()},
     }
+
+
+def _beside(size: float, bound: float) -> str:
+    """How a logit stands to its bound, which a narrow format may round it to just above, and a norm in it far above."""
+    return "≤" if size <= bound else "≈" if size <= bound * (1 + _ROUNDED) else ">"
 
 
 _kept_columns: Final = in_each_language(128)(_side_columns)  # the same side is the same object

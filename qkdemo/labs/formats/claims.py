@@ -12,8 +12,9 @@ from typing import Literal
 import torch
 
 from qkdemo.attention.inputs import Recipe
-from qkdemo.floats.formats import ALL_FORMATS, Stack
+from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.floats.layout import rung
+from qkdemo.floats.stacks import Stack
 from qkdemo.labs.formats.stages.error_counts import tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
 from qkdemo.messages import in_each_language, say

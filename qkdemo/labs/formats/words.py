@@ -53,9 +53,9 @@ def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
                 "part": counts[f, s, at],
                 "of": counted.n[f, s, at],
             }
-    if counted.max_rel_error[f, weight, at] > _LARGE_ERROR:
-        return "off", values
-    return "visible" if counted.n_leaked[f, weight, at] else "safe", values
+    if counted.n_leaked[f, weight, at]:  # what hidden keys get is no rounding
+        return "visible", values
+    return "off" if counted.max_rel_error[f, weight, at] > _LARGE_ERROR else "safe", values
 
 
 def leaked(counted: Tally, f: int, at: int, mask: MaskWord) -> dict[str, object] | None:

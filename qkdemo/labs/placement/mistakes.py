@@ -165,7 +165,7 @@ def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:
         )
         for mistake in found
     ]
-    hidden = [mistake for mistake in found if mistake.with_unit_gains < ROUNDING < mistake.relative_score_error]
+    hidden = [mistake for mistake in found if mistake.with_unit_gains < ROUNDING]
     return [*sentences, say("placement.hidden", hidden=len(hidden), all=len(found))]
 
 

@@ -93,7 +93,7 @@ def _pair_columns(settings: Settings) -> dict[str, Any]:
     left, right = swept.weights
     columns: dict[str, Any] = {"left.heat": vectors(codes(left)), "right.heat": vectors(codes(right))}
     gap = np.abs(right - left)
-    columns["gap.heat"] = vectors(codes(gap / max(float(gap.max()), ROUNDING)))
+    columns["gap.heat"] = vectors(codes(gap / max(float(np.nanmax(gap, initial=0)), ROUNDING)))
     for name in ("raw", "logits", "weights"):
         first, second = (side[:, query, key] for side in getattr(swept, name))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -206,7 +206,7 @@ def _numbers(ends: dict[str, float], roles: Mapping[str, Role]) -> dict[str, str
 def _heats(settings: Settings) -> list[Heat]:
     head, query, key = settings.shown
     left, right = over_spreads(settings).weights
-    widest = float(np.abs(right - left).max())
+    widest = float(np.nanmax(np.abs(right - left), initial=0))  # of rows without weights nothing is told
     heats: list[tuple[str, Role, str, str]] = [
         (side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()
     ]

@@ -5,6 +5,7 @@
 * `caught(settings)`: which test would find what sets the sides apart.
 """
 
+import math
 from typing import Final
 
 from qkdemo.attention.pipeline import Pipeline
@@ -71,15 +72,29 @@ def _name(settings: Settings) -> str:
 def _states(settings: Settings) -> list[str]:
     """What sets the sides apart at each spread: the function, the format, what comes after the logits, or nothing."""
     pairs = zip(over_spreads(settings).differences, swept_in(settings, "float64").differences, strict=True)
-    return [_state(apart, exactly) for apart, exactly in pairs]
+    after = _differ_after(*pair_of(settings))
+    return [_state(apart, exactly, after=after) for apart, exactly in pairs]
 
 
-def _state(apart: Difference, exactly: Difference) -> str:
+def _state(apart: Difference, exactly: Difference, *, after: bool) -> str:
+    """`after`: whether what comes after the logits differs; else a difference of the output alone is rounding."""
+    if not all(map(math.isfinite, vars(apart).values())):
+        return "lost"
     if exactly.logits >= ROUNDING:
         return "apart"
     if apart.logits >= ROUNDING:
         return "rounding"
-    return "only_output" if apart.output >= ROUNDING else "same"
+    return "only_output" if after and apart.output >= ROUNDING else "same"
+
+
+def _differ_after(left: Pipeline, right: Pipeline) -> bool:
+    """Whether the two do something else with the weights or with v."""
+    return _after(left) != _after(right)
+
+
+def _after(pipeline: Pipeline) -> tuple[object, ...]:
+    of_weights = pipeline.norm if pipeline.place == "weights" else "none"
+    return (of_weights, pipeline.grouping, *((pipeline.norm, pipeline.place) if pipeline.on == "qkv" else ("none", "")))
 
 
 def contract(pipeline: Pipeline) -> str:
@@ -88,9 +103,8 @@ def contract(pipeline: Pipeline) -> str:
         made = [say("placement.contract.no_norm")]
     else:
         made = [say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))]
-        if pipeline.gain != "none":
-            gain, stored = _choice(pipeline, "gain"), _choice(pipeline, "stored")
-            made.append(say("placement.contract.gain", gain=gain, stored=stored))
+    if pipeline.gain != "none":
+        made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
     rotated_alone = pipeline.norm == "none" and pipeline.order != "none"
     made.append(say(f"placement.contract.{'rotary' if rotated_alone else pipeline.order}"))
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
@@ -117,13 +131,14 @@ def caught(settings: Settings) -> str:
     numbers |= {"output": written(100 * grown.output, 3), "fresh_output": written(100 * fresh.output, 3)}
     if fresh.logits >= ROUNDING:
         return say("placement.caught.fresh", **numbers)
-    if fresh.output >= ROUNDING:
+    after = _differ_after(*pair_of(settings))
+    if after and fresh.output >= ROUNDING:
         return say(
             "placement.caught.fresh_output" if grown.logits >= ROUNDING else "placement.caught.output", **numbers
         )
     if grown.logits >= ROUNDING:
         return say("placement.caught.grown", **numbers)
-    return say("placement.caught.output" if grown.output >= ROUNDING else "placement.caught.none", **numbers)
+    return say(f"placement.caught.{'output' if after and grown.output >= ROUNDING else 'none'}", **numbers)
 
 
 def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str) -> str:
@@ -162,7 +177,7 @@ def _sentences(result: Result) -> list[str]:
     verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
         sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, gap(verdict.misfit, EXACT, 2)))
-        ends = {name: gap_in_words(getattr(verdict, name), ROUNDING) for name in ("first", "last")}
+        ends = {name: gap_in_words(float(result.by_query[at]), ROUNDING) for name, at in (("first", 0), ("last", -1))}
         sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit":
         sentences.append(say("placement.unit_gains"))

@@ -19,9 +19,9 @@ _VALUES_GROW: Final = 100.0
 
 def _exp(found: formats.Result) -> Evidence:
     numbers = _numbers("exp")
-    largest = float(abs(found.shown.exact).max())
+    largest = float(abs(found.shown.values).max())
     lost = _count(found.plain, "n_lost", "bfloat16", "exp")
-    logits = formats.run(found.settings.but(stage="scaled")).shown.exact.max()
+    logits = formats.run(found.settings.but(stage="scaled")).shown.values.max()
     return Evidence(
         only(true=lost > 0, false=lost == 0 and 50 < logits < numbers["largest_bfloat16"]),
         {name: written(x) for name, x in numbers.items()}

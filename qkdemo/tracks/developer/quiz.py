@@ -13,7 +13,6 @@ from qkdemo.attention.bounds import largest_weight
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.pipeline import trace
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
-from qkdemo.floats.formats import FORMATS
 from qkdemo.labs import cache, cost
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.formats.stages.error_counts import tally
@@ -40,8 +39,8 @@ _BROKEN: Final[tuple[WayWord, ...]] = ("normed_again", "other_heads_gain", "one_
 def _half(dice: random.Random) -> Asked:
     """Dividing by √d after a float16 product gives nothing back that the product has lost."""
     scale, recipe = dice.choice((90, 100, 112, 125, 140, 160)), Recipe(n_keys=32, seed=dice.randint(0, _SEEDS))
-    found = tally(drawn(recipe), torch.tensor([scale], dtype=torch.float64), Choices(placement="after"))
-    half = STORED.index("float16")
+    scales, half = torch.tensor([scale], dtype=torch.float64), STORED.index("float16")
+    found, divided = (tally(drawn(recipe), scales, Choices(placement=where)) for where in ("after", "on_q"))
     raw, scaled = (int(found.n_lost[half, STAGES.index(stage), 0]) for stage in ("raw_product", "scaled"))
     too_large = int(found.n_exceeding[half, STAGES.index("scaled"), 0])
     n = int(found.n[half, STAGES.index("scaled"), 0])
@@ -49,8 +48,8 @@ def _half(dice: random.Random) -> Asked:
         "scale": written(scale),
         "n": written(n),
         "root": written(math.sqrt(recipe.d_head)),
-        "largest": written(FORMATS["float16"].largest, 5),
         "too_large": written(too_large),
+        "on_q": written(int(divided.n_lost[half, STAGES.index("scaled"), 0])),
     }
     others = {"fits": n - raw, "all": n, "too_large": too_large, "more": (n + raw) // 2, "most": n - raw // 8}
     others |= {"half": raw // 2, "quarter": raw // 4}

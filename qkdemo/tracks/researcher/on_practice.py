@@ -58,7 +58,7 @@ def course(found: twins.Result) -> Evidence:
             "large": written(LARGE_LOGIT),
             "at": str(plain.first_step_logit_over_100),
             "lost": str(plain.lost_at),
-            "jump": written(gradients.max() / np.median(gradients), 1),
+            "jump": written(gradients.max() / np.median(gradients), 2),
             "spectral_plain": written(float(spectral[0]), 1),
             "spectral_twin": written(float(spectral[1]), 1),
             "clip": written(found.plan.legs[0].runs[0].grad_clip),

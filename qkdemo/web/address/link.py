@@ -2,6 +2,7 @@
 
 * `enter(page)`: called by the shell before a page runs;
 * `arrive(cls, presets)`: the settings this run starts from, and notes on what a link asked for in vain;
+* `read(cls, presets, query, base)`: the same of any query, without a session;
 * `keep(settings)`: writes them into the URL;
 * `asked(name)`, `ask(name, text)`: what else the link holds, one of KEPT: a search, a pair of models, a marked run;
 * `carried()`: all of it that is no dial;
@@ -84,11 +85,21 @@ def arrive(cls: type[D], presets: Mapping[str, D]) -> tuple[D, list[str], bool]:
         st.session_state[_key(_RETURNING)] = True
         st.session_state[_key(_SETTINGS)] = here
         st.rerun()  # the browser is still on its way from the last page, whose address would get this page's dials
-    asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}
     st.session_state[_key(_HIDDEN)] = query.get(HIDE, "")
-    settings, notes = _read(cls, presets, asked, query.get(PRESET))
+    settings, notes = read(cls, presets, query, _base(cls))
     more = len(notes) - _MOST_NOTES
     return settings, [*notes[:_MOST_NOTES], *([say("note.more", count=more)] if more > 0 else [])], True
+
+
+def read(cls: type[D], presets: Mapping[str, D], query: Mapping[str, str], base: D) -> tuple[D, list[str]]:
+    """The settings that a query says, where dials that it does not name stand as in `base`, and notes on the rest."""
+    asked = {name: text for name, text in query.items() if name not in _RESERVED or name in _names(cls)}
+    settings, notes = cls.from_texts(asked)
+    preset = query.get(PRESET)
+    if preset is not None and preset not in presets:
+        notes.append(say("note.preset", known=", ".join(presets)))
+    named = {dial.name: getattr(settings, dial.name) for dial in declarations(cls) if dial.name in asked}
+    return presets.get(preset or "", base).but(**named), notes
 
 
 def keep(settings: Dials) -> None:
@@ -162,14 +173,6 @@ def home() -> str:
     here = urlsplit(st.context.url or "")
     path = here.path.rstrip("/").removesuffix(f"/{st.session_state.get(_PAGE, '')}")
     return urlunsplit((here.scheme, here.netloc, path, "", ""))
-
-
-def _read(cls: type[D], presets: Mapping[str, D], asked: Mapping[str, str], preset: str | None) -> tuple[D, list[str]]:
-    settings, notes = cls.from_texts(asked)
-    if preset is not None and preset not in presets:
-        notes.append(say("note.preset", known=", ".join(presets)))
-    named = {dial.name: getattr(settings, dial.name) for dial in declarations(cls) if dial.name in asked}
-    return presets.get(preset or "", _base(cls)).but(**named), notes
 
 
 def _kept(settings: Dials) -> dict[str, str]:

@@ -15,6 +15,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const stage = stages.get(root);
   stage.send = (pick) => setTriggerValue("pick", pick);
   stage.show(JSON.parse(data.view));
+  root.dispatchEvent(new CustomEvent("qkdemo:drawn", { bubbles: true, composed: true })); // the first picture may go
   return () => setTimeout(() => closeIfGone(root, stage), 0);
 }
 

@@ -27,6 +27,7 @@ function show(root, content, setTriggerValue) {
   const stage = stages.get(root);
   stage.send = (pick) => setTriggerValue("pick", pick);
   stage.show(content, content.view);
+  root.dispatchEvent(new CustomEvent("qkdemo:drawn", { bubbles: true, composed: true })); // the first picture may go
 }
 
 // Streamlit also calls the clean-up of a run that newer data overtook; only an element that left the page is closed.

@@ -6,19 +6,21 @@
 While a track's question is open, no sentence and no table is on the page, whatever the lab: they would answer it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import streamlit as st
 
 from qkdemo.charts.spec import Pick
 from qkdemo.dials import Dials
 from qkdemo.labs.lab import Lab, R, S, Section
-from qkdemo.messages import has, in_each_language, say
+from qkdemo.messages import has, say
 from qkdemo.web.lab import own as own_tensors
 from qkdemo.web.lab.controls import dials, turn
 from qkdemo.web.lab.exhibit import exhibit
+from qkdemo.web.lab.kept import within
+from qkdemo.web.lab.made import made, make
 from qkdemo.web.lab.on_demand import demanded, rows_of
 from qkdemo.web.lab.takeaway import Takeaway, take_away
 from qkdemo.web.pages import PAGES
@@ -48,9 +50,9 @@ def lab_page(
     shared = body is None and settings is drawn  # what is made of somebody's own tensors is kept with them alone
     result = _body(lab, settings, shared=shared) if body is None else body(settings)
     own: dict[str, Callable[[], None]] = {}
-    for title, make in lab.tabs(result).items():
+    for title, opens in lab.tabs(result).items():
         own[say(title)] = partial(
-            _opened, lab, result.settings, partial(_tab, lab, settings, title) if shared else make
+            _opened, lab, result.settings, partial(_tab, lab, settings, title) if shared else opens
         )
     own |= {say(title): partial(draw, result) for title, draw in tabs.items()}
     demand = lab.on_demand
@@ -96,30 +98,16 @@ def _ask(name: str) -> None:
 
 
 def _body(lab: Lab[S, R], settings: S, *, shared: bool) -> R:
-    result, sections = (_made if shared else _make)(lab, settings)
+    result, sections = (made if shared else make)(lab, settings)
     for section in sections:
         show(lab, result.settings, section)
     return result
 
 
-def _make(lab: Lab[S, R], settings: S) -> tuple[R, Sequence[Section]]:
-    """The answer and what is shown of it."""
-    result = lab.run(settings)
-    sections = list(lab.beneath(result))
-    if lab.exhibit is not None:
-        main = Section(name="exhibit", exhibit=lab.exhibit(result), picked=partial(lab.picked, settings))
-        sections = [main, *sections]
-    return result, sections
-
-
-# The same for all who ask, and most visitors go to and fro. Half a MB each, beside the results, which the labs keep.
-_made: Final = in_each_language(64)(_make)
-
-
-@in_each_language(32)
+@within(8 << 20)
 def _tab(lab: Lab[S, R], settings: S, title: str) -> Section:
     """What stands under a tab, for all who open it in this state."""
-    return lab.tabs(_made(lab, settings)[0])[title]()
+    return lab.tabs(made(lab, settings)[0])[title]()
 
 
 def _opened(lab: Lab[S, R], settings: Dials, make: Callable[[], Section]) -> None:

@@ -23,6 +23,7 @@ from starlette.responses import PlainTextResponse, Response
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from qkdemo.messages import say
+from qkdemo.web.first.answer import Answers
 from qkdemo.web.serving.rewriting import Asgi, Config, Message, Page, Receive, Scope, Send, asks_for_page, in_full
 from qkdemo.web.serving.visitors import COOKIE, issue, name_in
 
@@ -41,7 +42,7 @@ class Guard:
     """The middleware; see above."""
 
     def __init__(self, app: Asgi) -> None:
-        self._app = app
+        self._app, self._pictures = app, Answers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers it, or passes it on and completes the answer."""
@@ -60,7 +61,9 @@ class Guard:
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         elif asks_for_page(scope):
-            await self._app(in_full(scope), receive, Page(_completed(scope, send), str(scope["path"])))
+            path, packs = str(scope["path"]), "gzip" in Headers(scope=scope).get("accept-encoding", "")
+            picture = await self._pictures.picture(path, scope["query_string"].decode("latin-1"))
+            await self._app(in_full(scope), receive, Page(_completed(scope, send), path, picture, packs=packs))
         elif scope["path"].endswith(_HOST_CONFIG):
             await self._app(scope, receive, Config(_completed(scope, send)))
         else:

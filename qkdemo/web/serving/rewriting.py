@@ -1,17 +1,21 @@
 """Streamlit's own answers that are changed on their way to the browser.
 
-* `Page(send, path)`: a page, to whose head what watches its connection is added (`qkdemo.web.connection`), and which
-  scripts it is sure to draw with (`qkdemo.web.serving.early`);
+* `Page(send, path, picture, packs)`: a page, to whose head what watches its connection is added
+  (`qkdemo.web.connection`), and which scripts it is sure to draw with (`qkdemo.web.serving.early`); it begins with its
+  first picture (`qkdemo.web.first`), and is deflated for a browser that takes that;
 * `Config(send)`: what Streamlit's page is to do.
 """
 
+import gzip
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 
 from qkdemo.web.connection import in_page
+from qkdemo.web.first.page import Picture
 from qkdemo.web.serving.early import links
 
 Scope = MutableMapping[str, Any]
@@ -72,16 +76,30 @@ class Page(Rewritten):
 
     kind = "text/html"
 
-    def __init__(self, send: Send, path: str) -> None:
+    def __init__(self, send: Send, path: str, picture: Picture | None = None, *, packs: bool = False) -> None:
         super().__init__(send)
         self._more = in_page() + links(path)
+        self._picture, self._packs = picture, packs
 
     def change(self, headers: MutableHeaders, body: bytes) -> bytes:
         """The page with more in its head."""
         for name in ("etag", "last-modified"):
             if name in headers:
                 del headers[name]
-        return body.replace(b"</head>", self._more.encode() + b"</head>", 1)
+        body = body.replace(b"</head>", self._more.encode() + b"</head>", 1)
+        if self._picture is not None:
+            body = self._picture.into(body)
+        headers.add_vary_header("Accept-Encoding")
+        if self._packs:
+            headers["Content-Encoding"] = "gzip"
+            body = _packed(body)
+        return body
+
+
+@lru_cache(maxsize=128)
+def _packed(body: bytes) -> bytes:
+    """The same document is the same for many visitors."""
+    return gzip.compress(body, 9, mtime=0)
 
 
 class Config(Rewritten):

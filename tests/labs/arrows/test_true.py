@@ -118,7 +118,7 @@ def test_every_sentence_of_a_result_has_an_oracle() -> None:
 def drawn() -> Iterator[Settings]:
     """Random arrows; some keys all alike, some queries of length 0."""
     draw = random.Random(SEED)
-    for state in states(Settings, 30):
+    for state in states(Settings, 60):
         first = {name: value for name, value in state.as_dict().items() if name.startswith("key_1_")}
         alike = {
             f"key_{at}_{name.removeprefix('key_1_')}": value for name, value in first.items() for at in range(2, 6)

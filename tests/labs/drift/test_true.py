@@ -44,7 +44,7 @@ def vectors(draw: random.Random, settings: Settings) -> Settings:
 
 
 def drawn() -> list[Settings]:
-    draw, some = random.Random(SEED + 1), states(Settings, 24, SMALL, device="cpu")
+    draw, some = random.Random(SEED + 1), states(Settings, 20, SMALL, device="cpu")
     return [vectors(draw, state) if draw.random() < 0.3 else state for state in some]
 
 

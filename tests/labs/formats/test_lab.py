@@ -313,16 +313,21 @@ def test_weights_that_are_more_than_a_tenth_off_are_not_called_safe(error: float
 
 def test_sentences_say_that_a_weak_mask_leaks() -> None:
     leaking = Settings(storage="float32", causal=True, mask="-1e4")
-    leaks = [said for said in explain(run(leaking)) if "9 hidden keys get attention weight" in said]
+    leaks = [
+        said for said in explain(run(leaking)) if "9 pairs of a query and a hidden key get attention weight" in said
+    ]
     assert leaks[0].startswith("In float32, plain attention at weight scale 400:")
-    assert "larger than the mask constant −1e4" in leaks[0]
-    assert not any("hidden keys" in said for said in explain(run(leaking.but(mask="-inf"))))
+    assert "the mask constant −1e4 does not hide them" in leaks[0]
+    assert not any("hidden key" in said for said in explain(run(leaking.but(mask="-inf"))))
 
 
 def test_losses_at_small_scales_are_told_beside_those_at_every_larger_one() -> None:
     state = Settings(scale=0.01, storage="float8_e4m3fn", norm_in_format=True, d_head=8)
     (twin,) = [said for said in explain(run(state)) if "sum of squares of q at 6.243" in said]
-    assert "At some smaller ones entries are lost as well, first at the reciprocal root of q." in twin
+    assert (
+        "At some smaller ones a stage loses entries as well; the first of these stages is the reciprocal root of q."
+        in twin
+    )
     assert not any("smaller ones" in said for said in explain(run(Settings())))
 
 

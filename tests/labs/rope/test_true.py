@@ -188,7 +188,7 @@ def test_every_sentence_of_a_result_has_an_oracle() -> None:
 
 def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
     held = set[str]()
-    for state in states(Settings, 30, {"d_head": 33}):
+    for state in states(Settings, 60, {"d_head": 33}):
         result = run(state)
         with heard() as said:
             explain(result)
@@ -201,4 +201,4 @@ def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
         told = [each for each in said if each.key.startswith("rope.finding")]
         for at in range(0, len(told), 7):
             held |= hold([told[at]], TRUTHS, NAMES, About(result, at), state)
-    assert len(held) > 0.7 * len(TRUTHS)
+    assert len(held) > 0.6 * len(TRUTHS)

@@ -7,7 +7,8 @@ import pytest
 from qkdemo.labs import drift, epsilon
 from qkdemo.labs.drift.sharpness_view import sharpness_exhibit
 from qkdemo.messages import PSEUDO, language
-from qkdemo.web.lab.page import _made, _tab
+from qkdemo.web.lab.made import made
+from qkdemo.web.lab.page import _tab
 
 
 def test_a_state_is_answered_and_drawn_once_in_each_language() -> None:
@@ -18,22 +19,22 @@ def test_a_state_is_answered_and_drawn_once_in_each_language() -> None:
         return epsilon.run(settings)
 
     lab = dataclasses.replace(epsilon.LAB, run=run)
-    first, again = _made(lab, epsilon.Settings()), _made(lab, epsilon.Settings())
+    first, again = made(lab, epsilon.Settings()), made(lab, epsilon.Settings())
     assert first is again
     assert len(asked) == 1
     token = language.set(PSEUDO)
     try:
-        other = _made(lab, epsilon.Settings())
+        other = made(lab, epsilon.Settings())
     finally:
         language.reset(token)
     assert len(asked) == 2
     assert other[1][-1].sentences != first[1][-1].sentences
-    assert _made(lab, epsilon.Settings(norm="layernorm"))[0].settings.norm == "layernorm"
+    assert made(lab, epsilon.Settings(norm="layernorm"))[0].settings.norm == "layernorm"
 
 
 def test_the_page_shows_what_the_lab_says() -> None:
     settings = drift.Settings(scale=16)
-    result, sections = _made(drift.LAB, settings)
+    result, sections = made(drift.LAB, settings)
     told = [sentence for section in sections for sentence in section.sentences]
     assert told == list(drift.explain(drift.run(settings))[1:])
     assert result.settings == settings

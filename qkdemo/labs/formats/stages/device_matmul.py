@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from qkdemo.floats.devices import DeviceWord
-from qkdemo.floats.formats import ALL_FORMATS, Stack
+from qkdemo.floats.formats import ALL_FORMATS
+from qkdemo.floats.stacks import Stack
 from qkdemo.labs.formats.stages.error_counts import Counts, counts_of
 from qkdemo.labs.formats.stages.kinds import Choices, Inputs
 from qkdemo.labs.formats.stages.rounded import Held, follow

@@ -10,6 +10,7 @@ Stages are followed and counted part by part, and what was found is remembered b
 choice about softmax leaves the products alone, and both sides share what is stored.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -28,7 +29,8 @@ Counts: TypeAlias = dict[str, NDArray[Any]]  # of one stage, [formats, scales] e
 
 _POSITIVE: Final = ("exp", "sum", "weight")  # exactly above zero, also where float64 itself gives up
 _TELLS: Final = np.finfo(np.float64).tiny  # below it float64 loses digits, and a ratio to it may be infinite
-_CACHED: Final = 1 << 17  # numbers beyond which formats are counted one after the other
+_CACHED: Final = 1 << 17  # numbers beyond which formats are followed one after the other
+_STEPS: Final = PARTS[:1], PARTS[1:2], PARTS[2:3], PARTS[3:]  # the last two parts read the same choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +55,8 @@ def tally(inputs: Inputs, scales: Tensor, choices: Choices) -> Tally:
     counts: dict[str, NDArray[np.float64]] = {
         field.name: np.full(shape, np.nan if field.name == "max_rel_error" else 0.0) for field in fields(Tally)
     }
-    places = tuple(scales.tolist())
     read = read_by(PARTS[-1], choices, causal=inputs.visible is not None)
-    for stage, found in _counted(inputs, places, PARTS[-1], read).items():
+    for stage, found in _counted(inputs, tuple(scales.tolist()), len(_STEPS) - 1, read).items():
         for name, of_name in found.items():
             counts[name][:, STAGES.index(stage)] = of_name
     error = counts.pop("max_rel_error")
@@ -64,10 +65,10 @@ def tally(inputs: Inputs, scales: Tensor, choices: Choices) -> Tally:
 
 def counts_of(stage: StageWord, held: Held, inputs: Inputs, scales: Tensor, choices: Choices) -> Counts:
     """The counts of one stage that something else than the stages' own arithmetic has computed, [formats, scales]."""
-    part = next(part for part in PARTS if stage in part)
-    read = read_by(part, choices, causal=inputs.visible is not None)
-    followed = _followed(inputs, tuple(scales.tolist()), part, read)
-    return _of_stage(stage, held, followed, inputs.visible)
+    step = next(step for step, parts in enumerate(_STEPS) if any(stage in part for part in parts))
+    read = read_by(_STEPS[step][-1], choices, causal=inputs.visible is not None)
+    exact = _exact(inputs, tuple(scales.tolist()), step, read)
+    return _of_stage(held, exact.truth(stage, inputs.visible), exact.order.get(stage))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,49 +87,83 @@ class _Order:
 
 
 @dataclass(frozen=True, eq=False)
-class _Followed:
-    """Stages up to one part's last, as held and exactly, and the order of their entries."""
+class _Exact:
+    """Stages up to one step's last, exactly, and the order of their entries."""
 
-    held: dict[StageWord, Held]
-    exact: dict[StageWord, Tensor]
-    order: "dict[StageWord, _Order]"
+    values: dict[StageWord, Tensor]
+    order: dict[StageWord, _Order]
+
+    def truth(self, stage: StageWord, visible: Tensor | None) -> "_Truth":
+        """What is asked of one stage's entries."""
+        seen = visible.numpy() if visible is not None and stage in OVER_KEYS else None
+        return _Truth.of(self.values[stage].numpy(), seen, positive=stage in _POSITIVE)
 
 
 @lru_cache(maxsize=64)
-def _counted(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> dict[StageWord, Counts]:
-    """The counts of the stages up to that part's last."""
-    followed, counts = _followed(inputs, scales, part, choices), dict[StageWord, Counts]()
-    if part != PARTS[0]:
-        counts |= _counted(inputs, scales, *_before(inputs, part, choices))
-    stage_of = {id(followed.held[stage]): stage for stage in reversed(counts)}
-    for stage in part:
-        if stage in followed.held and stage not in counts:
-            same = stage_of.setdefault(id(followed.held[stage]), stage)  # some are the one before them, untouched
-            counts[stage] = (
-                counts[same] if same in counts else _of_stage(stage, followed.held[stage], followed, inputs.visible)
-            )
-    if part[-1] == "weight" and inputs.visible is not None:
-        leaks = (followed.held["weight"].values > 0) & ~inputs.visible
-        counts["weight"] = counts["weight"] | {"n_leaked": leaks.sum((-2, -1)).numpy()}
-    return counts
+def _counted(inputs: Inputs, scales: tuple[float, ...], step: int, choices: Choices) -> dict[StageWord, Counts]:
+    """The counts of the stages up to that step's last."""
+    known = _counted(inputs, scales, *_before(inputs, step, choices)) if step else {}
+    exact = _exact(inputs, scales, step, choices)
+    truths = {
+        stage: exact.truth(stage, inputs.visible) for part in _STEPS[step] for stage in part if stage in exact.values
+    }
+    found, same = dict[StageWord, list[Counts]](), dict[StageWord, StageWord]()
+    last = step == len(_STEPS) - 1  # nothing reads its entries again
+    for held in (_followed_anew if last else _followed)(inputs, scales, step, choices):
+        firsts = {id(of_stage): stage for stage, of_stage in reversed(held.items())}
+        same = {stage: firsts[id(held[stage])] for stage in truths}  # some are the one before them, untouched
+        for stage, truth in truths.items():
+            if same[stage] == stage:
+                counts = _of_stage(held[stage], truth, exact.order.get(stage))
+                if stage == "weight" and inputs.visible is not None:
+                    leaks = (held[stage].values > 0) & ~inputs.visible
+                    counts["n_leaked"] = leaks.sum((-2, -1)).numpy()
+                found.setdefault(stage, []).append(counts)
+    whole = known | {stage: _joined(each) for stage, each in found.items()}
+    return whole | {stage: whole[first] for stage, first in same.items()}
+
+
+def _joined(counts: Sequence[Counts]) -> Counts:
+    """Those of some formats and the next ones."""
+    return {name: np.concatenate([each[name] for each in counts]) for name in counts[0]}
+
+
+def _followed_anew(
+    inputs: Inputs, scales: tuple[float, ...], step: int, choices: Choices
+) -> Iterator[dict[StageWord, Held]]:
+    """The stages up to that step's last: of all formats at once, or of one after the other if they are large."""
+    at = torch.tensor(scales, dtype=torch.float64)
+    large = len(STORED) * len(at) * inputs.q.numel() >= _CACHED
+    groups = [(word,) for word in STORED] if large else [STORED]
+    known = _followed(inputs, scales, *_before(inputs, step, choices)) if step else [{}] * len(groups)
+    for words, before in zip(groups, known, strict=True):
+        held = dict(before)
+        for part in _STEPS[step]:
+            held |= held_part(part, held, inputs, at.expand(len(words), -1), choices, words)
+        yield held
 
 
 @lru_cache(maxsize=12)  # of a few megabytes each
-def _followed(inputs: Inputs, scales: tuple[float, ...], part: Part, choices: Choices) -> _Followed:
+def _followed(
+    inputs: Inputs, scales: tuple[float, ...], step: int, choices: Choices
+) -> Sequence[dict[StageWord, Held]]:
+    return list(_followed_anew(inputs, scales, step, choices))
+
+
+@lru_cache(maxsize=12)
+def _exact(inputs: Inputs, scales: tuple[float, ...], step: int, choices: Choices) -> _Exact:
     at = torch.tensor(scales, dtype=torch.float64)
-    known = _Followed({}, {}, {})
-    if part != PARTS[0]:
-        known = _followed(inputs, scales, *_before(inputs, part, choices))
-    held = held_part(part, known.held, inputs, at.expand(len(STORED), -1), choices)
-    exact = exact_part(part, known.exact, inputs, at, choices)
-    order = _order(part, inputs, exact, known.order, turns=NORMS[choices.variant].turns)
-    return _Followed(known.held | held, known.exact | exact, known.order | order)
+    known = _exact(inputs, scales, *_before(inputs, step, choices)) if step else _Exact({}, {})
+    values, order = dict(known.values), dict(known.order)
+    for part in _STEPS[step]:
+        values |= exact_part(part, values, inputs, at, choices)
+        order |= _order(part, inputs, values, order, turns=NORMS[choices.variant].turns)
+    return _Exact(values, order)
 
 
-def _before(inputs: Inputs, part: Part, choices: Choices) -> tuple[Part, Choices]:
-    """The part before that one, and what it reads of the choices."""
-    earlier = PARTS[PARTS.index(part) - 1]
-    return earlier, read_by(earlier, choices, causal=inputs.visible is not None)
+def _before(inputs: Inputs, step: int, choices: Choices) -> tuple[int, Choices]:
+    """The step before that one, and what it reads of the choices."""
+    return step - 1, read_by(_STEPS[step - 1][-1], choices, causal=inputs.visible is not None)
 
 
 def _order(
@@ -148,19 +183,6 @@ def _order(
             return {}
         case _:
             return {"weighted_values": _Order.of(exact["weighted_values"])}
-
-
-def _of_stage(stage: StageWord, held: Held, followed: _Followed, visible: Tensor | None) -> Counts:
-    """What is counted of one stage, for large ones format by format: that much a processor's cache holds."""
-    seen = visible.numpy() if visible is not None and stage in OVER_KEYS else None
-    truth = _Truth.of(followed.exact[stage].numpy(), seen, positive=stage in _POSITIVE)
-    order, values, beyond = followed.order.get(stage), held.values, held.beyond.numpy()
-    limits = held.by.limits.numpy()[:, None, None, None]
-    if values.numel() < _CACHED:
-        return _counts(values, beyond, limits, truth, order)
-    formats = [slice(f, f + 1) for f in range(len(values))]
-    each = [_counts(values[f], beyond[f], limits[f], truth, order) for f in formats]
-    return {name: np.concatenate([counts[name] for counts in each]) for name in each[0]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +216,9 @@ class _Truth:
         return _number(which)
 
 
-def _counts(
-    values: Tensor, beyond: NDArray[np.bool_], limits: NDArray[np.float64], truth: _Truth, order: _Order | None
-) -> Counts:
-    """All that is counted of one stage's entries, [formats, scales, a, b]."""
+def _of_stage(stage: Held, truth: _Truth, order: _Order | None) -> Counts:
+    """All that is counted of one stage's entries."""
+    values, beyond, limits = stage.values, stage.beyond.numpy(), stage.by.limits.numpy()[:, None, None, None]
     held, none = values.numpy(), np.zeros(values.shape[:2], dtype=np.int64)
     finite, zero = np.isfinite(held), held == 0
     whole = bool(finite.all())

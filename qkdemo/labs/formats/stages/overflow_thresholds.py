@@ -6,16 +6,20 @@
 Both are arrays over [formats, stages], in the order of `STORED` and `STAGES`. Hidden keys are no entries.
 
 **How.** Losses are known at some weight scales, or looked up there, which leaves a bracket for every format and
-stage. All brackets are narrowed together, in rounds. Most logits are first lost where the largest one is: that is
-sought with the few vectors that form it, and then it is looked whether it holds for all.
+stage. All brackets are narrowed together, in rounds. Most entries are first lost where the largest one is: that is
+sought with a few vectors, up to the product, then with those that form the largest logits, and then it is looked
+whether it holds for all. Where rounding makes losses come and go, which of them is found depends on where it looked.
 """
 
-from collections.abc import Sequence
-from typing import Final
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from qkdemo.attention.norms import NORMS
 from qkdemo.floats.formats import ALL_FORMATS
@@ -38,10 +42,10 @@ LOWEST: Final = 0.01  # weight scales between which first losses are sought
 HIGHEST: Final = 1e38
 _COARSE: Final = np.geomspace(LOWEST, HIGHEST, 6)  # looked at in any case
 _PRECISION: Final = 1e-6  # relative, of a first loss
-_POINTS: Final = 7  # weight scales tried at once within a bracket: each round makes it eight times as narrow
+_PARTS: Final = 8  # that a bracket is divided into by one round
 _TOP: Final = 2  # logits
-_FEW: Final = 15  # the same for a few vectors
 _WEIGHT: Final = STAGES.index("weight")
+_FAR: Final = np.arange(len(STAGES)) >= STAGES.index("raw_product")
 _DEGREE: Final[dict[StageWord, int]] = {  # how an exact value grows with the weight scale before any norm
     **dict.fromkeys(("q_stored", "k_stored"), 1),
     **dict.fromkeys(("q_sum_of_squares", "k_sum_of_squares", "raw_product", "scaled"), 2),
@@ -57,21 +61,25 @@ def first_losses(
     ever smaller steps to a relative precision of 1e-6, all stages and formats at once. NaN where the norm has
     no such stage. What was `counted` at ascending `scales` from `LOWEST` on need not be looked up again.
     """
-    exceeding = first_exceeding(inputs, choices)
-    edges = [_first_edges(exceeding[f], ALL_FORMATS[word].mantissa_bits) for f, word in enumerate(STORED)]
-    few = [_Search(word, edges[f], _FEW) for f, word in enumerate(STORED)]
-    _settle(few, _largest(inputs, choices), choices)
-    searches = []
-    for f, word in enumerate(STORED):
-        near = np.unique(np.concatenate([_COARSE, few[f].brackets().ravel()]))
-        search = _Search(word, near, _POINTS)
-        if counted is not None:
-            search.learn(np.array(scales), _lost_in(counted, f))
-            search.ask(near)
-        searches.append(search)
-    _settle(searches, inputs, choices)
-    found = np.stack([search.first() for search in searches])
-    return np.where(_exist(choices), found, np.nan)
+    known, few = _Brackets(), _Brackets()
+    if counted is not None:
+        known.learn(np.arange(len(STORED)).repeat(len(scales)), np.tile(scales, len(STORED)), _lost_in(counted))
+    truth = exactly(inputs, torch.tensor([known.earliest()], dtype=torch.float64), choices)
+    longest = _longest(truth, choices)
+    places = np.concatenate([_near(first_exceeding(inputs, choices)), _everywhere(_COARSE)], -1)
+    places = np.concatenate([known.within(places), known.ends()], -1)
+    _settle(few, np.where(_FAR[:, None], np.nan, places), _taken(inputs, *longest), choices)
+    ends = few.ends().reshape(len(STORED), 1, -1)  # where a vector is lost, what is computed from it mostly is
+    places = np.concatenate([places, known.within(_everywhere(ends))], -1)
+    _settle(few, np.where(_FAR[:, None], places, np.nan), _taken(inputs, *_largest(truth, inputs, longest)), choices)
+    _look(known, known.within(np.concatenate([few.ends(), _everywhere(_COARSE[[0, -1]])], -1)), inputs, choices)
+    rows = _failing(np.where(known.wide, known.ends()[..., 1], np.nan), inputs, choices)
+    if 0 < len(rows) <= len(inputs.q) // 2:  # a sum is lost where no term is: all keys take part
+        of_rows = copy(known)  # what is safe for all is so for some
+        _settle(of_rows, known.inner(), _taken(inputs, rows | longest[0], set(range(len(inputs.k)))), choices)
+        _look(known, known.within(of_rows.ends()), inputs, choices)
+    _settle(known, known.inner(), inputs, choices)
+    return np.where(_exist(choices), known.first(), np.nan)
 
 
 def first_exceeding(inputs: Inputs, choices: Choices) -> NDArray[np.float64]:
@@ -91,93 +99,135 @@ def first_exceeding(inputs: Inputs, choices: Choices) -> NDArray[np.float64]:
     return found
 
 
-class _Search:
-    """What is known of one format: whether each stage loses entries, at the weight scales looked at so far."""
+class _Brackets:
+    """Between which weight scales each stage begins to lose entries, [formats, stages].
 
-    def __init__(self, word: StoredWord, edges: NDArray[np.float64], points: int) -> None:
-        self.word, self.wanted, self._points = word, edges, points
-        self._scales, self._lost = np.empty(0), np.empty((0, len(STAGES)), dtype=bool)  # ascending
+    Weight scales to look at are [formats, stages, places]; NaN: at none.
+    """
 
-    def learn(self, scales: NDArray[np.float64], lost: NDArray[np.bool_]) -> None:
-        """Take in whether each stage loses entries at `scales`, [scales, stages]."""
-        self._scales, first = np.unique(np.concatenate([self._scales, scales]), return_index=True)
-        self._lost = np.concatenate([self._lost, lost])[first]
-        at = np.arange(len(self._scales))[:, None]
-        self._safe = np.where(self._lost, -1, at).max(0)  # the place of each stage's last safe scale, −1 if none is
-        self.wanted = np.empty(0)
+    def __init__(self) -> None:
+        shape = len(STORED), len(STAGES)
+        self._safe = np.zeros(shape)  # the last one that is known to be safe
+        self._lost = np.full(shape, np.inf)  # the next one that is known to lose entries
+        self._seen: tuple[NDArray[Any], ...] = np.empty(0, int), np.empty(0), np.empty((0, len(STAGES)))
 
-    def brackets(self) -> NDArray[np.float64]:
-        """The last safe scale of a stage and the next one, for all stages that have both: [brackets, 2]."""
-        places = np.unique(self._safe)
-        places = places[(places >= 0) & (places < len(self._scales) - 1)]
-        ends: NDArray[np.float64] = self._scales[np.stack([places, places + 1], axis=-1)]
-        return ends
+    def learn(self, formats: NDArray[np.int64], scales: NDArray[np.float64], lost: NDArray[np.float64]) -> None:
+        """Take in whether a format loses entries at a scale, [pairs, stages]: 1, 0, or NaN where nobody looked."""
+        self._seen = tuple(np.concatenate(x) for x in zip(self._seen, (formats, scales, lost), strict=True))
+        formats, scales, lost = self._seen
+        at = scales[:, None]
+        self._safe, self._lost = np.zeros_like(self._safe), np.full_like(self._lost, np.inf)
+        np.maximum.at(self._safe, formats, np.where(lost == 0, at, 0))
+        np.minimum.at(self._lost, formats, np.where((lost == 1) & (at > self._safe[formats]), at, np.inf))
 
-    def narrow(self) -> None:
-        """Ask for scales within the brackets that are still too wide."""
-        low, high = self.brackets().T
-        wide = high > low * (1 + _PRECISION)
-        low, high = low[wide, None], high[wide, None]
-        self.wanted = (low * (high / low) ** (np.arange(1, self._points + 1) / (self._points + 1))).ravel()
+    def ends(self) -> NDArray[np.float64]:
+        """Both ends of each, as far as they are known."""
+        ends = np.stack([self._safe, self._lost], -1)
+        return np.where((ends > 0) & np.isfinite(ends), ends, np.nan)
 
-    def ask(self, edges: NDArray[np.float64]) -> None:
-        """Ask for those of `edges` that lie beyond all that is known, or within a bracket."""
-        low, high = self.brackets().T[..., None]
-        inside = ((low < edges) & (edges < high)).any(0)
-        self.wanted = edges[inside | (edges > self._scales[-1])]
+    def within(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Those of `places` that tell anything new: they lie inside, or beyond all that was looked at."""
+        inside = (places > self._safe[..., None]) & (places < self._lost[..., None])
+        return np.where(inside | (places > self._seen[1].max(initial=0)), places, np.nan)
+
+    @property
+    def wide(self) -> NDArray[np.bool_]:
+        """Which of them are not yet as narrow as they shall be."""
+        wide: NDArray[np.bool_] = (self._safe > 0) & np.isfinite(self._lost)
+        return wide & (self._lost > self._safe * (1 + _PRECISION))
+
+    def inner(self) -> NDArray[np.float64]:
+        """Places that divide those."""
+        low, high = (x[..., None] for x in (self._safe, self._lost))
+        with np.errstate(all="ignore"):
+            return np.where(self.wide[..., None], low * (high / low) ** (np.arange(1, _PARTS) / _PARTS), np.nan)
+
+    def earliest(self) -> float:
+        """Where anything that is computed from the vectors is lost first; 1 if that is not known."""
+        first = float(self._lost[:, _FAR].min())
+        return first if math.isfinite(first) else 1.0
 
     def first(self) -> NDArray[np.float64]:
-        """The first losses, one per stage."""
-        last = len(self._scales) - 1
-        high = self._scales[np.minimum(self._safe + 1, last)]
-        return np.select([self._safe < 0, self._safe == last], [LOWEST, np.inf], high)
+        """The first losses."""
+        return np.where(self._safe == 0, LOWEST, self._lost)
 
 
-def _settle(searches: Sequence[_Search], inputs: Inputs, choices: Choices) -> None:
-    """Narrow all brackets, in rounds that all formats share."""
-    while any(len(search.wanted) for search in searches):
-        _look(searches, inputs, choices)
-        for search in searches:
-            search.narrow()
+def _settle(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> None:
+    """Narrow all brackets, from `places` on, in rounds that all formats share."""
+    while np.isfinite(places).any():
+        _look(known, places, inputs, choices)
+        places = known.inner()
 
 
-def _look(searches: Sequence[_Search], inputs: Inputs, choices: Choices) -> None:
-    """Look up what the searches want to know."""
-    words = [search.word for search in searches for _ in search.wanted]
-    lost = _loses(words, np.concatenate([search.wanted for search in searches]), inputs, choices)
-    for search in searches:
-        own, lost = lost[: len(search.wanted)], lost[len(search.wanted) :]
-        search.learn(search.wanted, own)
+def _look(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> None:
+    """Learn what becomes of the stages at `places`, followed no further than it is asked for."""
+    formats, stages, _ = np.nonzero(np.isfinite(places))
+    pairs, same = np.unique(np.stack([formats, places[np.isfinite(places)]]), axis=1, return_inverse=True)
+    deep = np.zeros(pairs.shape[1], dtype=bool)
+    np.logical_or.at(deep, same, _FAR[stages])
+    for far in (False, True):
+        formats, scales = pairs[0, deep == far].astype(int), pairs[1, deep == far]
+        if len(scales):
+            known.learn(formats, scales, _loses([STORED[f] for f in formats], scales, inputs, choices, far=far))
+
+
+def _failing(places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> set[int]:
+    """The queries of which stages beyond the vectors lose an entry at `places`, [formats, stages]."""
+    formats, stages = np.nonzero(np.isfinite(places) & _FAR)
+    if not len(formats):
+        return set()
+    scales = torch.from_numpy(places[formats, stages])[:, None]
+    held = follow(inputs, scales, choices, [STORED[f] for f in formats], until="weight")
+    rows = [held[STAGES[min(int(s), _WEIGHT)]].lost[at, 0].any(-1) for at, s in enumerate(stages)]
+    return set(torch.stack(rows).any(0).nonzero().flatten().tolist())
 
 
 def _loses(
-    words: Sequence[StoredWord], scales: NDArray[np.float64], inputs: Inputs, choices: Choices
-) -> NDArray[np.bool_]:
+    words: Sequence[StoredWord], scales: NDArray[np.float64], inputs: Inputs, choices: Choices, *, far: bool
+) -> NDArray[np.float64]:
     """Whether each stage loses an entry, for pairs of format and weight scale: [pairs, stages].
 
-    Values do not grow with the weight scale: a weighted one is lost where a weight of its row is.
+    Only `far` goes beyond the vectors that enter the product. Values do not grow with the weight scale: a weighted one
+    is lost where a weight of its row is.
     """
-    held = follow(inputs, torch.from_numpy(scales)[:, None], choices, words, until="weight")
-    loses = np.zeros((len(words), len(STAGES)), dtype=bool)
+    held = follow(inputs, torch.from_numpy(scales)[:, None], choices, words, until="weight" if far else "k_entering")
+    loses = np.zeros((len(words), len(STAGES)))
     for stage, of_stage in held.items():
         lost = of_stage.beyond.numpy() | ~np.isfinite(of_stage.values.numpy())
         if stage in OVER_KEYS and inputs.visible is not None:
             lost = lost & inputs.visible.numpy()
         loses[:, STAGES.index(stage)] = lost.any((1, 2, 3))
+    if not far:
+        loses[:, _FAR] = np.nan
     loses[:, -1] = loses[:, _WEIGHT]
     return loses
 
 
-def _lost_in(counted: Tally, f: int) -> NDArray[np.bool_]:
-    """What `_loses` finds in one format, from counts."""
-    lost: NDArray[np.bool_] = (counted.n_lost[f] > 0).T
+def _lost_in(counted: Tally) -> NDArray[np.float64]:
+    """What `_loses` finds, from counts: [formats · scales, stages]."""
+    lost = (counted.n_lost > 0).swapaxes(1, 2).reshape(-1, len(STAGES)).astype(float)
     lost[:, -1] = lost[:, _WEIGHT]
     return lost
 
 
-def _largest(inputs: Inputs, choices: Choices) -> Inputs:
-    """The vectors that reach furthest, and those that form the logits that are lost first."""
-    truth = exactly(inputs, torch.ones(1, dtype=torch.float64), choices)
+def _longest(truth: Mapping[StageWord, Tensor], choices: Choices) -> tuple[set[int], set[int]]:
+    """The queries and keys that are lost first, given all stages exactly."""
+    places = dict[str, set[int]]()
+    for name in ("q", "k"):
+        x = truth[STAGE_OF[name, "stored"]][0]
+        places[name] = {int(x.abs().amax(-1).argmax())}
+        if STAGE_OF[name, "sum_of_squares"] in truth:
+            squares = truth[STAGE_OF[name, "sum_of_squares"]][0, :, 0]
+            places[name] |= {int(squares.argmax()), int(squares.argmin())}
+        if NORMS[choices.variant].centred:
+            places[name].add(int(x.sum(-1).abs().argmax()))
+    return places["q"], places["k"]
+
+
+def _largest(
+    truth: Mapping[StageWord, Tensor], inputs: Inputs, longest: tuple[set[int], set[int]]
+) -> tuple[set[int], set[int]]:
+    """The queries and keys that form the logits that are lost first, and the `longest` ones."""
     sums = (truth["q_entering"][0, :, None] * truth["k_entering"][0]).cumsum(-1)  # one may be lost on the way
     highest, lowest, last = sums.amax(-1), sums.amin(-1), sums[..., -1]
     hidden = torch.zeros_like(last, dtype=torch.bool) if inputs.visible is None else ~inputs.visible
@@ -191,28 +241,30 @@ def _largest(inputs: Inputs, choices: Choices) -> Inputs:
     rows += [widest, int(lowest.masked_fill(hidden, -torch.inf).amax(-1).argmin())]  # a row of −∞ has no weights
     columns.append(int(least[widest].argmin()))
     columns += highest.masked_fill(hidden, -torch.inf)[rows].argmax(-1).tolist()
-    for places, name in ((rows, "q"), (columns, "k")):
-        x = truth[STAGE_OF[name, "stored"]][0]
-        places.append(int(x.abs().amax(-1).argmax()))
-        if STAGE_OF[name, "sum_of_squares"] in truth:
-            squares = truth[STAGE_OF[name, "sum_of_squares"]][0, :, 0]
-            places += [int(squares.argmax()), int(squares.argmin())]
-        if NORMS[choices.variant].centred:
-            places.append(int(x.sum(-1).abs().argmax()))
-    rows, columns = sorted(set(rows)), sorted(set(columns))
-    visible = None if inputs.visible is None else inputs.visible[rows][:, columns]
-    return Inputs(inputs.q[rows], inputs.k[columns], inputs.v[columns], visible)
+    return longest[0].union(rows), longest[1].union(columns)
 
 
-def _first_edges(exceeding: NDArray[np.float64], mantissa_bits: int) -> NDArray[np.float64]:
-    """Where one format is looked at first: evenly, and on both sides of where the exact values become too large.
+def _taken(inputs: Inputs, rows: set[int], columns: set[int]) -> Inputs:
+    """Those queries and keys alone."""
+    queries, keys = sorted(rows), sorted(columns)
+    visible = None if inputs.visible is None else inputs.visible[queries][:, keys]
+    return Inputs(inputs.q[queries], inputs.k[keys], inputs.v[keys], visible)
+
+
+def _near(exceeding: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Both sides of where the exact values become too large, [formats, stages, 2].
 
     Stored q and k are lost there, what is computed from them within some roundings of it.
     """
-    near = {stage: exceeding[STAGES.index(stage)] for stage in _DEGREE}
-    width = {stage: _PRECISION / 3 if stage.endswith("stored") else 2.0**-mantissa_bits for stage in near}
-    beside = [near[stage] * (1 + sign * width[stage]) for stage in near for sign in (-1, 1)]
-    return np.unique(np.clip(np.concatenate([_COARSE, beside]), LOWEST, HIGHEST))
+    digits = np.array([ALL_FORMATS[word].mantissa_bits for word in STORED])
+    width = np.where([stage.endswith("stored") for stage in STAGES], _PRECISION / 3, 2.0 ** -digits[:, None])
+    sides = np.stack([exceeding * (1 - width), exceeding * (1 + width)], -1)
+    return np.where((sides > LOWEST) & (sides < HIGHEST), sides, np.nan)
+
+
+def _everywhere(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """These scales for each format and stage."""
+    return np.broadcast_to(scales, (len(STORED), len(STAGES), scales.shape[-1]))
 
 
 def _exist(choices: Choices) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ and v arrive in float32. For 16 bits and fewer this is what a kernel does that c
 Constants (mask, √d, floor, epsilon) are stored in the format in which they are used.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,8 @@ from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, reciprocal_root
 from qkdemo.floats.accumulators import dot_products
-from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord, Stack
+from qkdemo.floats.formats import ALL_FORMATS, AnyFormatWord
+from qkdemo.floats.stacks import Stack
 from qkdemo.labs.formats.stages.kinds import (
     IN_NORM,
     PARTS,
@@ -234,17 +236,13 @@ def _to_8_bits(x: Tensor, stack: Stack, choices: Choices) -> Held:
 
     That scale is the largest |x| over the largest number; what is read back is a float32.
     """
-    narrow = [at for at, each in enumerate(stack.formats) if each.is_narrow]
-    if choices.fp8_scale == "one" or not narrow:
+    if choices.fp8_scale == "one" or not any(each.is_narrow for each in stack.formats):
         return Held(*stack(x), stack)
-    x = x.expand(len(stack.formats), *x.shape[1:]).clone()
-    size = x[narrow].abs().amax((-2, -1), keepdim=True)
-    largest = torch.tensor([stack.formats[at].largest for at in narrow], dtype=torch.float64).view(-1, 1, 1, 1)
-    scale = torch.where(size > 0, size / largest, 1.0)
-    x[narrow] /= scale
-    values, beyond = stack(x)
-    values[narrow] = _float32(values[narrow] * scale)
-    return Held(values, beyond, stack)
+    largest = [each.largest if each.is_narrow else math.nan for each in stack.formats]
+    scale = x.abs().amax((-2, -1), keepdim=True) / torch.tensor(largest, dtype=torch.float64).view(-1, 1, 1, 1)
+    scale = torch.where(scale > 0, scale, 1.0)  # wider formats have none
+    values, beyond = stack(x / scale)
+    return Held(_float32(values.mul_(scale)), beyond, stack)
 
 
 def _rescaled(x: Tensor, power: float, r: Stack, choices: Choices, d_head: int) -> Tensor:

@@ -1,0 +1,50 @@
+"""Every sentence of the formats lab that depends on a result, held against the entries of every stage."""
+
+import random
+
+import numpy as np
+
+from qkdemo.labs.formats import Settings, explain, run
+from qkdemo.labs.formats.lab import sweep
+from qkdemo.labs.formats.stages.kinds import STORED
+from qkdemo.labs.formats.table import _findings
+from qkdemo.labs.formats.view import _losses
+from tests.labs.formats.truths import NAMES, TRUTHS, About
+from tests.labs.told import HOW_MANY, SEED, computed, hold, states
+from tests.oracles import heard
+
+SMALL = {"n_keys": 8, "d_head": 16}
+
+
+def test_every_sentence_of_a_result_has_an_oracle() -> None:
+    needed = computed(r"formats\.finding\..*", r"formats\.(lost|undefined|undefined_weights|vanished|vanished_alone)")
+    needed |= computed(r"formats\.(merged|flushed|blurred|off|visible|safe|leaked|beginning|beginning_early)")
+    needed |= computed(r"formats\.(never|never_early)", r"formats\.rule\..*", r"formats\.panel\.(losing|later|never).*")
+    assert needed == set(TRUTHS)
+
+
+def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
+    draw, held = random.Random(SEED), set[str]()
+    with np.errstate(all="ignore"):
+        for state in states(Settings, 8, SMALL):
+            result, swept = run(state), sweep(state)
+            with heard() as said:
+                explain(result)
+                for word in STORED:
+                    _losses(result, swept, word)
+            held |= hold(said, TRUTHS, NAMES, About(state, state.scale), state)
+            sides = (swept.plain, swept.twin)
+            with heard() as said:
+                told = _findings.__wrapped__(result.sides, sides, state.storage, state.mask, swept.scales)
+            assert len(told) == len(swept.scales)
+            at = -1
+            chosen = set(draw.sample(range(len(told)), 6))
+            for each in said:
+                plain = each.key.startswith("formats.finding.plain")
+                at += plain and not each.key.endswith("leaked")
+                if at in chosen and each.key.startswith("formats.finding"):
+                    about = About(state, swept.scales[at], "plain" if plain else "twin")
+                    held |= hold([each], TRUTHS, NAMES, about, state)
+    if HOW_MANY:
+        print(len(held), "of", len(TRUTHS), "were heard; not", sorted(set(TRUTHS) - held))
+    assert len(held) > 0.4 * len(TRUTHS)

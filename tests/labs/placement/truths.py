@@ -1,0 +1,236 @@
+"""When each sentence of the placement lab that depends on a result is true, told from both passes' scores."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from qkdemo.attention.norms import NORMS, divisor
+from qkdemo.attention.pipeline import trace
+from qkdemo.attention.rotary import partners, turned
+from qkdemo.labs.placement.mistakes import MISTAKES, pair_of
+from qkdemo.messages import say
+from qkdemo.notation import read
+from tests.labs.placement.passes import ROUNDING, About, error, percent
+from tests.labs.told import Truth, reads
+
+NAMES: Final = (
+    r"number\..*|(choice|mistake)_name\..*|models\..*|choice\..*"
+    r"|placement\.(unit|spread|several|left_who|right_who|contract\..*|differs|unit_gains|before_cap)"
+)
+SUPPOSED: Final[dict[str, dict[str, Any]]] = {
+    "layernorm": {"norm": "layernorm"},
+    "rms": {"norm": "rms"},
+    "rotary_first": {"order": "rotary_norm"},
+    "norm_first": {"order": "norm_rotary"},
+    **{f"rotated_{share}": {"rotated": share} for share in ("all", "half", "quarter")},
+    **{word: {} for word in ("gain", "q_gain_on_k", "gamma_as_one_plus", "one_plus_as_gamma", "gain_not_permuted")},
+}
+
+
+def finding_apart(it: About, v: dict[str, str]) -> bool:
+    return (
+        it.gains(v["gains"]) and percent(v["score"], it.off("logits")) and it.off("logits", it.exactly) > ROUNDING / 2
+    )
+
+
+def agreeing(it: About, v: dict[str, str]) -> bool:
+    """Nothing sets them apart: neither logits nor output."""
+    return it.gains(v["gains"]) and it.off("logits") < 1e-11 and it.agree("output")
+
+
+def only_output(it: About, v: dict[str, str]) -> bool:
+    """The logits agree, the output does not, and one side normalises weights or v in another way."""
+    told = percent(v["output"], it.off("output")) if "gains" in v else error(v["output"], it.off("output"))
+    ways = {(side.norm, side.on, side.place, side.grouping) for side in (it.left, it.right)}
+    return it.off("logits") < 1e-11 and told and len(ways) == 2
+
+
+def narrow(it: About, v: dict[str, str]) -> bool:
+    score = read(v["score"]) / (100 if "gains" in v else 1)  # another order of the same sums rounds otherwise
+    told = 0.5 * score < it.off("logits") < 2 * score
+    return it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11 and told
+
+
+def apart(it: About, v: dict[str, str]) -> bool:
+    return (
+        error(v["score"], it.off("logits"))
+        and error(v["raw"], it.off("raw"))
+        and error(v["output"], it.off("output"))
+        and error(v["weight"], it.moved)
+        and it.finite
+    )
+
+
+def by_position(it: About, v: dict[str, str]) -> bool:
+    first, last = it.settings.offset, it.settings.offset + it.settings.n_keys - 1
+    places = (int(v["offset"]), int(v["last_position"])) == (first, last)
+    return places and error(v["first"], it.at(0)) and error(v["last"], it.at(-1))
+
+
+def sizes(it: About, what: str) -> NDArray[np.float64]:
+    """What the norm divides q by times what it divides k by; the same over all heads, or of the inputs."""
+    norm, block = NORMS[it.left.norm], it.block
+    made = trace(it.left, block)
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        return divisor(x, norm)[..., 0]
+
+    times = block.n_heads // block.n_kv_heads
+    k_heads = made.k_projected.repeat_interleave(times, 0)
+    own = of(made.q_projected)[:, :, None] * of(k_heads)[:, None, :]
+    if what == "full_width":
+        whole = [x.permute(1, 0, 2).flatten(1) for x in (made.q_projected, made.k_projected)]
+        own = own / (of(whole[0])[:, None] * of(whole[1])[None, :])
+    if what == "input":
+        own = own / (of(block.x)[:, None] * of(block.x)[None, :])
+    visible = np.ones(own.shape[1:], bool) if block.visible is None else block.visible.numpy()
+    return np.asarray(own.numpy()[:, visible])
+
+
+def fits(it: About, v: dict[str, str], **changes: Any) -> bool:
+    """Some products of gains fit the logits of the second head, by numpy's own least squares over all its pairs."""
+    told = v["misfit"].startswith("<") or read(v["misfit"]) <= 1e-6
+    if it.left.cap != "none":
+        return told  # the ends of tanh tell nothing
+    supposed = it.left.but(gain="none", bias="none", conversion="none", scale="one", **changes)
+    turned_after = supposed.order == "norm_rotary"
+    made = trace(supposed.but(order="none") if turned_after else supposed, it.block)
+    head = min(1, it.block.n_heads - 1)
+    q, k = made.q[head].numpy(), made.k[head].numpy()
+    columns = q[:, None, :] * k[None, :, :]
+    if turned_after:
+        width = turned(it.block.d_head, supposed.rotated)
+        first, second = (x.numpy() for x in partners(width, supposed.layout))
+        pairs = len(first)
+        at = it.block.positions.numpy()
+        angle = (at[:, None] - at[None, :])[..., None] * 10000.0 ** (-np.arange(pairs) / pairs)
+        a, b = q[:, first][:, None], q[:, second][:, None]
+        c, d = k[:, first][None], k[:, second][None]
+        cos, sin = np.cos(angle), np.sin(angle)
+        rest = columns[..., 2 * pairs :]
+        columns = np.concatenate([a * c * cos, b * d * cos, a * d * sin, b * c * sin, rest], -1)
+    seen = it.exactly[1].visible
+    target = it.exactly[1].logits[head][seen]
+    found, *_ = np.linalg.lstsq(columns[seen], target, rcond=None)
+    left = np.linalg.norm(columns[seen] @ found - target) / np.linalg.norm(target)
+    return told and bool(left < 1e-5)
+
+
+def other_layout(it: About) -> dict[str, Any]:
+    return {"layout": "half_split" if it.left.layout == "interleaved" else "interleaved"}
+
+
+def other_way(it: About) -> dict[str, Any]:
+    return {"layout": "half_split_swapped" if it.left.layout == "half_split" else "half_split"}
+
+
+def scaled(it: About, v: dict[str, str], value: float) -> bool:
+    return reads(v["ratio"], value, 4, 1e-4) and it.constant(1.0, value)
+
+
+def mistaken(it: About) -> dict[str, float]:
+    """The error of the logits that each known mistake makes, in float64."""
+    found = {}
+    for name in MISTAKES:
+        pair = pair_of(name)
+        settings = it.settings.but(left_stored=pair[0].stored, format="float64")
+        found[name] = About(settings, it.spread, pair=pair).off("logits")
+    return found
+
+
+def some(it: About, v: dict[str, str]) -> bool:
+    hidden = sum(x < 1e-11 for x in mistaken(it).values())
+    return it.gains(v["gains"]) and 0 < int(v["hidden"]) == hidden and int(v["all"]) == len(MISTAKES)
+
+
+def every(it: About, v: dict[str, str]) -> bool:
+    errors = mistaken(it).values()
+    least, most = reads(v["least"], 100 * min(errors), 2, 1e-3), reads(v["most"], 100 * max(errors), 3, 1e-3)
+    return it.gains(v["gains"]) and least and most and min(errors) > ROUNDING / 10
+
+
+def vanishing(it: About, v: dict[str, str]) -> bool:
+    hidden = [name for name, x in mistaken(About(it.settings, 0.0)).items() if x < 1e-11]
+    return v["names"] == ", ".join(say(f"mistake_name.{name}") for name in hidden) and int(v["hidden"]) == len(hidden)
+
+
+def uneven(it: About) -> About:
+    """The same two in float64, with gains that differ."""
+    settings, kinds = it.settings, {"unit": "untied"}
+    kind = kinds.get(settings.gains, settings.gains)
+    return About(settings.but(gains=kind, format="float64"), settings.gain_spread or 0.5)
+
+
+def caught(it: About, v: dict[str, str], *, fresh: str, grown: str) -> bool:
+    """`fresh` and `grown`: what differs, logits, output or nothing."""
+    later = uneven(it)
+    first = About(later.settings, 0.0)
+    for state, differs, told in ((first, fresh, "fresh"), (later, grown, "grown")):
+        logits, output = state.off("logits") > ROUNDING / 2, state.off("output") > ROUNDING / 2
+        if differs in ("logits", "output") and not {"logits": logits, "output": output}[differs]:
+            return False
+        if differs in ("", "output") and state.off("logits") > 1e-11:
+            return False
+        if differs == "" and not state.agree("output"):
+            return False
+        if differs == "logits" and told in v and not percent(v[told], state.off("logits")):
+            return False
+    return True
+
+
+TRUTHS: Final[dict[str, Truth]] = {
+    "placement.finding.nothing": lambda it, v: it.left == it.right,
+    **dict.fromkeys(
+        ("placement.finding.same", "placement.same"), lambda it, v: it.off("logits") < 1e-11 and it.agree("output")
+    ),
+    **dict.fromkeys(
+        ("placement.finding.lost", "placement.lost"), lambda it, v: not it.finite and it.settings.format != "float64"
+    ),
+    **dict.fromkeys(("placement.finding.only_output", "placement.only_output"), only_output),
+    **dict.fromkeys(("placement.finding.rounding", "placement.rounding"), narrow),
+    "placement.finding.apart": finding_apart,
+    "placement.apart": apart,
+    "placement.finding.some": some,
+    "placement.finding.all": every,
+    "placement.vanishing": vanishing,
+    "placement.vanishing_with_one_head": lambda it, v: vanishing(it, v) and it.settings.n_heads == 1,
+    "placement.by_position": by_position,
+    "placement.caught.fresh": lambda it, v: caught(it, v, fresh="logits", grown="any"),
+    "placement.caught.fresh_output": lambda it, v: caught(it, v, fresh="output", grown="logits"),
+    "placement.caught.grown": lambda it, v: caught(it, v, fresh="", grown="logits"),
+    "placement.caught.output": lambda it, v: caught(it, v, fresh="any", grown="output"),
+    "placement.caught.none": lambda it, v: caught(it, v, fresh="", grown=""),
+    "cause.cap": lambda it, v: it.left.cap != it.right.cap,
+    "cause.scale_one": lambda it, v: scaled(it, v, math.sqrt(it.settings.d_head)),
+    "cause.scale_twice": lambda it, v: scaled(it, v, 1 / math.sqrt(it.settings.d_head)),
+    "cause.scale_root": lambda it, v: scaled(it, v, it.settings.d_head),
+    "cause.unit_vectors": lambda it, v: scaled(it, v, 1 / it.settings.d_head),
+    "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
+    **{
+        f"cause.{name}": lambda it, v, name=name: it.constant(sizes(it, name))
+        for name in ("norm_skipped", "full_width", "input")
+    },
+    **{f"cause.{name}": lambda it, v, changes=changes: fits(it, v, **changes) for name, changes in SUPPOSED.items()},
+    "cause.layout": lambda it, v: fits(it, v, **other_layout(it)),
+    "cause.direction": lambda it, v: fits(it, v) or fits(it, v, **other_way(it)),
+    "cause.tiled": lambda it, v: fits(it, v, grouping="tile" if it.left.grouping == "repeat" else "repeat"),
+    "cause.too_few": lambda it, v: it.off("logits", it.exactly) > 1e-7,
+    "cause.unknown": lambda it, v: it.off("logits", it.exactly) > 1e-7,
+}
+CAUSES: Final = (
+    *(
+        "cap",
+        "scale_one",
+        "scale_twice",
+        "scale_root",
+        "unit_vectors",
+        "constant",
+        "norm_skipped",
+        "full_width",
+        "input",
+    ),
+    *(*SUPPOSED, "layout", "direction", "tiled", "too_few", "unknown"),
+)
