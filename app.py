@@ -9,6 +9,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from qkdemo.web import connection
+from qkdemo.web.first.symbols import Symbols
 from qkdemo.web.lab import ladder
 from qkdemo.web.server import SHELL, base_path, prepare
 from qkdemo.web.serving.closing import lifespan
@@ -21,6 +22,6 @@ base = base_path()
 app = st.App(
     SHELL,
     routes=[*live.routes(base), *ladder.routes(base), *connection.routes(base)],
-    middleware=[Middleware(Guard), Middleware(Packed)],
+    middleware=[Middleware(Guard), Middleware(Symbols), Middleware(Packed)],
     lifespan=lifespan,
 )

@@ -17,7 +17,8 @@ setup(
     package_dir={"qkdemo.served": ".", "qkdemo.served.pages": "pages"},
     package_data={
         "qkdemo": [
-            f"**/*.{ending}" for ending in ("toml", "po", "js", "css", "png", "svg", "json", "jsonl", "npz", "zip")
+            f"**/*.{ending}"
+            for ending in ("toml", "po", "js", "css", "png", "svg", "woff2", "txt", "json", "jsonl", "npz", "zip")
         ],
         "qkdemo.served": [".streamlit/config.toml"],
     },

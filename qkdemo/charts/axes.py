@@ -14,13 +14,15 @@ from qkdemo.charts.panels import Axis, Tick
 from qkdemo.notation import superscript, written
 
 _STEPS: Final = (1, 2, 5, 10)
+_DECADES: Final = (-307, 308)  # that float64 holds to its last digit
 
 
 def log_axis(values: NDArray[np.float64]) -> Axis:
     """A logarithmic axis over whole decades around the positive, finite ones of `values`."""
     values = values[np.isfinite(values) & (values > 0)]
     low, high = (math.floor(np.log10(values.min())), math.ceil(np.log10(values.max()))) if values.size else (-1, 1)
-    high = max(high, low + 1)
+    low, high = max(low, _DECADES[0]), min(high, _DECADES[1])
+    low, high = (low, max(high, low + 1)) if low < _DECADES[1] else (high - 1, high)
     return {"log": True, "domain": (10.0**low, 10.0**high), "ticks": decades(10.0**low, 10.0**high, at_most=5)}
 
 

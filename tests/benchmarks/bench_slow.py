@@ -25,6 +25,7 @@ PHONE: Final[Any] = {"viewport": {"width": 390, "height": 844}, "device_scale_fa
 LAPTOP: Final[Any] = {"viewport": {"width": 1280, "height": 800}}
 SLOWER: Final = (1, 4, 6)
 BACK: Final = 1e3 / 8  # bytes a second in a kilobit a second
+FIRST_PAINT: Final = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
 SETTLED_MS: Final = 1500  # after the first chart: what comes later than that is not waited for
 
 
@@ -108,18 +109,25 @@ async def busy(session: CDPSession) -> dict[str, float]:
 
 
 async def opens(browser: Browser, app: str, bare: str) -> None:
-    """A phone's first and second visit to Drift, baseline: to a page with one slider."""
+    """A phone's first and second visit to Drift, baseline: to a page with one slider.
+
+    The first picture is the server's, in the document; the first chart is the live one.
+    """
     for wire in LINES:
         head(f"Opening, {wire.name}, baseline: a page with one slider")
         ours = await visits(browser, wire, f"{app}/drift", ".exhibit", "first")
         least = await visits(browser, wire, bare, "[data-testid=stSlider]", "words")
         for visit, (own, other) in zip(("cold", "cached"), zip(ours, least, strict=True), strict=True):
-            line(f"{visit}: until the first chart", own[0], other[0])
+            line(f"{visit}: until the first picture", own[2])
+            line("    until the first chart", own[0], other[0])
             line("    sent over the line", own[1], other[1], "KiB")
 
 
-async def visits(browser: Browser, wire: Line, address: str, awaited: str, mark: str) -> list[tuple[float, float]]:
-    """Milliseconds until the probe's `mark`, and KiB that came; for a browser that never was there, and again."""
+async def visits(
+    browser: Browser, wire: Line, address: str, awaited: str, mark: str
+) -> list[tuple[float, float, float]]:
+    """Milliseconds until the probe's `mark`, KiB that came, and milliseconds until the first paint; for a browser that
+    never was there, and again."""
     context = await browser.new_context(**PHONE)
     found = []
     for _ in range(2):
@@ -136,10 +144,19 @@ async def visits(browser: Browser, wire: Line, address: str, awaited: str, mark:
         reached = float(await page.evaluate(f"probe.{mark}"))
         by_socket_ms = 1e3 * came.by_socket / (wire.kbit_s * BACK) if wire.kbit_s else 0.0
         await asyncio.sleep(SETTLED_MS / 1e3)
-        found.append((reached + by_socket_ms, (came.by_http + came.by_socket) / 1024))
+        first = float(await page.evaluate(FIRST_PAINT))
+        found.append((reached + by_socket_ms, (came.by_http + came.by_socket) / 1024, first))
         await page.close()
     await context.close()
     return found
+
+
+async def painted(page: Page) -> dict[str, float]:
+    """Milliseconds until the server's picture was painted, and until the live exhibit stood in its place."""
+    await page.wait_for_selector("#qkdemo-first", state="attached", timeout=180_000)
+    await page.wait_for_function("!document.getElementById('qkdemo-first')", timeout=180_000)
+    live = float(await page.evaluate("performance.now()"))
+    return {"picture": float(await page.evaluate(FIRST_PAINT)), "live": live}
 
 
 class Counted:

@@ -278,7 +278,7 @@ def test_a_chart_is_heard_when_that_is_asked_for_and_a_hand_ends_it(server: str,
     page.goto(f"{server}/drift")
     expect(page.locator(".reading").first).to_have_text("×8")
     page.evaluate(TONES)
-    page.get_by_role("button", name="Listen: Logits grow").first.focus()
+    page.get_by_role("button", name="Listen: Plain logits grow").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_function("tones.length === 2")
     assert len(set(page.evaluate("tones"))) == 2  # each side has its sound

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
 
+from qkdemo.web.first.symbols import NAMES
+
 PARTS = (".finding", ".tiles", ".scrubber input", ".panel .title", ".panel.heat .title")
 # What a part says, and where it stands.
 STANDS = """function () { const { x, y, width } = this.getBoundingClientRect();
@@ -57,3 +59,19 @@ def test_a_page_that_comes_to_rest_without_its_exhibit_is_seen(server: str, page
     page.goto(f"{server}/epsilon")
     expect(page.locator("#qkdemo-first")).to_have_count(0)
     page.problems.clear()  # type: ignore[attr-defined]  # it says that the script did not come
+
+
+def test_every_icon_of_the_small_font_is_drawn_as_one(server: str, page: Page) -> None:
+    page.goto(f"{server}/epsilon")
+    expect(page.locator("#qkdemo-first")).to_have_count(0)
+    words = page.evaluate(
+        """async (names) => {
+          const font = '24px "Material Symbols Rounded"';
+          const faces = await document.fonts.load(font, names[0]);
+          const pen = document.createElement("canvas").getContext("2d");
+          pen.font = font;
+          return [faces.length, names.filter((name) => Math.abs(pen.measureText(name).width - 24) > 0.5)];
+        }""",
+        NAMES.read_text(encoding="utf-8").split(),
+    )
+    assert words == [1, []]

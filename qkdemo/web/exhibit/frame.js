@@ -30,7 +30,7 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
   parts.panels = view.panels.map((panel) => buildPanel(panel, `h${level + 1}`));
   parts.fold = view.fold ? element("button", "fold") : null;
   if (parts.fold) parts.fold.type = "button";
-  const tiles = element("div", "tiles", ...parts.tiles.map((tile) => tile.node));
+  const tiles = (parts.tiled = element("div", "tiles", ...parts.tiles.map((tile) => tile.node)));
   tiles.style.setProperty("--tiles", view.tiles.length);
   root.replaceChildren(
     parts.finding.node,
@@ -47,8 +47,10 @@ export function build(root, /** @type {Spec.Exhibit} */ view) {
 // Writes the words of this view and returns what has to follow the cursor.
 export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
   const steady = [];
-  const follow = (part, words) => {
+  // `within` is what has to be seen for the words to be.
+  const follow = (part, words, within = null) => {
     part.follow(words, sweep);
+    part.within = within;
     steady.push(part);
   };
   follow(parts.finding, view.finding);
@@ -58,12 +60,12 @@ export function fill(parts, /** @type {Spec.Exhibit} */ view, sweep) {
     tile.lines.forEach((line, k) => {
       const name = nameOf(line.role, view);
       parts.tiles[i].names[k].textContent = name && tile.lines.length > 1 ? `${name}: ` : "";
-      follow(parts.tiles[i].lines[k], line.column);
+      follow(parts.tiles[i].lines[k], line.column, parts.tiled);
     });
   });
   fillScrubber(parts.scrubber, view, sweep);
   follow(parts.scrubber.text, view.dial.text);
-  view.panels.forEach((panel, i) => fillPanel(parts.panels[i], panel, view.words, follow));
+  view.panels.forEach((panel, i) => fillPanel(parts.panels[i], panel, view.words, (part, words) => follow(part, words, parts.panels[i].node)));
   return steady;
 }
 
@@ -80,12 +82,15 @@ class Steady {
     const constant = words?.text ?? (sweep.has(words) ? null : words);
     this.column = constant === null ? words : null;
     this.texts = constant === null ? sweep.texts(words) : [constant];
-    this.steady.dataset.longest = this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), "");
+    this.room = -1;
+    this.keep(this.texts.reduce((longest, text) => (text.length > longest.length ? text : longest), ""));
   }
 
   // Keeps room for this text too: another one may come later.
   keep(text) {
-    if (text.length > this.steady.dataset.longest.length) this.steady.dataset.longest = text;
+    if (text.length <= this.room) return;
+    this.room = text.length;
+    this.steady.dataset.longest = text;
   }
 
   // `instead`: texts by column that stand there for a while.
@@ -116,7 +121,8 @@ function buildScrubber(plays) {
   text.node.setAttribute("aria-hidden", "true"); // the range says it as its value
   const play = plays ? element("button", "play") : null;
   if (play) play.type = "button";
-  const parts = [label, ...(play ? [play] : []), range, text.node, hint];
+  const rail = element("div", "rail", range); // of its own: its thumb is laid out alone
+  const parts = [label, ...(play ? [play] : []), rail, text.node, hint];
   return { node: element("div", `scrubber${play ? " plays" : ""}`, ...parts), range, label, hint, text, play };
 }
 

@@ -24,7 +24,11 @@ function holdPlot(stage, plot, i) {
   const { kind } = stage.view.panels[i];
   if (kind === "curves") {
     const guessAt = (x, y) => guessUnder(x, y, plot.box, scene());
-    holdCurves(canvas, (x) => rowUnder(x, plot.box, scene()), guessAt, stage);
+    const rowAt = (x) => {
+      stage.pace.under = i;
+      return rowUnder(x, plot.box, scene());
+    };
+    holdCurves(canvas, rowAt, guessAt, stage);
   }
   if (kind === "heat") holdGrid(area, canvas, heatGrid(stage, plot, i), stage);
   if (kind === "bars") holdGrid(area, canvas, barsGrid(stage, plot, i, keyUnder), stage);

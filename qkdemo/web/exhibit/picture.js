@@ -9,6 +9,7 @@ import { gutters } from "./drawn/curves.js";
 import { Details } from "./details.js";
 import { heard } from "./heard/hear.js";
 import { guessesOf, openRows } from "./lesson.js";
+import { Pace, WORDS } from "./pace.js";
 import { readTheme, textWidth, wearTheme } from "./pens/theme.js";
 import { Sight } from "./sight.js";
 
@@ -26,6 +27,7 @@ export class Picture {
     this.lit = null; // the role whose lines a text points at
     this.sketched = null; // a prediction that is being drawn
     this.details = new Details(() => this.ask(true));
+    this.pace = new Pace();
     this.sight = new Sight(() => {
       this.came = true;
       this.ask();
@@ -46,19 +48,19 @@ export class Picture {
     return openRows(this.view, this.sweep);
   }
 
-  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }) {
+  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }, row = this.row()) {
     const inGrid = this.chosen?.from === "grid";
     if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
     const chosen = inGrid ? null : this.chosen;
-    const looked = this.detailed()?.cell;
+    const looked = this.detailed(row)?.cell;
     if (kind === "heat" && looked && !chosen) return looked;
     if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
     return chosen?.from === "bars" ? chosen.key : (selected ?? null);
   }
 
   // What is known of the entry that is stood on: it is one at the committed value.
-  detailed() {
-    return this.atRest(this.row()) ? this.details.answer : null;
+  detailed(row = this.row()) {
+    return this.details.answer && this.atRest(row) ? this.details.answer : null;
   }
 
   // Whether a row is that of the committed value.
@@ -72,10 +74,10 @@ export class Picture {
   }
 
   /** @returns {any} a `Scene` of that kind */
-  scene(i) {
+  scene(i, row = this.row(), open = this.open) {
     const { view, sweep, theme, gutters: room, measure } = this;
     const panel = this.panel(i);
-    const shown = { row: this.row(), selected: this.selected(panel), open: this.open, lit: this.lit };
+    const shown = { row, selected: this.selected(panel, row), open, lit: this.lit };
     return { view, panel, sweep, theme, measure, gutters: room, ...shown, guesses: guessesOf(panel, this.guesses()) };
   }
 
@@ -150,23 +152,31 @@ export class Picture {
   draw(all) {
     const row = this.row();
     this.fillPlay();
-    const late = this.behind && (this.came || !this.moves);
-    if (!all && row === this.drawn && !late) return;
-    const shown = this.parts.panels.map(({ node }) => !this.moves || this.sight.sees(node));
-    this.behind = shown.includes(false);
+    const { moves } = this;
+    const late = this.behind && (this.came || !moves);
+    const fresh = all || late || row !== this.drawn;
+    this.root.classList.toggle("moving", moves);
+    if (!fresh && !this.pace.owed.size) return;
+    const seen = (node) => !moves || !node || this.sight.sees(node);
+    const shown = this.parts.panels.map(({ node }) => seen(node));
+    this.behind = shown.includes(false) || !seen(this.parts.tiled);
+    const now = this.pace.take(fresh ? [...[...shown.keys()].filter((i) => shown[i] && this.plots[i]), WORDS] : [], moves);
+    if (this.pace.owed.size) this.ask();
     this.came = false;
     this.drawn = row;
     this.all = false;
     if (all) this.plots.forEach((plot) => plot?.forget());
-    const detailed = this.detailed();
+    const [detailed, open] = [this.detailed(row), this.open];
     // Pictures before words: a word on a canvas waits for the styles of all words that have changed on the page.
-    this.plots.forEach((plot, i) => shown[i] && plot?.draw(this.scene(i)));
-    for (const part of this.steady) part.show(row, detailed?.texts);
+    for (const i of now) if (i !== WORDS) this.plots[i].draw(this.scene(i, row, open));
+    const { text } = this.parts.scrubber;
+    for (const part of this.steady) if (part === text || (now.includes(WORDS) && seen(part.within))) part.show(row, detailed?.texts);
+    if (!fresh) return;
     if (all) this.parts.panels.forEach(({ title }, i) => {
       const words = detailed?.panel === i ? detailed.title : this.view.panels[i].title;
       if (title.textContent !== words) title.textContent = words;
     });
-    this.parts.panels.forEach(({ grid }, i) => grid?.mark(this.selected(this.panel(i)) ?? []));
+    this.parts.panels.forEach(({ grid }, i) => shown[i] && grid?.mark(this.selected(this.panel(i), row) ?? []));
     const hidden = this.atRest(row) ? this.more : ""; // it speaks of the value that the data has
     if (this.parts.alt.textContent !== hidden) this.parts.alt.textContent = hidden;
     const { range } = this.parts.scrubber;

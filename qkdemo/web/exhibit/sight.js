@@ -1,13 +1,10 @@
-// Which pictures are on screen. While the dial moves the others rest, and are right again when it stands or they come.
-
-const NEAR = "120px"; // a panel that is about to come is drawn already
-const AROUND = /** @type {IntersectionObserverInit} */ ({ rootMargin: NEAR, scrollMargin: NEAR });
+// Which parts are on screen. While the dial moves the others rest, and are right again when it stands or they come.
 
 export class Sight {
   // `came` is called when a panel that was not seen comes.
   constructor(came) {
     this.hidden = new Set(); // until the browser says otherwise all are seen
-    this.observer = new IntersectionObserver((entries) => this.look(entries) && came(), AROUND);
+    this.observer = new IntersectionObserver((entries) => this.look(entries) && came());
   }
 
   watch(nodes) {

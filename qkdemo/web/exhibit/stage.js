@@ -6,7 +6,7 @@ import { hold } from "./grids.js";
 import { holdScrubber } from "./hands.js";
 import { tell } from "./heard/tell.js";
 import { runDial } from "./lesson.js";
-import { whenLookChanges } from "./pens/theme.js";
+import { forgetWidths, whenLookChanges } from "./pens/theme.js";
 import { Picture } from "./picture.js";
 import { playOrPause } from "./play.js";
 import { Sweep } from "./rows/sweep.js";
@@ -27,7 +27,10 @@ export class Stage extends Picture {
     document.addEventListener("qkdemo:look", this.looked);
     this.listening = new AbortController();
     whenLookChanges(() => this.refresh(), this.listening.signal); // paper, too, has its own width and colours
-    document.fonts?.ready.then(() => this.refresh());
+    document.fonts?.ready.then(() => {
+      forgetWidths();
+      this.refresh();
+    });
   }
 
   // Takes new data, a new view or a new theme.
@@ -132,9 +135,10 @@ export class Stage extends Picture {
     this.structure = structure;
     this.parts = build(this.root, this.view);
     this.plots = this.parts.panels.map((panel, i) => panel.canvas && new Plot(panel.canvas, this.view.panels[i].kind));
+    this.pace.forget();
     this.sizes.disconnect();
     [this.root, ...this.plots.filter(Boolean).map((plot) => plot.canvas)].forEach((node) => this.sizes.observe(node));
-    this.sight.watch(this.parts.panels.map(({ node }) => node));
+    this.sight.watch([this.parts.tiled, ...this.parts.panels.map(({ node }) => node)]);
     const { range, play } = this.parts.scrubber;
     holdScrubber(range, this);
     if (play) play.onclick = () => playOrPause(this);
@@ -206,6 +210,7 @@ export class Stage extends Picture {
   close() {
     this.sizes.disconnect();
     this.sight.close();
+    this.pace.close();
     this.details.forget();
     this.listening.abort();
     document.removeEventListener("keydown", this.escape);

@@ -31,7 +31,8 @@ def drawn(table: pa.Table, view: Exhibit, *, lecture: bool = False) -> str:
     scrubber = (
         f'<span class="label">{escape(dial["label"])}</span>'
         f'<button class="play">{escape(view["words"].get("play", ""))}</button>'
-        f'<input type="range" min="0" max="{table.num_rows - 1}" value="{row.at}" style="--done:{done:.1f}%">'
+        f'<div class="rail"><input type="range" min="0" max="{table.num_rows - 1}" value="{row.at}" '
+        f'style="--done:{done:.1f}%"></div>'
         + _steady("span", "reading", row, dial["text"])
         + f'<span class="hint">{escape(view["words"].get("hint", ""))}</span>'
     )

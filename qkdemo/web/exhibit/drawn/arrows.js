@@ -10,6 +10,11 @@ export function rest(pen, box, /** @type {Scene<Spec.Arrows>} */ { panel, theme 
   if (panel.ring) drawRing(pen, frame, (panel.ring * frame.half) / panel.reach, theme);
 }
 
+// What is drawn here: the same numbers are the same picture.
+export function shownOf(/** @type {Scene<Spec.Arrows>} */ { panel, sweep, row }) {
+  return [...[panel.lengths, panel.angles].map((column) => sweep.list(column, row)), [sweep.numbers(panel.query)[row]]];
+}
+
 export function live(pen, box, /** @type {Scene<Spec.Arrows>} */ scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const frame = frameOf(box);
@@ -31,8 +36,10 @@ function frameOf(box) {
 function drawLabel(pen, frame, /** @type {Scene<Spec.Arrows>} */ { panel, sweep, theme, row }) {
   if (!panel.label) return;
   const words = sweep.has(panel.label) ? sweep.text(panel.label, row) : panel.label;
-  const style = { fill: theme.role[panel.role], weight: 600, halo: theme.paper };
-  pen.text(words, frame.x - frame.half + 6, frame.y - frame.half + theme.small * 1.3, style);
+  const [left, base] = [frame.x - frame.half + 6, frame.y - frame.half + theme.small * 1.3];
+  // A box behind it costs far less than a halo around its letters, which are others in every frame.
+  pen.rect(left - 2, base - theme.small, pen.width(words, theme.small, 600) + 4, theme.small * 1.3, { fill: theme.paper });
+  pen.text(words, left, base, { fill: theme.role[panel.role], weight: 600 });
 }
 
 function drawRing(pen, frame, radius, theme) {

@@ -27,6 +27,11 @@ export function rest(pen, box, /** @type {Scene<Spec.Bars>} */ scene) {
   drawAxes(pen, frame, group, scene);
 }
 
+// What is drawn here: the same numbers are the same picture.
+export function shownOf(/** @type {Scene<Spec.Bars>} */ { panel, sweep, row }) {
+  return panel.notes?.length ? null : panel.lines.map((line) => sweep.list(line.column, row));
+}
+
 export function live(pen, box, /** @type {Scene<Spec.Bars>} */ scene) {
   const { panel, sweep, theme, row } = scene;
   const frame = frameOf(box, scene);
@@ -35,11 +40,12 @@ export function live(pen, box, /** @type {Scene<Spec.Bars>} */ scene) {
   let missing = 0;
   panel.lines.forEach((line, i) => {
     const weights = sweep.list(line.column, row);
+    const boxes = [];
     weights.forEach((weight, key) => {
       const tall = Math.min(1, weight) * (frame.bottom - frame.top);
-      const x = frame.left + (key + 0.11) * group + i * width;
-      if (tall > 0) pen.rect(x, frame.bottom - tall, width - 0.5, tall, { fill: theme.role[line.role] });
+      if (tall > 0) boxes.push([frame.left + (key + 0.11) * group + i * width, frame.bottom - tall, width - 0.5, tall]);
     });
+    pen.rects(boxes, { fill: theme.role[line.role] });
     if (weights.some(Number.isNaN)) drawUndefined(pen, frame, missing++, line, scene);
   });
   drawNotes(pen, frame, group, scene);

@@ -49,6 +49,11 @@ export function rest(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   pen.text(String(keyNumber), under, base, { ...chosen, align: "center" });
 }
 
+// What is drawn here: the same codes are the same picture. Of a run each step is another one.
+export function shownOf(/** @type {Scene<Spec.Heat>} */ { panel, sweep, row }) {
+  return sweep.stepOfList ? null : [sweep.list(panel.column, row)];
+}
+
 export function live(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   const { panel, sweep, theme, row, selected } = scene;
   const grid = gridOf(box, scene);

@@ -16,6 +16,7 @@ export class Plot {
     this.pen = null;
     this.layer = null; // the resting layer
     this.right = false; // whether it is
+    this.shown = null; // what was drawn on it, of a kind that can tell
     this.touched = null; // where something follows the cursor, if that is not everywhere: [left, width], in pixels
     this.box = { x: 0, y: 0, w: 0, h: 0 };
   }
@@ -38,11 +39,14 @@ export class Plot {
   // The resting layer is no longer right: other data, another theme, another selection.
   forget() {
     this.right = false;
-    this.touched = null;
+    this.shown = this.touched = null;
   }
 
   draw(scene) {
     if (!this.box.w || !this.box.h) return;
+    const shown = this.kind.shownOf?.(scene) ?? null;
+    if (this.right && alike(shown, this.shown)) return;
+    this.shown = shown;
     if (!this.pen || this.pen.theme !== scene.theme) this.pen = this.penOn(this.canvas, scene.theme);
     const { context } = this.pen;
     const [layer, touched] = [this.rested(scene), this.touches(scene)];
@@ -83,4 +87,9 @@ export class Plot {
   penOn(canvas, theme) {
     return new CanvasPen(canvas.getContext("2d"), theme);
   }
+}
+
+// Whether two pictures show the same lists of numbers; NaN is like NaN.
+function alike(one, other) {
+  return Boolean(one && other) && one.every((list, i) => list === other[i] || list.every((x, k) => Object.is(x, other[i][k])));
 }

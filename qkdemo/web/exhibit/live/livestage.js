@@ -221,8 +221,8 @@ export class LiveStage extends Stage {
     return this.sweep.rowOf(this.previewed ?? this.held ?? this.sweep.rows);
   }
 
-  scene(i) {
-    const scene = super.scene(i);
+  scene(i, row = this.row(), open = this.open) {
+    const scene = super.scene(i, row, open);
     const axis = this.axes.get(i);
     return axis ? { ...scene, panel: { ...scene.panel, y: { ...scene.panel.y, domain: axis } } } : scene;
   }

@@ -58,6 +58,15 @@ export class CanvasPen {
     }
   }
 
+  // Many boxes [x, y, w, h] of one colour: one fill.
+  rects(boxes, { fill }) {
+    const c = this.context;
+    c.fillStyle = fill;
+    c.beginPath();
+    for (const [x, y, w, h] of boxes) c.rect(x, y, w, h);
+    c.fill();
+  }
+
   circle(x, y, radius, { fill, stroke, width = 1, dash = [] }) {
     const c = this.context;
     c.beginPath();

@@ -27,6 +27,10 @@ export class SvgPen {
     this.marks.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" ${painted(style)}/>`);
   }
 
+  rects(boxes, style) {
+    for (const [x, y, w, h] of boxes) this.rect(x, y, w, h, style);
+  }
+
   circle(x, y, radius, style) {
     this.marks.push(`<circle cx="${n(x)}" cy="${n(y)}" r="${n(radius)}" ${painted(style)}/>`);
   }

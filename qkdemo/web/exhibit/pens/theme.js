@@ -6,6 +6,8 @@ const ROLES = { plain: 0, norm: 1, bound: 2, right: 4 }; // their places in --st
 
 export const DASH = { plain: [6, 4], norm: [], bound: [2, 3], other: [9, 3, 2, 3], left: [], right: [11, 4] };
 
+const widths = new Map();
+const MOST_WIDTHS = 5000;
 const scratch = document.createElement("canvas").getContext("2d");
 
 const FORCED = window.matchMedia("(forced-colors: active)");
@@ -76,9 +78,22 @@ export function font(theme, size, weight) {
   return `${weight} ${size}px ${theme.family}`;
 }
 
+// A text is measured once: what is written while the dial moves has mostly been written before.
 export function textWidth(words, theme, size, weight = 400) {
-  scratch.font = font(theme, size, weight);
-  return scratch.measureText(words).width;
+  const written = font(theme, size, weight);
+  const key = `${written} ${words}`;
+  const known = widths.get(key);
+  if (known !== undefined) return known;
+  if (widths.size > MOST_WIDTHS) widths.clear();
+  scratch.font = written;
+  const { width } = scratch.measureText(words);
+  widths.set(key, width);
+  return width;
+}
+
+// Other letters have other widths: a font came.
+export function forgetWidths() {
+  widths.clear();
 }
 
 // One of the system's colours, as the page has it.

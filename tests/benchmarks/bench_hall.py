@@ -1,0 +1,98 @@
+"""A hall that opens one page within a minute over one access point: `python -m tests.benchmarks.bench_hall [phones]`.
+
+By default 40 phones in 60 s over 50 Mbit/s that they share (`tests.shaping`). One before them, and the last of them, is
+Chromium and tells when it paints; the others fetch what that browser fetched, over six connections each, but open no
+socket. Then, from bytes alone, what 200 phones need.
+"""
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+from playwright.async_api import Browser, Request, async_playwright
+
+from tests.benchmarks.bench_slow import PHONE, painted
+from tests.benchmarks.printing import head, late, line
+from tests.serving import FLAGS, ROOT, chromium, served
+from tests.shaping import Line, shaped
+
+PHONES, WITHIN_S, BYTES_S = 40, 60.0, 50e6 / 8
+HALL: Final = 200
+SETTLED_MS: Final = 3000
+_HEADERS: Final = {"accept-encoding": "gzip, deflate", "accept": "text/html,*/*"}
+
+
+async def opened(browser: Browser, address: str, wire: Line) -> tuple[dict[str, float], list[str], int]:
+    """When a browser that was never there paints, what it fetched, and how many bytes that were."""
+    context = await browser.new_context(**PHONE)
+    page = await context.new_page()
+    fetched = list[str]()
+
+    def asked(request: Request) -> None:
+        fetched.append(request.url)
+
+    page.on("request", asked)
+    before = wire.carried
+    await page.goto(address, wait_until="commit", timeout=180_000)
+    times = await painted(page)
+    await page.wait_for_timeout(SETTLED_MS)
+    await context.close()
+    return times, [url for url in fetched if url.startswith("http")], wire.carried - before
+
+
+async def phone(urls: list[str]) -> tuple[float, float]:
+    """Seconds until the document is there, and until everything is."""
+    begun = time.perf_counter()
+    limits = httpx.Limits(max_connections=6)
+    async with httpx.AsyncClient(headers=_HEADERS, limits=limits, timeout=180, trust_env=False) as client:
+        await client.get(urls[0])
+        first = time.perf_counter() - begun
+        await asyncio.gather(*(client.get(url) for url in urls[1:]))
+    return first, time.perf_counter() - begun
+
+
+async def hall(port: int, phones: int) -> None:
+    """All of it."""
+    async with async_playwright() as playwright, shaped(port, BYTES_S, 0.02) as (shared, wire):
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        address = f"http://127.0.0.1:{shared}/drift"
+        alone, urls, size = await opened(browser, address, wire)
+        head(f"{phones} phones in {WITHIN_S:.0f} s over {BYTES_S * 8 / 1e6:.0f} Mbit/s")
+        line("one alone, a browser: first picture", alone["picture"])
+        line("    live exhibit", alone["live"])
+        line("    bytes", size / 1024, unit="KiB")
+        start = time.perf_counter()
+
+        async def comes(at: int) -> tuple[float, float]:
+            await asyncio.sleep(max(0.0, start + at * WITHIN_S / phones - time.perf_counter()))
+            return await phone(urls)
+
+        others = [asyncio.create_task(comes(at)) for at in range(phones - 1)]
+        await asyncio.sleep(max(0.0, start + (phones - 1) * WITHIN_S / phones - time.perf_counter()))
+        last, _, _ = await opened(browser, address, wire)
+        seen = await asyncio.gather(*others)
+        line("the document with its picture, median", 1e3 * statistics.median(first for first, _ in seen))
+        line("    95 of 100", 1e3 * late([first for first, _ in seen]))
+        line("all that a page fetches, median", 1e3 * statistics.median(whole for _, whole in seen))
+        line("    95 of 100", 1e3 * late([whole for _, whole in seen]))
+        line("the last one, a browser: first picture", last["picture"])
+        line("    live exhibit", last["live"])
+        line(f"{HALL} phones, by bytes: everything", HALL * size / BYTES_S, unit="s")
+        await browser.close()
+
+
+def main() -> None:
+    """A server of its own, and the hall before it."""
+    phones = int(sys.argv[1]) if sys.argv[1:] else PHONES
+    with tempfile.TemporaryDirectory() as folder, served(ROOT / "app.py", Path(folder) / "log.txt") as app:
+        asyncio.run(hall(urlsplit(app.address).port or 0, phones))
+
+
+if __name__ == "__main__":
+    main()
