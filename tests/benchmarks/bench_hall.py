@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Final
@@ -51,21 +52,24 @@ async def opened(browser: Browser, address: str, wire: Line) -> tuple[dict[str, 
 def phone(urls: list[str]) -> tuple[float, float]:
     """Seconds until the document is there, and until everything is."""
     begun, waiting = time.perf_counter(), list(reversed(urls[1:]))
-    fetch(urls[:1])
+    host = urlsplit(urls[0]).netloc
+    fetch(host, urls[:1])
     first = time.perf_counter() - begun
     with ThreadPoolExecutor(_AT_ONCE) as connections:
-        for _ in range(_AT_ONCE):
-            connections.submit(fetch, waiting)
+        for each in [connections.submit(fetch, host, waiting) for _ in range(_AT_ONCE)]:
+            each.result()
     return first, time.perf_counter() - begun
 
 
-def fetch(waiting: list[str]) -> None:
+def fetch(host: str, waiting: list[str]) -> None:
     """Takes addresses off the list and fetches them, over one connection."""
-    connection = HTTPConnection(urlsplit(waiting[-1]).netloc, timeout=180) if waiting else None
-    while connection is not None and waiting:
-        parts = urlsplit(waiting.pop())
-        connection.request("GET", urlunsplit(("", "", parts.path, parts.query, "")), headers=_HEADERS)
-        connection.getresponse().read()
+    connection = HTTPConnection(host, timeout=180)
+    with suppress(IndexError):  # another connection took the last one
+        while waiting:
+            parts = urlsplit(waiting.pop())
+            connection.request("GET", urlunsplit(("", "", parts.path, parts.query, "")), headers=_HEADERS)
+            connection.getresponse().read()
+    connection.close()
 
 
 async def hall(port: int, phones: int, program: str) -> None:
@@ -92,6 +96,7 @@ async def hall(port: int, phones: int, program: str) -> None:
         line("    95 of 100", 1e3 * late([first for first, _ in seen]))
         line("all that a page fetches, median", 1e3 * statistics.median(whole for _, whole in seen))
         line("    95 of 100", 1e3 * late([whole for _, whole in seen]))
+        line("    bytes to all of them", wire.carried / 1024, unit="KiB")
         line("the last one, a browser: first picture", last["picture"])
         line("    live exhibit", last["live"])
         line(f"{HALL} phones, by bytes: everything", HALL * size / BYTES_S, unit="s")
