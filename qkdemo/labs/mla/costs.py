@@ -60,13 +60,18 @@ def _naive(s: Widths) -> tuple[int, int, int, int]:
     # Squares and products with 1/rms · γ. All heads share the rotary part: of its own size it is normalised once, by
     # the size of the whole key once for every head.
     norming = 2 * s.n_heads * s.d_content + (s.n_heads * s.d_rotary if s.joint else 2 * s.d_rotary)
-    return s.latent + s.d_rotary, forming + norming + scoring, 0, s.n_heads * s.d_content
+    return s.latent + s.d_rotary, forming + norming + scoring, 0, _finished(s)
 
 
 def _full_keys(s: Widths) -> tuple[int, int, int, int]:
     """The finished keys of all heads are cached; a new token's are formed once."""
-    width = s.n_heads * (s.d_content + s.d_rotary)
-    return width, width, s.n_heads * s.d_content * s.latent, 0
+    scoring = s.n_heads * (s.d_content + s.d_rotary)
+    return _finished(s), scoring, s.n_heads * s.d_content * s.latent, 0
+
+
+def _finished(s: Widths) -> int:
+    """Numbers of one token's finished keys. A rotary part that has a size of its own is one for all heads."""
+    return s.n_heads * s.d_content + (s.n_heads * s.d_rotary if s.joint else s.d_rotary)
 
 
 def _absorbed_cost(s: Widths) -> tuple[int, int, int, int]:

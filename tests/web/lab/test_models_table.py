@@ -96,5 +96,5 @@ def test_the_models_that_do_exactly_this_are_named_from_any_state_of_the_placeme
     olmo = next(model for model in MODELS if model.id == "olmo-2-transformers")
     app = visit("placement", {**olmo.choices("left"), "right_cap": "softcap", "right_gain": "scalar"})
     said = " ".join(markdown.value for markdown in app.markdown)
-    assert "Left: just as in OLMo 2" in said
+    assert "Left: as in OLMo 2" in said
     assert "Right: nobody in the table does exactly this; the closest is" in said
