@@ -17,7 +17,7 @@ from torch import Tensor
 from qkdemo.attention.inputs import Inputs, causal_mask
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
-from qkdemo.diagnose.watching.heads import measure
+from qkdemo.diagnose.watching.heads import keys_seen, measure
 from qkdemo.messages import say
 
 MOST_HEADS: Final = 4
@@ -112,8 +112,10 @@ def _wide(x: Tensor) -> Tensor:
 
 def _seen(pair: Pair, sequence: int, head: int, queries: Tensor) -> Tensor:
     """[queries, keys] True where a query sees a key."""
-    keys = torch.arange(pair.k.shape[2])
-    seen = keys <= queries[:, None] if pair.causal else torch.ones(len(queries), len(keys), dtype=torch.bool)
+    n_queries, n_keys = pair.q.shape[2], pair.k.shape[2]
+    seen = torch.ones(len(queries), n_keys, dtype=torch.bool)
+    if pair.causal:
+        seen = keys_seen(queries, n_queries, n_keys)
     return seen if pair.visible is None else seen & pair.visible[sequence, head, queries]
 
 

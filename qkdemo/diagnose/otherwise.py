@@ -10,7 +10,7 @@ from torch import Tensor
 
 from qkdemo.attention.variants import VARIANTS, Parameters, VariantWord
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.watching.heads import Call, measure
+from qkdemo.diagnose.watching.heads import Call, keys_seen, measure
 from qkdemo.floats.formats import FORMATS, rounded
 
 
@@ -53,7 +53,8 @@ def formats(pair: Pair) -> list[dict[str, Any]]:
     there = (pair.q.double() @ _for_every_head(pair, pair.k).double().mT).isfinite()  # what is lost is not lost again
     seen = torch.ones_like(there) if pair.visible is None else pair.visible
     if pair.causal:
-        seen = seen & torch.ones(there.shape[-2:], dtype=torch.bool).tril(there.shape[-1] - there.shape[-2])
+        queries, keys = there.shape[-2:]
+        seen = seen & keys_seen(torch.arange(queries), queries, keys)
     seen = seen.expand_as(there)
     rows = []
     for word, kind in FORMATS.items():

@@ -20,7 +20,7 @@ from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import measure
+from qkdemo.diagnose.watching.heads import keys_seen, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -110,7 +110,7 @@ def part_of(pair: Pair) -> Pair:
     chosen = torch.linspace(0, queries - 1, max(1, min(queries, _MOST_SCORES // (heads * keys)))).round().long()
     visible = None if pair.visible is None else pair.visible[:1, :, chosen]
     if pair.causal:
-        before = torch.arange(keys) <= chosen[:, None] + (keys - queries)
+        before = keys_seen(chosen, queries, keys)
         visible = before[None, None] if visible is None else visible & before
     return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
 

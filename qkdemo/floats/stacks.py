@@ -22,7 +22,7 @@ from qkdemo.floats.formats import Format, over
 WideWord: TypeAlias = Literal["float64", "float32"]  # what a Rounder computes in
 
 SMALL: Final = 8192  # numbers of a format, below which all formats are rounded in one go
-_MANY: Final = 10_000  # numbers, from which on torch takes a maximum in a quarter of NumPy's time
+_MANY: Final = 10_000  # numbers, from which on torch's maximum and NumPy's any() are worth their calls
 
 
 class Stack:
@@ -117,7 +117,7 @@ class Rounder:
         np.multiply(lifts, lifted, out=lifts)
         np.add(numbers, lifts, out=numbers)
         np.subtract(numbers, lifts, out=numbers)
-        lost = bool(beyond.any())
+        lost = bool(beyond.any() if beyond.size > _MANY else np.count_nonzero(beyond))  # any() is slow to begin
         if lost:
             np.copyto(numbers, over, where=beyond)
         np.bitwise_and(x.whole, sign, out=lift.whole)
@@ -147,7 +147,7 @@ class Bits(NamedTuple):
     @classmethod
     def of(cls, numbers: NDArray[np.floating[Any]]) -> "Bits":
         """Both, of one array."""
-        return cls(numbers, numbers.view(f"i{numbers.itemsize}"))
+        return cls(numbers, numbers.view(np.int64 if numbers.itemsize == 8 else np.int32))
 
 
 _MASKS: Final = {8: (0x7FF0_0000_0000_0000, -0x8000_0000_0000_0000), 4: (0x7F80_0000, -0x8000_0000)}  # exponent, sign

@@ -5,8 +5,9 @@
 * `caption(cells, link)`: settings, version and link, below a picture that leaves the app.
 """
 
+import math
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,17 @@ from qkdemo.maps.request import Axis, Request
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
 
-Relation: TypeAlias = Literal["x", "y", "both", "flat", "none"]
+Relation: TypeAlias = Literal["x", "y", "x_mostly", "y_mostly", "both", "flat", "few", "none"]
 _ALIKE: Final = 0.01  # in proportion: up to here two sides count as one
-_STILL: Final = 0.02  # of the whole range of a map: a change up to which it counts as none
+_STILL: Final = 0.02  # of the whole range of a map: a change up to which it is hardly one
+_NOTHING: Final = 1e-6  # of it: and up to which it is none
 
 
 def relation(cells: Cells, role: str) -> Relation:
-    """Along which dial the measure changes on this side, among the cells that are finite."""
+    """Along which dial the measure changes on this side, among the cells that are finite.
+
+    It is `few` where no two of these lie beside each other along a dial, so that nothing is known of that.
+    """
     values = _drawn(cells.shown(role), cells.scale)
     finite = values[np.isfinite(values)]
     if not finite.size:
@@ -31,9 +36,22 @@ def relation(cells: Cells, role: str) -> Relation:
     whole = np.ptp(finite)
     if whole <= _STILL * (1.0 if cells.scale == "log" else np.abs(finite).max()):
         return "flat"
-    along_x, along_y = _change(values, axis=1), _change(values, axis=0)
-    still_x, still_y = along_x <= _STILL * whole, along_y <= _STILL * whole
-    return "y" if still_x else "x" if still_y else "both"
+    along = {"x": _change(values, axis=1) / whole, "y": _change(values, axis=0) / whole}
+    if any(math.isnan(change) for change in along.values()) or max(along.values()) <= _STILL:
+        return "few"
+    for one, other in (("x", "y"), ("y", "x")):
+        if along[other] <= _STILL:
+            return cast("Relation", one if along[other] <= _NOTHING else f"{one}_mostly")
+    return "both"
+
+
+def _among(cells: Cells, role: str) -> str:
+    """The cells of which that is said, where there are others; empty where it is said of all."""
+    values = cells.shown(role)
+    zero = cells.scale == "log" and bool((values == 0).any())
+    if zero and np.isfinite(values[values != 0]).any():
+        return "nonzero"
+    return "finite" if 0 < np.isfinite(values).sum() < values.size else ""
 
 
 def finding(cells: Cells) -> str:
@@ -50,8 +68,9 @@ def reads(cells: Cells, role: str) -> str:
         said = say(f"map.minus.{key}", side=cells.names[role], above=above, below=below, all=values.size)
         return said[0].upper() + said[1:]
     x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
-    said = say(f"map.finding.{relation(cells, role)}", side=cells.names[role], x=x, y=y)
-    return said[0].upper() + said[1:]
+    said, among = say(f"map.finding.{relation(cells, role)}", side=cells.names[role], x=x, y=y), _among(cells, role)
+    said = said[0].upper() + said[1:]
+    return say(f"map.among.{among}", said=said) if among else said
 
 
 def reads_short(cells: Cells, role: str) -> str:
@@ -60,7 +79,8 @@ def reads_short(cells: Cells, role: str) -> str:
         above, below = (int(part.sum()) for part in (cells.holds(role, "sign"), _below(cells, role)))
         return say("map.minus.short", above=above, below=below, all=cells.shown(role).size)
     x, y = (axis.dial.label for axis in (cells.request.x, cells.request.y))
-    return say(f"map.short.{relation(cells, role)}", x=x, y=y)
+    said, among = say(f"map.short.{relation(cells, role)}", x=x, y=y), _among(cells, role)
+    return say(f"map.among.{among}", said=said) if among else said
 
 
 def alt(cells: Cells, role: str) -> str:
@@ -186,9 +206,10 @@ def _drawn(values: NDArray[np.float64], measure: Scale) -> NDArray[np.float64]:
 
 
 def _change(values: NDArray[np.float64], axis: int) -> float:
-    """The most that it changes along one axis, among finite cells."""
+    """The most that it changes along one axis, among finite cells; NaN where no line along it has two of them."""
     finite = np.where(np.isfinite(values), values, np.nan)
     with np.errstate(invalid="ignore"):
         high, low = np.fmax.reduce(finite, axis=axis), np.fmin.reduce(finite, axis=axis)
     change = high - low
-    return float(np.nanmax(change)) if np.isfinite(change).any() else 0.0
+    several = np.isfinite(values).sum(axis=axis) > 1
+    return float(change[several].max()) if several.any() else math.nan

@@ -11,7 +11,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.watching.heads import BATCH, ROWS
+from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
 from qkdemo.notation import written
 
 
@@ -65,10 +65,12 @@ def _of_largest(logit: float, grown_by: str, values: Mapping[str, object]) -> It
 def _keys_seen(pair: Pair) -> Tensor:
     """How many keys each query sees: [batch, heads, queries]."""
     queries, keys = pair.q.shape[2], pair.k.shape[2]
-    ends = [at + 1 + keys - queries if pair.causal else keys for at in range(queries)]
+    ends = torch.full((queries,), keys)
+    if pair.causal:
+        ends = keys_seen(torch.arange(queries), queries, keys).sum(-1)
     if pair.visible is None:
-        return torch.tensor(ends).clamp_min(0).expand(pair.q.shape[:3])
-    return torch.stack([pair.visible[:, :, at, : max(0, end)].sum(-1) for at, end in enumerate(ends)], -1)
+        return ends.expand(pair.q.shape[:3])
+    return torch.stack([pair.visible[:, :, at, :end].sum(-1) for at, end in enumerate(ends.tolist())], -1)
 
 
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:

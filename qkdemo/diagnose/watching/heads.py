@@ -2,6 +2,7 @@
 
 * `Call`: q and k as they enter the product, with scale, mask and whatever else acts on the logits;
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
+* `keys_seen(queries, …)`: what a causal mask leaves of the keys;
 * `MEASURES`: the names of these measures, each with its unit.
 
 It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
@@ -119,6 +120,17 @@ def _spread(queries: int, rows: int, device: torch.device) -> Tensor:
     return torch.linspace(queries - 1, 0, rows, device=device).round().long().flip(0)
 
 
+def keys_seen(queries: Tensor, n_queries: int, n_keys: int) -> Tensor:
+    """Which keys some of `n_queries` queries see under a causal mask: the last query sees the last key.
+
+    Of more keys than queries the first ones are a past that all queries see, as when a cache is read.
+
+    >>> keys_seen(torch.arange(2), 2, 4).int().tolist()
+    [[1, 1, 1, 0], [1, 1, 1, 1]]
+    """
+    return torch.arange(n_keys, device=queries.device) <= queries[:, None] + (n_keys - n_queries)
+
+
 def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """q·k, the logits and what is visible of them, each [batch, heads, chosen queries, keys]."""
     batch, heads, queries, width = q.shape
@@ -131,7 +143,7 @@ def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, T
     place = chosen[:, None] + (k.shape[2] - queries)
     key = torch.arange(k.shape[2], device=q.device)
     if call.causal:
-        visible = visible & (key <= place)
+        visible = visible & keys_seen(chosen, queries, k.shape[2])
     if call.window is not None:
         visible = visible & (key > place - call.window)
     if call.visible is not None:

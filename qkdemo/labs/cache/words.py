@@ -30,6 +30,8 @@ def _finding(result: Result, step: int) -> str:
         return say(f"cache.finding.{result.label}", **values)
     if result.from_step is not None and step < result.from_step:
         return say("cache.finding.not_yet", **values)
+    if result.weight_error[step] == 0:
+        return say("cache.finding.unseen", from_step=result.from_step, **values)
     mistaken = _mistaken(result)
     because = say(f"cache.because.{settings.way if mistaken else 'quantised'}", **values)
     if mistaken and settings.quantised != "none":
@@ -61,9 +63,12 @@ def explain(result: Result) -> list[str]:
     sentences = [_finding(result, result.shown[0])]
     if result.label != "undecided":
         inexact = result.label == "wrong" and not _mistaken(result)
-        sentences += [say(f"cache.{'inexact' if inexact else result.label}", **values), say("cache.first_step")]
+        hidden = result.label == "wrong" and not result.weight_error.any()
+        word = "hidden" if hidden else "inexact" if inexact else result.label
+        sentences += [say(f"cache.{word}", **values), say("cache.first_step")]
     if settings.quantised != "none":
-        before = say("cache.before" if settings.way == "raw" else "cache.after")
+        early = settings.way == "raw" or (settings.way == "halfway" and settings.order == "rotary_norm")
+        before = say("cache.before" if early else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")
         quantised = "quantised_too" if _mistaken(result) else "quantised"
         sentences.append(say(f"cache.{quantised}", stored=stored, when=before, off=values["off"]))

@@ -55,7 +55,8 @@ def explain(result: Result) -> list[str]:
         "d_rotary": settings.d_rotary,
         "copies": settings.n_heads * settings.d_rotary,
     }
-    names = ("agree", "naive", f"absorbed_{settings.statistic}", f"rotary_{settings.statistic}", "rotary_gain")
+    gain = "rotary_gain" if settings.n_heads > 1 else "rotary_gain_one"
+    names = ("agree", "naive", f"absorbed_{settings.statistic}", f"rotary_{settings.statistic}", gain)
     return [_finding(costs["naive"], costs["absorbed"]), *(say(f"mla.{name}", **values) for name in names)]
 
 
@@ -78,7 +79,7 @@ def explain_other_ways(result: Result) -> list[str]:
     """What each of the other ways bounds at the chosen scale, and what it does not."""
     found, settings = result.alternatives, result.settings
     at = found.scales.tolist().index(settings.projections)
-    clipped = found.factors[at] < 1
+    clipped, grown = found.factors[at] < 1, found.moved["rates"][found.scales >= 1]
     numbers = {f"moved_{word}": written(column[at].item(), 2) for word, column in found.moved.items()}
     numbers |= {f"largest_{word}": written(column[at].item(), 3) for word, column in found.largest.items()}
     values = numbers | {
@@ -89,6 +90,8 @@ def explain_other_ways(result: Result) -> list[str]:
         "factor": written(found.factors[at].min().item(), 2),
         "off": written(100 * found.shared_key[at].item(), 2),
         "bound": written(found.bound, 3),
+        "rates_low": written(grown.min().item(), 2),
+        "rates_high": written(grown.max().item(), 2),
     }
     names = ["latent_norm", "qk_clip", "clipped" if clipped.any() else "unclipped"]
     names += ["shared_key"] if clipped.any() and not clipped.all() else []

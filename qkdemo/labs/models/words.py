@@ -66,7 +66,8 @@ def beside(left: Model, right: Model) -> list[str]:
     sentences = [say("models.apart", choices=", ".join(apart), **names) if apart else say(f"models.{same}", **names)]
     for model in (left, right):
         others = [other for other in MODELS if other.id != model.id and other.pipeline and not _differing(model, other)]
-        key = "models.others" if others else "models.alone"
+        known = not model.unread and not any(other.unread for other in others)
+        key = ("models.others" if known else "models.others_as_read") if others else "models.alone"
         sentences.append(say(key, name=model.model, names=named(others, "; ") if others else ""))
     return sentences
 

@@ -81,8 +81,10 @@ def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solv
     for remedy in diagram.remedies:
         of_side, side = [cell for cell in made if cell.remedy == remedy], side_name(remedy)
         side = side[0].upper() + side[1:]
-        if share == "solved":
-            full = [cell for cell in of_side if cell.seeds == len(diagram.seeds)]
+        full = [cell for cell in of_side if cell.seeds == len(diagram.seeds)]
+        if not (full if share == "solved" else of_side):
+            said.append(say("phases.untrained", side=side))
+        elif share == "solved":
             whole = sum(cell.solved == cell.seeds for cell in full)
             said.append(say("phases.finding", side=side, whole=whole, cells=len(full)))
         else:

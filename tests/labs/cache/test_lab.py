@@ -207,7 +207,7 @@ def test_no_mistake_shows_in_the_first_step() -> None:
 
 def test_a_quantised_cache_is_not_called_wrong() -> None:
     said = " ".join(explain(run(PRESETS["int8_after_the_norm"])))
-    assert "not what a fresh pass gives from step" in said
+    assert "not what a fresh pass gives, first seen at step" in said
     assert "wrong" not in said
 
 
@@ -260,7 +260,7 @@ def test_without_another_head_there_is_no_other_heads_gain() -> None:
 
 def test_an_error_of_a_mistake_is_not_put_down_to_8_bits() -> None:
     """Keys that are normalised again are off by far more than int8 brings: both are named."""
-    said = "both together put the cached keys off"
+    said = "both together put the keys that are read off"
     assert any(said in each for each in explain(run(SMALL.but(way="normed_again", quantised="int8_head"))))
     assert not any(said in each for each in explain(run(SMALL.but(way="finished", quantised="int8_head"))))
 

@@ -18,6 +18,7 @@ from qkdemo.web.serving.packed import Packed
 FILES = Path(streamlit.__file__).parent / "static"
 SCRIPT = next((FILES / "static" / "js").glob("index.*.js"))
 FONT = next(FILES.glob("static/media/*.woff2"))
+OURS = "/_stcore/bidi-components/qkdemo.exhibit/exhibit.js"
 ASKED = list[str]()
 
 
@@ -39,7 +40,7 @@ def below(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def client(below: str) -> TestClient:
     ASKED.clear()
-    own = [Route("/static/own.js", unchanging), Route("/static/today.js", changing)]
+    own = [Route("/static/own.js", unchanging), Route("/static/today.js", changing), Route(OURS, changing)]
     return TestClient(
         Starlette(routes=[*own, *create_streamlit_static_assets_routes(below or None)], middleware=[Middleware(Packed)])
     )
@@ -84,6 +85,16 @@ def test_what_may_not_change_is_asked_for_once_and_what_may_every_time(client: T
             assert answer.status_code == 200
     asked = list(ASKED)
     assert asked == ["/static/own.js", *["/static/today.js"] * 3]
+
+
+def test_a_browser_that_has_a_file_of_our_own_components_gets_no_bytes(client: TestClient) -> None:
+    answer, body = sent(client, OURS, accept_encoding="gzip")
+    assert gzip.decompress(body) == b"one text " * 1000
+    assert answer.headers["cache-control"] == "no-cache"
+    again, nothing = sent(client, OURS, accept_encoding="gzip", if_none_match=answer.headers["etag"])
+    assert (again.status_code, nothing) == (304, b"")
+    assert sent(client, OURS, accept_encoding="gzip", if_none_match='"other"')[1] == body
+    assert ASKED == [OURS]
 
 
 def test_a_script_that_is_not_there_is_answered_as_before(client: TestClient, below: str) -> None:
