@@ -53,7 +53,7 @@ def explain(result: Result) -> list[str]:
         "full": size_text(costs["full_keys"].cache_bytes),
         "formed": size_text(costs["naive"].formed_bytes),
         "d_rotary": settings.d_rotary,
-        "copies": settings.n_heads * settings.d_rotary,
+        "apart": 2 * settings.d_rotary,
     }
     gain = "rotary_gain" if settings.n_heads > 1 else "rotary_gain_one"
     names = ("agree", "naive", f"absorbed_{settings.statistic}", f"rotary_{settings.statistic}", gain)

@@ -88,8 +88,8 @@ def absorbed(said: Said, told: Told) -> bool:
 
 def naive(said: Said, told: Told) -> bool:
     s = told.settings
-    formed, full = (2 * s.context * s.n_heads * width for width in (s.d_content, s.d_content + s.d_rotary))
-    return near(size(said.values["formed"]), formed) and near(size(said.values["full"]), full)
+    finished = s.n_heads * s.d_content + s.d_rotary * (s.n_heads if s.statistic == "joint" else 1)
+    return all(near(size(said.values[name]), 2 * s.context * finished) for name in ("formed", "full"))
 
 
 def agree(said: Said, told: Told) -> bool:
@@ -148,7 +148,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "mla.rotary_joint": lambda said, told: told.settings.statistic == "joint",
     "mla.rotary_content": lambda said, told: told.settings.statistic == "content",
     "mla.rotary_gain": lambda said, told: (
-        said.number("copies") == told.settings.n_heads * told.settings.d_rotary > said.number("d_rotary")
+        said.number("apart") == 2 * told.settings.d_rotary and said.number("d_rotary") == told.settings.d_rotary
     ),
     "mla.rotary_gain_one": lambda said, told: told.settings.n_heads == 1,
     "other_ways.finding": ways,
@@ -184,3 +184,13 @@ def test_every_sentence_about_latent_attention_is_true_of_it() -> None:
         "mla.finding.alike",
         "mla.unit.0",
     }
+
+
+def test_a_rotary_gain_of_each_heads_own_is_absorbed_where_entries_of_a_pair_are_cached_turned_apart() -> None:
+    rng = np.random.default_rng(0)
+    (x, y), gains, q = rng.standard_normal((2, 5)), rng.uniform(0.5, 1.5, (8, 2)), rng.standard_normal((8, 2))
+    cos, sin = np.cos(angle := np.arange(5.0)), np.sin(angle)
+    cached = np.stack([x * cos, x * sin, y * cos, y * sin])  # of one pair: twice as many numbers, for any head
+    for (gx, gy), (a, b) in zip(gains, q, strict=True):
+        direct = a * (gx * x * cos - gy * y * sin) + b * (gx * x * sin + gy * y * cos)
+        np.testing.assert_allclose(np.array([a * gx, b * gx, b * gy, -a * gy]) @ cached, direct, rtol=1e-12, atol=1e-12)
