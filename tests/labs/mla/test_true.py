@@ -88,7 +88,8 @@ def absorbed(said: Said, told: Told) -> bool:
 
 def naive(said: Said, told: Told) -> bool:
     s = told.settings
-    formed, full = (2 * s.context * s.n_heads * width for width in (s.d_content, s.d_content + s.d_rotary))
+    shared = s.d_rotary * (s.n_heads if s.statistic == "joint" else 1)  # one for all of its own size
+    formed = full = 2 * s.context * (s.n_heads * s.d_content + shared)
     return near(size(said.values["formed"]), formed) and near(size(said.values["full"]), full)
 
 
