@@ -177,9 +177,9 @@ def share(values: Numbers, bad: Callable[[Numbers], Any]) -> float:
 
 FINDINGS: Final[Mapping[str, Oracle]] = {
     "healthy": lambda said, told: (
-        np.isfinite(there(told.loss)).all() and len(told.losses) >= 6 and never_jumps(told) and stays_low(told)
+        np.isfinite(there(told.loss)).all() and len(told.losses) >= 20 and never_jumps(told) and stays_low(told)
     ),
-    "few_losses": lambda said, told: said.number("count") == len(told.losses) < 6,
+    "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
     "high_start": early,
     "stuck": lambda said, told: not there(told.logit).size and not told.shares,

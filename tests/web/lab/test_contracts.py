@@ -87,5 +87,6 @@ def test_a_contract_names_every_choice_once() -> None:
     )
     assert "no norm" in contract(pipeline_of(state.but(left_norm="none"), "left"))
     neither = state.but(left_norm="none", left_order="none")
-    assert contract(pipeline_of(neither, "left")) == "no norm on q and k; no rotary positions; logits times 1."
+    gain = "a gain per channel, stored as 1 + γ"  # it acts without a norm, too
+    assert contract(pipeline_of(neither, "left")) == f"no norm on q and k; {gain}; no rotary positions; logits times 1."
     assert set(CHOICES) >= {"norm", "place", "gain", "stored", "order", "scale", "cap"}
