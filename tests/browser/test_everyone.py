@@ -231,7 +231,7 @@ def test_a_lost_connection_is_said(server: str, page: Page) -> None:
 def test_a_chart_says_its_values_here_and_at_both_ends_and_where_lines_cross(server: str, page: Page) -> None:
     page.goto(f"{server}/drift")
     expect(page.locator(".reading").first).to_have_text("×8")
-    chart = page.get_by_role("img", name="Logits grow with the square of the scale").first
+    chart = page.get_by_role("img", name="Plain logits grow as the scale squared").first
     for words in (
         "At Weight scale ×8: plain: 169.2, L2 · g: 3.302",
         "First, at ×0.01: ",

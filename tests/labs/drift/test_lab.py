@@ -242,9 +242,9 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     told = dict(zip(scales, findings(run(Settings(), scales)), strict=True))
     assert told == {
         0.5: "At weight scale 0.5, plain attention spreads over its keys: entropy is 98.9 % of the most possible. "
-        "So does attention with L2 norm and learned scale g: entropy is 76.7 %.",
+        "With L2 norm and learned scale g too: 76.7 %.",
         1.0: "At weight scale 1, plain attention spreads over its keys: entropy is 84.1 % of the most possible. "
-        "So does attention with L2 norm and learned scale g: entropy is 76.7 %.",
+        "With L2 norm and learned scale g too: 76.7 %.",
         2.0: "At weight scale 2, plain attention favours one key or a few: entropy is 24.4 % of the most possible. "
         "With L2 norm and learned scale g, attention spreads over its keys: entropy is 76.7 % of the most possible.",
         8.0: "At weight scale 8, plain attention gives most of its weight to one key per query: "

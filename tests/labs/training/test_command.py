@@ -139,7 +139,10 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
     ("arguments", "sentence"),
     [
         (["--variant", "qknorm"], "variant is 'qknorm', which is not known here."),
-        (["--seeds", "0:"], "seed is '0:', which is no range. A range is two whole numbers, of which the second is not included:"),
+        (
+            ["--seeds", "0:"],
+            "seed is '0:', which is no range. A range is two whole numbers",
+        ),
         (["--seeds", "5:5"], "seed is '5:5', which is no range."),
         (["--seeds", "1,20:0"], "seed is '20:0', which is no range."),
         (["--seeds", "0:20:2"], "seed is '0:20:2', which is no range."),
