@@ -3,7 +3,8 @@
 * `heard()`: within it, every sentence that is formed, as `Said`: its key and the values that fill it in;
 * `Said.number(name)`: one of these values as a number, as far as it is written; `near(one, other)`: the same so far;
 * `keys(*prefixes)`: the keys of the English tables that begin so;
-* `hold(said, oracles, state)`: asks of each sentence the oracle of its key; a key without one is a failure.
+* `hold(said, oracles, state)`: asks of each sentence the oracle of its key; a key without one is a failure;
+* `sought(seeds, drawn, form, oracles)`: the same of what is drawn from each seed.
 
 `python -m tests.oracles MODULE FIRST COUNT` searches further than the tests do: MODULE has `search(seeds)`, which gives
 back the keys that were asked, and its table `ORACLES`.
@@ -21,6 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from unittest.mock import patch
+
+import numpy as np
 
 from qkdemo import messages
 from qkdemo.messages import ENGLISH, LANGUAGES
@@ -95,6 +98,19 @@ def hold(said: Iterable[Said], oracles: Mapping[str, Oracle], state: Any, about:
         assert each.key in oracles, f"no oracle for {each.key}: {each.sentence}"
         asked.add(each.key)
         assert oracles[each.key](each, state), f"{each.key}: “{each.sentence}” is not true. {about}"
+    return asked
+
+
+def sought(
+    seeds: Iterable[int], drawn: Callable[[np.random.Generator], Any], form: Callable[[Any], object], oracles: Any
+) -> set[str]:
+    """The keys that were said, and held, of what is `drawn` from each seed; `form` forms the sentences of it."""
+    asked: set[str] = set()
+    for seed in seeds:
+        state = drawn(np.random.default_rng(seed))
+        with heard() as said:
+            form(state)
+        asked |= hold(said, oracles, state, f"seed {seed}: {state}")
     return asked
 
 

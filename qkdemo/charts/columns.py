@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED
 from qkdemo.messages import say
 from qkdemo.notation import power, written
 
-_MASKED, _UNDEFINED, _BRIGHTEST = 254, 255, 250  # codes of the component's heat map
 _COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
 
 
@@ -32,9 +32,9 @@ def codes(weights: NDArray[Any]) -> NDArray[np.uint8]:
     Negative is masked, NaN is undefined.
     """
     with np.errstate(invalid="ignore"):
-        found = np.rint(_BRIGHTEST * np.sqrt(np.clip(weights, 0, 1)))
-    found = np.where(weights < 0, _MASKED, found)
-    return np.where(np.isnan(weights), _UNDEFINED, found).astype(np.uint8)
+        found = np.rint(BRIGHTEST * np.sqrt(np.clip(weights, 0, 1)))
+    found = np.where(weights < 0, MASKED, found)
+    return np.where(np.isnan(weights), UNDEFINED, found).astype(np.uint8)
 
 
 def reading(x: float) -> str:

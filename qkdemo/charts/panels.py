@@ -106,6 +106,9 @@ class Details(TypedDict):
     numbers: Mapping[str, list[str]]  # one text for each cell
 
 
+BRIGHTEST, MASKED, UNDEFINED = 250, 254, 255  # codes of a heat map
+
+
 class Heat(_Panel):
     """A matrix. Codes 0 to 250 are parts of the colour; a weight is (code / 250)². 254 is masked, 255 undefined."""
 

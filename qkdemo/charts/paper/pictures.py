@@ -10,13 +10,12 @@ from typing import Final
 import pyarrow as pa
 
 from qkdemo.charts.look import Look, cell, numbers, vector
-from qkdemo.charts.panels import Arcs, Arrows, Bars, Heat
+from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Arcs, Arrows, Bars, Heat
 from qkdemo.charts.paper.marks import SIZE, TINT, Field, Spec, labels, layer, listed, over, plane, whole, words
 from qkdemo.charts.theme import LIGHT, mixed
 from qkdemo.messages import say
 from qkdemo.notation import written
 
-MASKED, UNDEFINED, BRIGHTEST = 254, 255, 250  # codes of a heat map
 _HEAT: Final = 110.0  # pixels of the longer side
 _BARS: Final = (170.0, 110.0)
 _ARCS: Final = (420.0, 80.0)  # of one side, without the words

@@ -5,10 +5,9 @@ from collections import defaultdict
 from html import escape
 from typing import Final
 
-from qkdemo.charts.panels import Arcs, Arrows, Bars, Heat
+from qkdemo.charts.panels import BRIGHTEST, UNDEFINED, Arcs, Arrows, Bars, Heat
 from qkdemo.web.first.row import Row
 
-_BRIGHTEST, _UNDEFINED = 250, 255  # codes of `charts.panels.Heat`
 _TONES: Final = 20
 _LEAST: Final = 0.05  # share of colour that shows a cell is there at all
 
@@ -18,10 +17,10 @@ def heat(panel: Heat, row: Row) -> str:
     columns, rows = panel["columns"], panel["rows"]
     toned = defaultdict[int, list[str]](list)
     codes = row.vector(panel["column"])
-    hatched = [at for at, code in enumerate(codes) if code == _UNDEFINED]
+    hatched = [at for at, code in enumerate(codes) if code == UNDEFINED]
     for at, code in enumerate(codes):
-        if code <= _BRIGHTEST:
-            toned[round(_TONES * code / _BRIGHTEST)].append(f"M{at % columns} {at // columns}h1v1h-1")
+        if code <= BRIGHTEST:
+            toned[round(_TONES * code / BRIGHTEST)].append(f"M{at % columns} {at // columns}h1v1h-1")
     paths = "".join(
         f'<path fill-opacity="{_LEAST + (1 - _LEAST) * tone / _TONES:.2g}" d="{"".join(cells)}"/>'
         for tone, cells in sorted(toned.items())

@@ -10,7 +10,7 @@ from qkdemo.attention.norms import NormaliserWord
 from qkdemo.labs.cache.decoding import QuantWord, TurnWord, WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run
 from qkdemo.labs.cache.words import explain, findings
-from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
+from tests.oracles import NOTHING, Oracle, Said, keys, near, sought
 
 DRAWN: Final = 150
 
@@ -41,6 +41,9 @@ class Told:
         self.settings, self.result = settings, run(settings)
         self.truth: Result = run(settings.but(format="float64"))
         self.wrong = np.flatnonzero(self.truth.weight_error > 1e-9)
+
+    def __str__(self) -> str:
+        return str(self.settings)
 
     def shown(self, said: Said, name: str, value: float) -> bool:
         """Whether a number is written: as it is, or less than a power of ten above it."""
@@ -122,17 +125,15 @@ ORACLES: Final[Mapping[str, Oracle]] = {
 }
 
 
+def form(told: Told) -> None:
+    """Every sentence of a state."""
+    findings(told.result)
+    explain(told.result)
+
+
 def search(seeds: range) -> set[str]:
     """Which keys were said of the states of these seeds."""
-    asked: set[str] = set()
-    for seed in seeds:
-        settings = drawn(np.random.default_rng(seed))
-        told = Told(settings)
-        with heard() as said:
-            findings(told.result)
-            explain(told.result)
-        asked |= hold(said, ORACLES, told, f"seed {seed}: {settings}")
-    return asked
+    return sought(seeds, lambda rng: Told(drawn(rng)), form, ORACLES)
 
 
 def test_every_sentence_about_a_cache_is_true_of_it() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from qkdemo.labs.mla.lab import Settings, run
 from qkdemo.labs.mla.words import explain, explain_other_ways, findings, other_ways
-from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
+from tests.oracles import NOTHING, Oracle, Said, keys, near, sought
 
 DRAWN: Final = 25
 
@@ -47,6 +47,9 @@ class Told:
         self.plain = s.latent + s.d_rotary
         self.more = s.n_heads + (s.statistic == "content")
         self.at = list(self.result.alternatives.scales).index(s.projections)
+
+    def __str__(self) -> str:
+        return str(self.settings)
 
     def operations(self, context: float) -> tuple[float, float]:
         """Of forming every key, and of the absorbed reading: a multiplication and an addition count two."""
@@ -163,19 +166,17 @@ ORACLES: Final[Mapping[str, Oracle]] = {
 }
 
 
+def form(told: Told) -> None:
+    """Every sentence of a state."""
+    findings(told.result)
+    explain(told.result)
+    other_ways(told.result)
+    explain_other_ways(told.result)
+
+
 def search(seeds: range) -> set[str]:
     """Which keys were said of the states of these seeds."""
-    asked: set[str] = set()
-    for seed in seeds:
-        settings = drawn(np.random.default_rng(seed))
-        told = Told(settings)
-        with heard() as said:
-            findings(told.result)
-            explain(told.result)
-            other_ways(told.result)
-            explain_other_ways(told.result)
-        asked |= hold(said, ORACLES, told, f"seed {seed}: {settings}")
-    return asked
+    return sought(seeds, lambda rng: Told(drawn(rng)), form, ORACLES)
 
 
 def test_every_sentence_about_latent_attention_is_true_of_it() -> None:
