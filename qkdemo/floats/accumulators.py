@@ -53,7 +53,7 @@ def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> 
     if stack.shared not in BY_ITSELF:
         total = _Sums(stack, np.broadcast_shapes(a.shape[1:], b.shape[1:]))
         with np.errstate(all="ignore"):
-            for some in zip(a.split(_AT_ONCE), b.split(_AT_ONCE), strict=True):
+            for some in zip(torch.split(a, _AT_ONCE), torch.split(b, _AT_ONCE), strict=True):
                 for product in torch.mul(*some).numpy():
                     total.add(product)
         return torch.from_numpy(total.values.astype(np.float64)), torch.from_numpy(total.beyond)
