@@ -1,6 +1,7 @@
 """When each sentence of the placement lab that depends on a result is true, told from both passes' scores."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -30,36 +31,36 @@ SUPPOSED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def finding_apart(it: About, v: dict[str, str]) -> bool:
+def finding_apart(it: About, v: Mapping[str, str]) -> bool:
     return (
         it.where(v["where"]) and percent(v["score"], it.off("logits")) and it.off("logits", it.exactly) > ROUNDING / 2
     )
 
 
-def agreeing(it: About, v: dict[str, str]) -> bool:
+def agreeing(it: About, v: Mapping[str, str]) -> bool:
     """Nothing sets them apart: neither logits nor output."""
     return placed(it, v) and it.off("logits") < 1e-11 and it.agree("output")
 
 
-def placed(it: About, v: dict[str, str]) -> bool:
+def placed(it: About, v: Mapping[str, str]) -> bool:
     """A headline says with which gains and biases."""
     return "where" not in v or it.where(v["where"])
 
 
-def only_output(it: About, v: dict[str, str]) -> bool:
+def only_output(it: About, v: Mapping[str, str]) -> bool:
     """The logits agree, the output does not, and one side normalises weights or v in another way."""
     told = percent(v["output"], it.off("output")) if "where" in v else error(v["output"], it.off("output"))
     ways = {(side.norm, side.on, side.place, side.grouping) for side in (it.left, it.right)}
     return placed(it, v) and it.off("logits") < 1e-11 and told and len(ways) == 2
 
 
-def narrow(it: About, v: dict[str, str]) -> bool:
+def narrow(it: About, v: Mapping[str, str]) -> bool:
     score = read(v["score"]) / (100 if "where" in v else 1)  # another order of the same sums rounds otherwise
     told = 0.5 * score < it.off("logits") < 2 * score
     return placed(it, v) and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11 and told
 
 
-def apart(it: About, v: dict[str, str]) -> bool:
+def apart(it: About, v: Mapping[str, str]) -> bool:
     return (
         error(v["score"], it.off("logits"))
         and error(v["raw"], it.off("raw"))
@@ -69,7 +70,7 @@ def apart(it: About, v: dict[str, str]) -> bool:
     )
 
 
-def by_position(it: About, v: dict[str, str]) -> bool:
+def by_position(it: About, v: Mapping[str, str]) -> bool:
     first, last = it.settings.offset, it.settings.offset + it.settings.n_keys - 1
     places = (int(v["offset"]), int(v["last_position"])) == (first, last)
     return places and error(v["first"], it.at(0)) and error(v["last"], it.at(-1))
@@ -95,7 +96,7 @@ def sizes(it: About, what: str) -> NDArray[np.float64]:
     return np.asarray(own.numpy()[:, visible])
 
 
-def fits(it: About, v: dict[str, str], **changes: Any) -> bool:
+def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
     """Some products of gains fit the logits of the second head, by numpy's own least squares over all its pairs."""
     told = v["misfit"].startswith("<") or read(v["misfit"]) <= 1e-6
     if it.left.cap != "none":
@@ -132,7 +133,7 @@ def other_way(it: About) -> dict[str, Any]:
     return {"layout": "half_split_swapped" if it.left.layout == "half_split" else "half_split"}
 
 
-def scaled(it: About, v: dict[str, str], value: float) -> bool:
+def scaled(it: About, v: Mapping[str, str], value: float) -> bool:
     return reads(v["ratio"], value, 4, 1e-4) and it.constant(1.0, value)
 
 
@@ -146,18 +147,18 @@ def mistaken(it: About) -> dict[str, float]:
     return found
 
 
-def some(it: About, v: dict[str, str]) -> bool:
+def some(it: About, v: Mapping[str, str]) -> bool:
     hidden = sum(x < 1e-11 for x in mistaken(it).values())
     return it.gains(v["gains"]) and 0 < int(v["hidden"]) == hidden and int(v["all"]) == len(MISTAKES)
 
 
-def every(it: About, v: dict[str, str]) -> bool:
+def every(it: About, v: Mapping[str, str]) -> bool:
     errors = mistaken(it).values()
     least, most = reads(v["least"], 100 * min(errors), 2, 1e-3), reads(v["most"], 100 * max(errors), 3, 1e-3)
     return it.gains(v["gains"]) and least and most and min(errors) > ROUNDING / 10
 
 
-def vanishing(it: About, v: dict[str, str]) -> bool:
+def vanishing(it: About, v: Mapping[str, str]) -> bool:
     hidden = [name for name, x in mistaken(About(it.settings, 0.0)).items() if x < 1e-11]
     told = v["names"] == ", ".join(say(f"mistake_name.{name}") for name in hidden) and int(v["hidden"]) == len(hidden)
     uneven = mistaken(About(it.settings.but(gains="untied"), 0.5))  # uneven within pairs
@@ -171,7 +172,7 @@ def uneven(it: About) -> About:
     return About(settings.but(gains=kind, format="float64"), settings.gain_spread or 0.5)
 
 
-def caught(it: About, v: dict[str, str], *, fresh: str, grown: str) -> bool:
+def caught(it: About, v: Mapping[str, str], *, fresh: str, grown: str) -> bool:
     """`fresh` and `grown`: what differs, logits, output or nothing."""
     later = uneven(it)
     first = About(later.settings, 0.0)
@@ -193,18 +194,18 @@ def fresh_weights(text: str, it: About) -> bool:
     return (bool(re.search("gains are 1", text)), "bias" in text) == (it.moves("gain"), it.moves("bias"))
 
 
-def narrow_test(it: About, v: dict[str, str]) -> bool:
+def narrow_test(it: About, v: Mapping[str, str]) -> bool:
     """The logits are one function, and a narrow format sets them so far apart."""
     told = 0.5 < it.off("logits") / (read(v["score"]) / 100) < 2  # another order of the same sums rounds otherwise
     return told and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11
 
 
-def scale(it: About, v: dict[str, str], power: int) -> bool:
+def scale(it: About, v: Mapping[str, str], power: int) -> bool:
     """The left side has 1/√d, and the ratio is this power of √d."""
     return it.left.scale == "inverse_root" and scaled(it, v, it.settings.d_head ** (power / 2))
 
 
-def other_scale(it: About, v: dict[str, str]) -> bool:
+def other_scale(it: About, v: Mapping[str, str]) -> bool:
     """The left side with the other scale in the place of its own has the logits of the right one."""
     powers = {"1/√d": -0.5, "1": 0, "√d": 0.5, "1/d": -1}
     own = {"inverse_root": "1/√d", "one": "1", "root": "√d", "inverse": "1/d"}[it.left.scale]
