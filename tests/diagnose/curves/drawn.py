@@ -107,7 +107,10 @@ _COLUMNS: Final[Sequence[tuple[str, Callable[[Rng, int], Numbers], float]]] = (
     ("grad_norm", _size, 0.3),
     ("update_norm", _size, 0.4),
 )
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"entropy": ("entropy", "entropy_fraction")}
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "entropy": ("entropy", "entropy_fraction"),
+    "max_logit": ("max_logit", "max_logit", "logits/max"),
+}
 
 
 class Told:
@@ -116,7 +119,8 @@ class Told:
     def __init__(self, log: Log) -> None:
         self.log, self.step = log, log.step
         self.loss = self._column("loss")
-        self.logit = np.abs(self._column("max_logit"))
+        self.logit_name = next((name for name in log.columns if "logit" in name), "")
+        self.logit = np.abs(self._column(self.logit_name))
         self.updates, self.gradient = self._column("update_norm"), self._column("grad_norm")
         self.lengths = self._column("q_norm"), self._column("k_norm")
         self.entropy_name = next((name for name in log.columns if "entropy" in name), "")
