@@ -1,6 +1,6 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
-* `Log`: steps and named columns; `roles(log)`: which column is the loss, the largest logit, …; `names_attention(column)`
+* `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them.
 """
 

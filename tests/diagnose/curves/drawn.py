@@ -25,6 +25,8 @@ def drawn(rng: Rng) -> Log:
     for name, draw, share in _COLUMNS:
         if rng.random() < share:
             columns[str(rng.choice(_NAMES.get(name, (name,))))] = _in_places(rng, draw(rng, rows))
+    if rows == 40 and "max_logit" in columns:  # a name that may be of other logits
+        columns["logits/max"] = columns.pop("max_logit")
     if not columns:
         columns["loss"] = np.full(rows, 2.0)
     kept = {name: column for name, column in columns.items() if not np.isnan(column).all()}
@@ -107,10 +109,7 @@ _COLUMNS: Final[Sequence[tuple[str, Callable[[Rng, int], Numbers], float]]] = (
     ("grad_norm", _size, 0.3),
     ("update_norm", _size, 0.4),
 )
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "entropy": ("entropy", "entropy_fraction"),
-    "max_logit": ("max_logit", "max_logit", "logits/max"),
-}
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = {"entropy": ("entropy", "entropy_fraction")}
 
 
 class Told:

@@ -14,7 +14,7 @@ from qkdemo.diagnose.findings.of_logs import of_logs
 from tests.diagnose.curves.drawn import Numbers, Told, drawn, noise, rolling, there
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
-DRAWN: Final = 900
+DRAWN: Final = 600
 LARGE, GONE, ONE_HOT = 100.0, 0.05, 0.1
 
 
