@@ -177,6 +177,14 @@ def test_a_column_is_known_by_what_people_call_it() -> None:
             assert roles(log) == {role: word}, word
 
 
+@pytest.mark.parametrize("other", ["critic/score/max", "z_loss/output_logits_max", "policy_entropy", "router/entropy"])
+def test_a_score_or_an_entropy_of_something_else_is_not_that_of_attention(other: str) -> None:
+    """A reward of 1 is not "no large logits"; a norm of q and k bounds no output logit."""
+    rows = [{"step": s, "loss": x, other: 180.0} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
+    assert roles(log) == {"loss": "loss"}
+
+
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
