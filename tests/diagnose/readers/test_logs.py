@@ -230,7 +230,15 @@ WRONG: dict[str, tuple[bytes, str]] = {
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
         "an evaluation alone",
     ),
-    "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "begins as JSON and does not end as such"),
+    "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "from line 1 on cannot be read as such"),
+    "broken line": (
+        "\n".join([*map(json.dumps, ROWS[:3]), "", '{"step": 4, ', *map(json.dumps, ROWS[3:])]).encode(),
+        "begins as JSON, and from line 5 on cannot be read as such: is it cut off, or damaged there?",
+    ),
+    "broken indented": (
+        json.dumps({"log_history": ROWS}, indent=1).replace('"loss"', "loss", 1).encode(),
+        "and from line 5 on",
+    ),
     "pickle": (b"\x80\x04\x95" + bytes(40), "could run anything"),
     "bytes": (bytes(range(256)), "of a kind that is not known here"),
     "Parquet cut": (PARQUET.getvalue()[:-40], "cannot be read"),
