@@ -19,7 +19,7 @@ class Pair:
     gamma_k: Tensor | None = None
     causal: bool = False
     axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
-    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: logits are then in units that nobody knows
+    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
 
     @property
     def call(self) -> Call:

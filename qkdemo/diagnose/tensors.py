@@ -146,7 +146,7 @@ def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
-    return arrays[name].dtype in NARROW and _in_units(name, arrays) is arrays[name]
+    return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
 
 
 def _finite_axes(name: str, x: Tensor) -> Tensor:

@@ -17,13 +17,10 @@ from qkdemo.notation import written
 
 def of_tensors(result: tensors.Result, name: str) -> Report:
     """What is found in q and k."""
-    return Report(
-        kind="tensors",
-        name=name,
-        findings=by_level(_of_tensors(result)),
-        tables={"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth},
-        pair=result.pair,
-    )
+    tables = {"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth}
+    if result.pair.unscaled:  # their numbers are not those of the model
+        tables = {}
+    return Report("tensors", name, by_level(_of_tensors(result)), tables, pair=result.pair)
 
 
 def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
@@ -36,6 +33,10 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
+    if pair.unscaled:
+        if math.isinf(logit):
+            yield from _of_largest(logit, "", values)
+        return
     normed = abs(worst["cosine"]) * math.sqrt(pair.q.shape[-1])  # alignment alone reaches that, at length √d
     throughout = worst["grown_by"] == "alignment" and logit > tensors.GROWN * normed
     values |= {"normed": written(normed)}
@@ -97,5 +98,5 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     if not result.whole:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)
-    if beyond:
+    if beyond and "k" not in pair.unscaled:
         yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})
