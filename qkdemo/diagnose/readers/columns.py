@@ -29,7 +29,7 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
     "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
 }
-EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -55,7 +55,9 @@ def roles(log: Log) -> dict[str, str]:
     found: dict[str, str] = {}
     for role, pattern in ROLES.items():
         fitting = [column for column in log.columns if pattern.search(column)]
-        training = [column for column in fitting if not EVALUATED.search(column)] or fitting
+        training = [column for column in fitting if not EVALUATED.search(column)]
+        if role != "loss":  # one of an evaluation does not tell what became of the training
+            training = training or fitting
         if training:
             found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
     return found

@@ -294,3 +294,12 @@ def test_the_name_of_a_run_stands_apart_from_what_is_said_of_it() -> None:
     logs = [log(loss=np.linspace(5, 1, 40)), log(loss=np.linspace(5, 2, 40))]
     report = of_logs([run(each) for each in logs], "runs.csv")
     assert all(finding.sentence.startswith("run: ") for finding in report.findings)
+
+
+@pytest.mark.parametrize("name", ["eval_loss", "eval/loss", "val_loss", "dev/loss"])
+def test_a_loss_of_an_evaluation_alone_does_not_tell_what_became_of_the_training(name: str) -> None:
+    assert run(log(**{name: FALLING}, lr=np.full(200, 0.1))).causes[0].key == "no_loss"
+    assert run(log(**{name: FALLING}, max_logit=np.full(200, 8.0))).causes[0].key == "logits_alone"
+    both = run(log(**{name: FALLING, "loss": LOST_LATE}, max_logit=np.full(200, 8.0)))
+    assert both.roles["loss"] == "loss"
+    assert run(log(**{name: FALLING}), {"loss": name}).causes[0].key == "healthy"  # where one asks for it
