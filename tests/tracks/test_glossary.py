@@ -179,7 +179,7 @@ def test_every_word_of_the_beginners_track_is_defined_where_it_stands_first() ->
 
 
 def test_the_beginners_quiz_uses_only_words_of_the_first_stop_and_of_its_subject() -> None:
-    """They stand before the track: what it calls logits, entropy or a head is said there in the words of the first stop."""
+    """They stand before the track: logits, entropy and heads are called there what the first stop calls them."""
     named = {"qk_norm", "norm", "weights", "format", "float16", "overflow"}
     first = {term for term, stop in INTRODUCED["beginner"].items() if stop == TRACKS["beginner"][0].name}
     for key, text in LANGUAGES["en"].items():
