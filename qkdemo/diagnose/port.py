@@ -123,7 +123,8 @@ def together(mine: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> dic
         known = re.compile(rf"{pattern.pattern}|(attn_)?(logits|scores)")
         names = [name for name in arrays if known.fullmatch(name.lower())] or (list(arrays) if len(arrays) == 1 else [])
         if len(names) != 1:
-            raise InputError("no_logits", which=word, names=", ".join(arrays) or "–")
+            key = "many_logits" if names else "no_logits"
+            raise InputError(key, which=word, names=", ".join(names or arrays) or "–")
         found[word] = arrays[names[0]]
     return {name: x for name, x in found.items() if name in ("mine", "reference") or name.lower() != "logits"}
 
@@ -225,8 +226,12 @@ def _format(x: Tensor, numbers: Tensor) -> torch.dtype:
 
 def _of_heads(word: str, x: Tensor) -> Tensor:
     """[heads, queries, keys] of the first sequence, in float64."""
-    if not 2 <= x.dim() <= 4 or x.numel() == 0:
+    if not 2 <= x.dim() <= 4:
+        if word in "qk":
+            raise InputError("bad_axes", name=word, shape=listed(x.shape))
         raise InputError("bad_logits", which=word, shape=listed(x.shape))
+    if x.numel() == 0:
+        raise InputError("empty", name=word, shape=listed(x.shape))
     x = x.float() if x.is_floating_point() and x.element_size() == 1 else x
     x = x.double()
     return x[0] if x.dim() == 4 else x[(None,) * (3 - x.dim())]

@@ -291,3 +291,35 @@ def test_of_8_bits_without_a_scale_nothing_is_said_that_depends_on_it(kind: torc
         opened(found.pair)
     of_q = examine(safetensors.torch.save({"q": q.to(kind), "k": 1000 * q}), "pair.safetensors")
     assert said(of_q).keys() == {"tensors_unscaled", "key_cache"}  # the keys are as they are
+
+
+def test_of_two_arrays_the_one_that_is_named_is_not_taken_for_the_other() -> None:
+    q, k = (np.full((2, 3), x) for x in (5.0, 7.0))
+    for given in ({"k": k, "other": q}, {"other": k, "q": q}, {"q": q, "other": k}, {"a": q, "b": k}):
+        pair = pair_of({name: torch.tensor(x) for name, x in given.items()})
+        assert (float(pair.q.max()), float(pair.k.max())) == (5, 7), given
+
+
+def test_a_column_that_is_not_there_is_told_beside_those_that_are() -> None:
+    for count, sentence in (
+        (3, "It has: c00, c01, c02."),
+        (31, "It has 32; the first of them, sorted by name, are: c00"),
+    ):
+        rows = [{"step": s, "loss": 1.0 / (1 + s), **{f"c{at:02}": 1.0 for at in range(count)}} for s in range(9)]
+        lines = "\n".join(map(json.dumps, rows)).encode()
+        with pytest.raises(InputError) as error:
+            examine(lines, "x.jsonl", columns={"loss": "los"})
+        assert sentence.replace("c02.", "c02, loss.") in str(error.value)
+
+
+def test_several_arrays_of_logits_in_one_file_are_told_from_none() -> None:
+    x = np.ones((2, 3, 3))
+    for names, sentence in (
+        (("logits", "scores", "v"), "could be the logits of mine: logits, scores. Leave"),
+        (("a", "b"), "None of"),
+    ):
+        mine, reference = io.BytesIO(), io.BytesIO()
+        np.savez(mine, **dict.fromkeys(names, x))
+        np.savez(reference, logits=x)
+        with pytest.raises(InputError, match=sentence):
+            examine(mine.getvalue(), "mine.npz", reference=(reference.getvalue(), "reference.npz"))

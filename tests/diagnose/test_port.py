@@ -140,7 +140,9 @@ def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
     [
         ({"mine": torch.zeros(4, 24, 23)}, "need the same shape"),
         ({"mine": torch.zeros(3)}, "needs \\[queries, keys\\]"),
-        ({"q": torch.zeros(3, 24, 16)}, "do not fit logits"),
+        ({"q": torch.zeros(3, 24, 16)}, "k may have fewer heads"),
+        ({"q": torch.zeros(3)}, "q has the shape \\[3\\]; it needs \\[positions, d_head\\]"),
+        ({"k": torch.zeros(4, 0, 16)}, "k is empty"),
         ({"gamma_q": torch.zeros(3)}, "one number for each of the 16"),
     ],
 )

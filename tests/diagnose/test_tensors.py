@@ -113,12 +113,15 @@ def test_mask_gains_and_scale_are_taken_by_name() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "none": ({"a": drawn(2, 2)}, {}, "No q and k are among the arrays a"),
+    "none": ({"a": drawn(2, 2)}, {}, "q and k are not both among the arrays: a"),
+    "one of them": ({"q": drawn(2, 2), "b": drawn(2, 2), "c": drawn(2, 2)}, {}, "not both among the arrays: q, b, c"),
     "many": ({"a.q": drawn(2, 2), "b.q": drawn(2, 2), "k": drawn(2, 2)}, {}, "More than one array could be q"),
     "one axis": ({"q": drawn(4), "k": drawn(4)}, {}, r"q has the shape \[4\]"),
     "widths": ({"q": drawn(4, 8), "k": drawn(4, 6)}, {}, "same head width"),
     "batches": ({"q": drawn(2, 1, 4, 8), "k": drawn(3, 1, 4, 8)}, {}, "same batch"),
-    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3"),
+    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3 key heads evenly.$"),
+    "positions": ({"q": drawn(8, 10, 4), "k": drawn(3, 10, 4)}, {}, "evenly. If these are positions, swap the axes"),
+    "swapped": ({"q": drawn(1, 10, 8, 4), "k": drawn(1, 10, 3, 4)}, {"swapped": True}, "3 key heads evenly.$"),
     "empty": ({"q": drawn(0, 8), "k": drawn(0, 8)}, {}, r"is empty: its shape is \[0, 8\]"),
     "NaN": ({"q": drawn(2, 8) * math.nan, "k": drawn(2, 8)}, {}, "Every number of q is NaN"),
     "mask": ({"q": drawn(4, 8), "k": drawn(4, 8), "mask": torch.ones(3, 3)}, {}, "does not broadcast"),

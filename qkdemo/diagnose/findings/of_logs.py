@@ -7,6 +7,7 @@ from typing import Final
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.readers.columns import names_attention
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
 
@@ -98,6 +99,9 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     column = result.roles.get("entropy", "")
     if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
+    logits = result.roles.get("max_logit", "")
+    if logits and not names_attention(logits):
+        yield Finding("watch", "logit_read", {"run": run, "column": logits})
     if result.no_share:
         yield Finding("watch", "entropy_unread", {"run": run, "column": result.no_share})
     if result.log.where and any(cause.key in _GROWING for cause in result.causes):

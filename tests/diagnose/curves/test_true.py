@@ -273,6 +273,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "growth": doubled,
     "sampled": lambda said, told: told.log.sampled,
     "entropy_share": lambda said, told: told.shares and said.values["column"] == told.entropy_name == "entropy",
+    "logit_read": lambda said, told: said.values["column"] == told.logit_name == "logits/max",
     "entropy_unread": lambda said, told: not told.shares and said.values["column"] == told.entropy_name,
     "beyond_start": beyond,
     "still.start": stands("start"),
@@ -301,10 +302,8 @@ def search(seeds: range) -> set[str]:
             for finding in report.findings:
                 _ = finding.sentence, finding.advice
         asked |= hold(said, ORACLES, Told(log), f"seed {seed}")
-        well = report.healthy and "loss" in log.columns
-        assert (
-            not well or not np.isinf(np.append(*(log.columns.get(x, np.zeros(1)) for x in ("loss", "max_logit")))).any()
-        )
+        columns = [log.columns.get(name, np.zeros(1)) for name in ("loss", "max_logit", "logits/max")]
+        assert not (report.healthy and "loss" in log.columns and np.isinf(np.concatenate(columns)).any())
     return asked
 
 
