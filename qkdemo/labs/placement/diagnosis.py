@@ -101,7 +101,7 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
 
 def _name_of(constant: float, d_head: int, exact: float) -> str:
     for word, value in _CONSTANTS.items():
-        if math.isclose(constant, value(d_head), rel_tol=10 * exact):
+        if math.isclose(constant, value(d_head), rel_tol=2 * exact):
             return word
     return "constant"
 

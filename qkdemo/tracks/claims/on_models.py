@@ -104,8 +104,9 @@ def _fused(found: models.Result) -> Evidence:
     """FlashAttention itself, once and now; other kernels, and frameworks that call one, beside it."""
     own = [reading for reading in READINGS if reading.kernel == "FlashAttention"]
     refused, accepted = ([one for one in own if one.accepts is accepts] for accepts in (False, True))
-    others = [one for one in READINGS if one.kind == "kernel" and one.kernel != "FlashAttention" and one.accepts]
-    frameworks = [one for one in latest().values() if one.kind == "framework"]
+    now = latest().values()
+    others = [one for one in now if one.kind == "kernel" and one.kernel != "FlashAttention" and one.accepts]
+    frameworks = [one for one in now if one.kind == "framework"]
     assert not all(one.accepts for one in frameworks)
     turned = bool(refused) and bool(accepted) and refused[-1].date < accepted[-1].date
     return Evidence(

@@ -10,13 +10,11 @@ from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
 from qkdemo.labs import training as twins
-from qkdemo.labs.learning_rates.sensitivity import Point, sensitivity
 from qkdemo.notation import at_least, at_most, below, power, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Evidence, closest, only
 from qkdemo.training.optimizer import EPSILON
 from qkdemo.training.outcome import LARGE_LOGIT
-from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
 FRESH: Final = drift.Settings(scale=1)
@@ -121,32 +119,14 @@ def _growth(found: drift.Result, variant: VariantWord) -> float:
 
 
 def rate(found: epsilon.Result) -> Evidence:
-    """The slope of the norm before and after its vector grew; and what one number makes of a wall of learning rates."""
+    """The slope of the norm before and after its vector grew."""
     k = 10.0
     short = epsilon.run(found.settings.but(size=found.settings.size / k))
     slopes = [one.slope[one.rule, one.at] for one in (short, found)]
-    ratio = slopes[0] / slopes[1]
-    few, bad = 3, 3
-    narrow, wide = (sensitivity(_with_a_wall(good, bad)) for good in (few, 2 * few))
     return Evidence(
-        closest(ratio, {"same": 1, "tenth": k, "hundredth": k * k}),
-        {
-            "before": written(slopes[0]),
-            "after": written(slopes[1]),
-            "k": written(k),
-            "good": str(few),
-            "bad": str(bad),
-            "narrow": written(narrow, 3),
-            "wide": written(wide, 3),
-        },
+        closest(slopes[0] / slopes[1], {"same": 1, "tenth": k, "hundredth": k * k}),
+        {"before": written(slopes[0]), "after": written(slopes[1]), "k": written(k)},
     )
-
-
-def _with_a_wall(good: int, bad: int) -> list[Point]:
-    """The curve of a model, made up, that is perfect at `good` rates and at chance at the `bad` ones above them."""
-    chance = TASKS["copy"].chance()
-    losses = [0.0] * good + [chance] * bad
-    return [Point(10.0 ** (at - good), (loss,), chance) for at, loss in enumerate(losses)]
 
 
 def rounding(found: placement.Result) -> Evidence:
