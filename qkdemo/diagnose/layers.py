@@ -113,7 +113,8 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     layers = tuple(layer for layer in made if layer.heads % layer.kv_heads == 0)
     latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
     if not made and not latent and not packed:
-        raise InputError("no_attention", count=len(checkpoint.names))
+        key = "no_attention_here" if checkpoint.missing else "no_attention"
+        raise InputError(key, count=len(checkpoint.names), names=", ".join(checkpoint.missing))
     return Result(
         layers=layers,
         packed=tuple(packed),

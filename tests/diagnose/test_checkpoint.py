@@ -117,6 +117,11 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     part = found(tmp_path, CONFIG)
     assert part.missing == ("model-00002-of-00002.safetensors",)
     assert len(part.layers) == 1
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(second, "2.safetensors") | {"a": "1.safetensors"}}))
+    saved(tmp_path, {"a": torch.ones(2)}, "1.safetensors")
+    with pytest.raises(InputError, match=r"shards that are there \(1\) .* These shards are not there: 2.safetensors"):
+        found(index)
+    index.write_text(json.dumps({"weight_map": homes}), encoding="utf-8")
     saved(tmp_path, second, "model-00002-of-00002.safetensors")
     assert len(found(index, CONFIG).layers) == 2
 
@@ -126,6 +131,9 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     [
         ({"weight_map": {"a": "../../other/model.safetensors"}}, "is no file beside it"),
         ({"weight_map": {"a": "/etc/passwd"}}, "is no file beside it"),
+        ({"weight_map": {"a": "C:model.safetensors"}}, "is no file beside it"),
+        ({"weight_map": {"a": "..\\\\model.safetensors"}}, "is no file beside it"),
+        ({"weight_map": {"a": "model 1.safetensors"}}, "its shards (1) are not beside it"),
         ({"weight_map": {"a": "one.safetensors"}}, "its shards (1) are not beside it"),
         ({"weights": {}}, "is no index of shards"),
         ([1], "is no index of shards"),

@@ -148,7 +148,7 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
         "Qwen3Attention (read in the source, not run; which channels turn was not read)."
     )
     words = in_words(Pipeline())
-    assert words.startswith("as in Qwen3 (dense), Qwen3-MoE")
+    assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")
     assert words.index("FLUX.1") > words.index("Sapiens 2; in ")
     assert in_words(Pipeline(order="none")).endswith("Vision (Meta) (read in the source, not run).")
 

@@ -91,7 +91,7 @@ def _from_ratio(
         if misfit < exact:
             if word:
                 return word, misfit, math.nan
-            return cause_of(constant, reference, block.d_head, 10 * exact), misfit, constant
+            return cause_of(constant, reference, block.d_head, 2 * exact), misfit, constant
     return "", math.nan, math.nan
 
 
