@@ -90,6 +90,7 @@ def pair_of(
         gamma_k=gains[1],
         causal=causal,
         axes="swapped" if swapped else axes,
+        stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
     )
 
@@ -148,7 +149,11 @@ def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
-    return arrays[name].dtype in NARROW and _in_units(name, arrays) is arrays[name]
+    return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
+
+
+def _stored(x: Tensor) -> torch.dtype:
+    return x.dtype if x.is_floating_point() else torch.float64
 
 
 def _finite_axes(name: str, x: Tensor) -> Tensor:

@@ -222,3 +222,30 @@ def test_a_query_whose_earlier_keys_are_all_padding_sees_none() -> None:
     found = {finding.key: finding for finding in of_tensors(run(pair_of(arrays, causal=True)), "x").findings}
     assert found["no_key"].values["count"] == 2 * 3
     assert "no_key" not in [finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings]
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [("bfloat16", "watch"), ("float16", "bad"), ("float32", "watch"), ("float64", "watch")]
+)
+def test_scores_that_a_narrower_format_than_the_files_own_would_lose_are_no_fault_yet(kind: str, level: str) -> None:
+    q = torch.full((1, 6, 4), 200.0).to(getattr(torch, kind))
+    found = [each for each in of_tensors(run(pair_of({"q": q, "k": q})), "x").findings if each.key == "format"]
+    assert [(each.values["format"], each.level) for each in found] == [("float16", level)]
+
+
+def test_a_head_that_rests_on_the_first_key_is_counted_once() -> None:
+    """Of four heads one gives all to the first key, one much of it, one all to another key, and one nothing."""
+    q, k = torch.zeros(4, 6, 4), torch.zeros(4, 6, 4)
+    q[..., 0] = 1
+    k[0, 0, 0], k[1, 0, 0], k[2, 3, 0] = 60, 7, 60
+    found = {each.key: each for each in of_tensors(run(pair_of({"q": q, "k": k})), "x").findings}
+    levels = {key: (found[key].values["count"], found[key].level) for key in ("one_hot", "one_hot_sink", "sink")}
+    assert levels == {"one_hot": (1, "bad"), "one_hot_sink": (1, "watch"), "sink": (1, "watch")}
+
+
+def test_the_shape_that_is_told_is_named_as_it_was_read() -> None:
+    """A file of three axes has no batch: what is axis 1 of the four is its axis 0."""
+    report = of_tensors(run(pair_of({"q": drawn(8, 8, 4), "k": drawn(8, 8, 4, seed=1)})), "x")
+    (sentence,) = (each.sentence for each in report.findings if each.key == "axes")
+    assert "q was read as [batch, heads, positions, d_head] = [1, 8, 8, 4]" in sentence
+    assert "xis 1" not in sentence

@@ -108,7 +108,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
 
 
-_WHOLE: Final = ("step", "since", "at", "back", "count")
+_WHOLE: Final = ("step", "since", "last_large", "at", "back", "count")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "nearly_one_hot"),
@@ -123,6 +123,7 @@ _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "together_max_logit": ("training", {}),
     "together_entropy": ("drift", {"scale": "16"}),
     "not_attention": ("sensitivity", {}),
+    "logits_passed": ("sensitivity", {}),
     "growing_logits": ("drift", {}),
     "large_logits": ("drift", {"scale": "8"}),
     "large_alone": ("drift", {"scale": "8"}),

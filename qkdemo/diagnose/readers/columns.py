@@ -34,7 +34,7 @@ _OF_SOMETHING_ELSE: Final = re.compile(
     r"critic|reward|policy|actor|router|expert|output|vocab|lm[_.]?head|z[_.]?loss", re.IGNORECASE
 )  # a reward has a score, a router an entropy, and the last layer logits
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
-EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -62,7 +62,9 @@ def roles(log: Log) -> dict[str, str]:
         fitting = [column for column in log.columns if pattern.search(column)]
         if role in _MAY_BE_ANOTHERS:
             fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
-        training = [column for column in fitting if not EVALUATED.search(column)] or fitting
+        training = [column for column in fitting if not EVALUATED.search(column)]
+        if role != "loss":  # one of an evaluation does not tell what became of the training
+            training = training or fitting
         if training:
             found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
     return found
