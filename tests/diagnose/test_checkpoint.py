@@ -9,10 +9,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine_path
-from qkdemo.diagnose.layers import run, spectral_norms
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import run, spectral_norms
 from tests.diagnose.watching.models import language_model
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}

@@ -15,10 +15,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from qkdemo.diagnose import gains
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine_path
-from qkdemo.diagnose.layers import Layer, run
+from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import Layer, run
 from qkdemo.facts.models import MODELS, Model
 from tests.diagnose.watching.models import _SMALL, language_model
 

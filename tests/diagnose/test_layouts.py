@@ -14,9 +14,9 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine_path
-from qkdemo.diagnose.layers import Result, run
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import Result, run
 
 transformers: Any = pytest.importorskip("transformers")
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from qkdemo.diagnose import layers as attention
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
 from qkdemo.notation import written
 

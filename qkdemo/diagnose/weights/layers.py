@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose import gains
-from qkdemo.diagnose.checkpoint import Checkpoint
-from qkdemo.diagnose.projections import found_in, heads_of, parts, scope, ungated
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.safetensors import DTYPES
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
+from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
+from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
 
 _CONVOLUTION: Final = re.compile(r"(?P<layer>.*?)\.[^.]*conv[^.]*\.")
 _LATENT: Final = re.compile(r"(?P<layer>.*)\.(kv_b_proj|kv_a_proj_with_mqa)\.weight")

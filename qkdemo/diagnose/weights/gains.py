@@ -15,7 +15,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.checkpoint import Checkpoint
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
 
 _GAIN: Final = re.compile(
     r"(?P<layer>.*)\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
