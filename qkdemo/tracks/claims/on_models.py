@@ -9,7 +9,7 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.facts.softcap import READINGS, Reading, latest
 from qkdemo.labs import models
-from qkdemo.notation import written
+from qkdemo.notation import at_most, written
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
 
@@ -84,7 +84,7 @@ def _full_width(found: models.Result) -> Evidence:
         {
             "rows": str(len(found.models)),
             "names": ", ".join(model.model for model in named),
-            "per_head": written(per_head),
+            "per_head": at_most(per_head),
             "reached": written(reached),
             "heads": str(_MANY_HEADS),
             "width": str(_WIDE_HEAD),

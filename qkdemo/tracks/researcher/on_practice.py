@@ -10,9 +10,10 @@ from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
 from qkdemo.labs import training as twins
-from qkdemo.notation import below, written
+from qkdemo.notation import at_least, at_most, below, power, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Evidence, closest, only
+from qkdemo.training.optimizer import EPSILON
 from qkdemo.training.outcome import LARGE_LOGIT
 from qkdemo.training.telemetry import CURVES
 
@@ -33,13 +34,14 @@ def jacobian(found: drift.Result) -> Evidence:
             "times": written(fresh / slope),
             "gone": written(gone),
             "twin": written(twin),
+            "epsilon": power(EPSILON),
             "tie": written(tied * (1 - tied)),
         },
     )
 
 
 def course(found: twins.Result) -> Evidence:
-    """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
+    """How plain attention ends."""
     plain, twin = outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
@@ -57,8 +59,8 @@ def course(found: twins.Result) -> Evidence:
             "at": str(plain.first_step_logit_over_100),
             "lost": str(plain.lost_at),
             "jump": written(gradients.max() / np.median(gradients), 2),
-            "spectral_plain": written(float(spectral[0]), 1),
-            "spectral_twin": written(float(spectral[1]), 1),
+            "spectral_plain": written(float(spectral[0]), 2),
+            "spectral_twin": written(float(spectral[1]), 2),
             "clip": written(found.plan.legs[0].runs[0].grad_clip),
         },
     )
@@ -140,8 +142,8 @@ def rounding(found: placement.Result) -> Evidence:
         closest(found.relative_score_error, choices),
         {
             "error": _percent(found.relative_score_error),
-            "least": _percent(min(others)),
-            "most": _percent(max(others)),
+            "least": at_least(100 * min(others), 3),
+            "most": at_most(100 * max(others), 3),
         },
     )
 

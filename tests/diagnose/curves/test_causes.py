@@ -15,6 +15,8 @@ from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.readers.columns import Log
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.diagnose.samples import SAMPLES
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf
@@ -64,6 +66,33 @@ def test_the_interval_of_a_slope_holds_its_truth_nineteen_times_in_twenty() -> N
         _, low, high = slope(x, 0.02 * x + 0.3 * np.random.default_rng(seed).standard_normal(60))
         held += low <= 0.02 <= high
     assert 0.9 <= held / 200 <= 0.99
+
+
+def test_rows_that_vary_together_widen_the_interval_of_a_slope() -> None:
+    """It holds its truth in nine of ten draws; counted as independent they hold it in two of three."""
+    x, held = np.arange(120.0), 0
+    for seed in range(100):
+        noise = np.random.default_rng(seed).standard_normal(170)
+        for at in range(1, len(noise)):
+            noise[at] += 0.6 * noise[at - 1]
+        _, low, high = slope(x, 0.02 * x + noise[50:])
+        held += low <= 0.02 <= high
+    assert 0.82 <= held / 100 <= 0.99
+
+
+def test_the_interval_of_the_example_is_about_that_of_a_bootstrap_of_blocks() -> None:
+    name, make = SAMPLES["log"]
+    (example,) = read_logs(make(), name)
+    x, y = (column[100:] for column in (example.step, np.log(example.columns["max_logit"])))  # the later two thirds
+    rate, low, high = slope(x, y)
+    rest, dice, block = y - rate * x, np.random.default_rng(0), 15
+    redrawn = []
+    for _ in range(200):
+        starts = dice.integers(0, len(x) - block + 1, size=math.ceil(len(x) / block))
+        blocks = np.concatenate([rest[at : at + block] for at in starts])[: len(x)]
+        redrawn.append(slope(x, rate * x + blocks)[0])
+    least, most = np.quantile(redrawn, (0.025, 0.975))
+    assert (high - low) / (most - least) == pytest.approx(1, abs=0.3)
 
 
 def test_growth_says_when_a_limit_will_be_reached() -> None:
