@@ -71,7 +71,9 @@ def pair_of(
     if q.shape[0] != k.shape[0]:
         raise InputError("other_batches", q=listed(q.shape), k=listed(k.shape))
     if q.shape[1] % k.shape[1]:
-        raise InputError("heads_do_not_share", heads=q.shape[1], kv_heads=k.shape[1])
+        other = not swapped and q.shape[2] % k.shape[2] == 0  # the other order of axes would fit
+        key = "positions_before_heads" if other else "heads_do_not_share"
+        raise InputError(key, heads=q.shape[1], kv_heads=k.shape[1])
     if not math.isfinite(factor) or factor == 0:
         raise InputError("bad_scale", scale=factor)
     gains = [next((x for name, x in arrays.items() if pattern.fullmatch(name)), None) for pattern in _GAINS]
@@ -88,6 +90,7 @@ def pair_of(
         gamma_k=gains[1],
         causal=causal,
         axes="swapped" if swapped else axes,
+        stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
     )
 
@@ -124,7 +127,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
         raise InputError("many_pairs", names=", ".join(arrays))
     if len(arrays) == 2:
         first, second = arrays
-        return first, second
+        return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
     raise InputError("no_pair", names=", ".join(arrays) or "–")
 
 
@@ -146,7 +149,11 @@ def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
-    return arrays[name].dtype in NARROW and _in_units(name, arrays) is arrays[name]
+    return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
+
+
+def _stored(x: Tensor) -> torch.dtype:
+    return x.dtype if x.is_floating_point() else torch.float64
 
 
 def _finite_axes(name: str, x: Tensor) -> Tensor:

@@ -113,12 +113,15 @@ def test_mask_gains_and_scale_are_taken_by_name() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "none": ({"a": drawn(2, 2)}, {}, "No q and k are among the arrays a"),
+    "none": ({"a": drawn(2, 2)}, {}, "q and k are not both among the arrays: a"),
+    "one of them": ({"q": drawn(2, 2), "b": drawn(2, 2), "c": drawn(2, 2)}, {}, "not both among the arrays: q, b, c"),
     "many": ({"a.q": drawn(2, 2), "b.q": drawn(2, 2), "k": drawn(2, 2)}, {}, "More than one array could be q"),
     "one axis": ({"q": drawn(4), "k": drawn(4)}, {}, r"q has the shape \[4\]"),
     "widths": ({"q": drawn(4, 8), "k": drawn(4, 6)}, {}, "same head width"),
     "batches": ({"q": drawn(2, 1, 4, 8), "k": drawn(3, 1, 4, 8)}, {}, "same batch"),
-    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3"),
+    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3 key heads evenly.$"),
+    "positions": ({"q": drawn(8, 10, 4), "k": drawn(3, 10, 4)}, {}, "evenly. If these are positions, swap the axes"),
+    "swapped": ({"q": drawn(1, 10, 8, 4), "k": drawn(1, 10, 3, 4)}, {"swapped": True}, "3 key heads evenly.$"),
     "empty": ({"q": drawn(0, 8), "k": drawn(0, 8)}, {}, r"is empty: its shape is \[0, 8\]"),
     "NaN": ({"q": drawn(2, 8) * math.nan, "k": drawn(2, 8)}, {}, "Every number of q is NaN"),
     "mask": ({"q": drawn(4, 8), "k": drawn(4, 8), "mask": torch.ones(3, 3)}, {}, "does not broadcast"),
@@ -219,3 +222,30 @@ def test_a_query_whose_earlier_keys_are_all_padding_sees_none() -> None:
     found = {finding.key: finding for finding in of_tensors(run(pair_of(arrays, causal=True)), "x").findings}
     assert found["no_key"].values["count"] == 2 * 3
     assert "no_key" not in [finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings]
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [("bfloat16", "watch"), ("float16", "bad"), ("float32", "watch"), ("float64", "watch")]
+)
+def test_scores_that_a_narrower_format_than_the_files_own_would_lose_are_no_fault_yet(kind: str, level: str) -> None:
+    q = torch.full((1, 6, 4), 200.0).to(getattr(torch, kind))
+    found = [each for each in of_tensors(run(pair_of({"q": q, "k": q})), "x").findings if each.key == "format"]
+    assert [(each.values["format"], each.level) for each in found] == [("float16", level)]
+
+
+def test_a_head_that_rests_on_the_first_key_is_counted_once() -> None:
+    """Of four heads one gives all to the first key, one much of it, one all to another key, and one nothing."""
+    q, k = torch.zeros(4, 6, 4), torch.zeros(4, 6, 4)
+    q[..., 0] = 1
+    k[0, 0, 0], k[1, 0, 0], k[2, 3, 0] = 60, 7, 60
+    found = {each.key: each for each in of_tensors(run(pair_of({"q": q, "k": k})), "x").findings}
+    levels = {key: (found[key].values["count"], found[key].level) for key in ("one_hot", "one_hot_sink", "sink")}
+    assert levels == {"one_hot": (1, "bad"), "one_hot_sink": (1, "watch"), "sink": (1, "watch")}
+
+
+def test_the_shape_that_is_told_is_named_as_it_was_read() -> None:
+    """A file of three axes has no batch: what is axis 1 of the four is its axis 0."""
+    report = of_tensors(run(pair_of({"q": drawn(8, 8, 4), "k": drawn(8, 8, 4, seed=1)})), "x")
+    (sentence,) = (each.sentence for each in report.findings if each.key == "axes")
+    assert "q was read as [batch, heads, positions, d_head] = [1, 8, 8, 4]" in sentence
+    assert "xis 1" not in sentence

@@ -178,6 +178,16 @@ def test_every_word_of_the_beginners_track_is_defined_where_it_stands_first() ->
     assert set(first) - EVERYDAY["beginner"] == set(DEFINED)
 
 
+def test_the_beginners_quiz_uses_only_words_of_the_first_stop_and_of_its_subject() -> None:
+    """They stand before the track: logits, entropy and heads are called there what the first stop calls them."""
+    named = {"qk_norm", "norm", "weights", "format", "float16", "overflow"}
+    first = {term for term, stop in INTRODUCED["beginner"].items() if stop == TRACKS["beginner"][0].name}
+    for key, text in LANGUAGES["en"].items():
+        if key.startswith("quiz.beginner."):
+            later = set(terms_in(re.sub(r"\{[^}]*\}", "", text))) - first - named
+            assert not later, f"{key} uses {later}"
+
+
 @pytest.mark.parametrize("track", ["beginner", "developer"])
 def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
     for stop in TRACKS[track]:

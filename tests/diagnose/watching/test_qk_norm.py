@@ -77,6 +77,48 @@ def test_a_norm_without_a_module_is_seen_by_its_lengths() -> None:
     assert [each.state for each in assert_qk_norm(model, X)] == ["on"]
 
 
+class OneHead(nn.Module):
+    """Attention of one head, with rotary positions or without, and a norm without gain or none."""
+
+    def __init__(self, *, norm: bool, rotary: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.q, self.k = (nn.Linear(16, 16, bias=False) for _ in "qk")
+        self.norm, self.rotary = norm, rotary
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k = (side(x)[:, None] for side in (self.q, self.k))
+        if self.norm:
+            q, k = functional.rms_norm(q, (16,)), functional.rms_norm(k, (16,))
+        if self.rotary:
+            angles = torch.arange(x.shape[1])[:, None] * torch.logspace(0, -2, 8)
+            turn = torch.polar(torch.ones_like(angles), angles)
+            q, k = (
+                torch.view_as_real(torch.view_as_complex(s.reshape(*s.shape[:-1], 8, 2)) * turn).flatten(-2)
+                for s in (q, k)
+            )
+        return functional.scaled_dot_product_attention(q, k, x[:, None])
+
+
+@pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.parametrize(
+    "same", [X[:1, :1], torch.ones(2, 8, 16), torch.ones(2, 8, 16) * torch.tensor([1.0, -1] * 4)[:, None]]
+)
+def test_equal_lengths_of_equal_inputs_show_no_norm(rotary: bool, same: Tensor) -> None:
+    for norm in (False, True):
+        model = OneHead(norm=norm, rotary=rotary)
+        with pytest.raises(AssertionError, match=r"is not seen to be on in 1 of 1 .*\n.* try a batch of different"):
+            assert_qk_norm(model, same)
+        assert [each.state for each in qk_norm_of(model, X)] == ["on" if norm else "off"]
+
+
+def test_one_token_shows_no_norm_of_a_language_model_without_gains() -> None:
+    model = language_model("Llama 4", "sdpa")
+    assert {each.state for each in qk_norm_of(model, input_ids=IDS[:1, :1])} == {"on"}  # its norm is a module
+    plain = language_model("GPT-2", "sdpa")
+    assert "on" not in {each.state for each in qk_norm_of(plain, input_ids=IDS[:1, :1])}
+
+
 def test_gains_of_a_new_model_are_pointed_at() -> None:
     fresh, trained = VisionAttention(norm=True), Broken("")
     assert [each.fresh for each in qk_norm_of(fresh, X)] == [True]
