@@ -24,13 +24,10 @@ from tests.diagnose.watching.models import _SMALL, language_model
 
 transformers: Any = pytest.importorskip("transformers")
 
-OTHERWISE: Final = ("zaya-transformers", "dory-ngpt-style-transformers")  # one number per head; a gain after rotary
 WITH_GAINS: Final = {  # of q and of k, in a module of their own
     row.id: row
     for row in MODELS
-    if row.repo == "huggingface/transformers"
-    and row.qk_norm == "yes"
-    and (row.key_gain, row.gain != "none") == ("own", True)
+    if row.repo == "huggingface/transformers" and row.qk_norm == "yes" and row.key_gain == "own"
 }
 SIZED: Final[dict[str, dict[str, Any]]] = {  # of classes that take sizes of their own
     "idefics-1-decoder-transformers": {
@@ -73,7 +70,7 @@ def attention(row: Model) -> nn.Module:
     raise AssertionError(row.symbol)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_GAINS if name not in OTHERWISE])
+@pytest.mark.parametrize("name", WITH_GAINS)
 def test_gains_of_every_row_are_found_where_its_norm_stands(name: str, tmp_path: Path) -> None:
     row = WITH_GAINS[name]
     named = {f"l.{key}": torch.ones(x.shape) for key, x in attention(row).state_dict().items() if x.numel() < 1 << 15}
