@@ -1,5 +1,6 @@
 """The glossary: whole, found where its words stand, and nothing used in a track before it is introduced."""
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -9,7 +10,9 @@ from qkdemo.messages import LANGUAGES
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.glossary import TERMS, entry, marked, terms_in
 from qkdemo.tracks.glossary_figures import FIGURES, figure
+from qkdemo.tracks.prose import without_targets, words_of
 from tests import readability
+from tests.tracks.links import KEPT, links
 
 # Term → the stop whose words introduce it. What a developer, and a researcher, is taken to know stands apart.
 INTRODUCED = {
@@ -194,7 +197,7 @@ def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
         for part in ("question", "explain"):
             text = text_of(track, stop.name, part)
             free = re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)  # a word that drives the chart is a link already
-            for term in terms_in(free):
+            for term in set(terms_in(free)) & set(terms_in(text)):
                 assert f"(?{term})" in marked(text), (stop.name, part, term)
 
 
@@ -202,6 +205,21 @@ def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
 def test_what_introduces_a_word_says_it(track: str) -> None:
     for term, name in INTRODUCED[track].items():
         assert term in terms_in(words_of_stop(track, name)), (term, name)
+
+
+def test_what_leads_to_the_glossary_means_what_stands_there() -> None:
+    """Look at each new one: `python -m tests.tracks.links` writes them anew. One that means another is `[rows](?)`."""
+    assert links() == json.loads(KEPT.read_text(encoding="utf-8"))
+
+
+def test_a_word_that_means_something_else_leads_nowhere() -> None:
+    text = "The [rows](?) of a table, each row a norm."
+    assert marked(text) == text.replace("norm", "[norm](?norm)")
+    assert terms_in(text) == ["norm"]
+    assert without_targets(text) == "The rows of a table, each row a norm."
+    brackets = "[batch, [heads](?head)], positions"
+    assert [word.text for word in words_of(brackets) if word.term] == ["heads"]
+    assert without_targets(brackets) == "[batch, heads], positions"
 
 
 def text_of(track: str, name: str, part: str) -> str:
