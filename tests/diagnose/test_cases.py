@@ -19,15 +19,15 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.drift import opened
 from qkdemo.diagnose.findings.examine import examine, examine_path
 from qkdemo.diagnose.findings.finding import Report
-from qkdemo.diagnose.layers import Layer
-from qkdemo.diagnose.layers import run as run_checkpoint
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, run
 from qkdemo.diagnose.watching.heads import Call, measure
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import Layer
+from qkdemo.diagnose.weights.layers import run as run_checkpoint
 
 
 def tensors(**arrays: Any) -> Report:

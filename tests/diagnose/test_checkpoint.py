@@ -9,10 +9,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine_path
-from qkdemo.diagnose.layers import run, spectral_norms
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import run, spectral_norms
 from tests.diagnose.watching.models import language_model
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
@@ -84,7 +84,8 @@ def test_fused_projections_are_taken_apart(tmp_path: Path) -> None:
         "h.0.attention.query_key_value.weight": neox,
     }
     for name, tensor in fused.items():
-        (layer,) = found(saved(tmp_path, {name: tensor}), {"num_attention_heads": 4}).layers
+        config = {"num_attention_heads": 4} | ({"model_type": "phi3"} if "qkv_proj" in name else {})
+        (layer,) = found(saved(tmp_path, {name: tensor}), config).layers
         assert layer.spectral.tolist() == pytest.approx(split, rel=1e-6), name
 
 

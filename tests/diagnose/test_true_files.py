@@ -9,12 +9,13 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose import layers, port
-from qkdemo.diagnose.checkpoint import Checkpoint
+from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.weights import layers
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
 DRAWN: Final = 300

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from qkdemo.diagnose import checkpoint, layers, port, tensors
+from qkdemo.diagnose import port, tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
@@ -23,6 +23,7 @@ from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.weights import checkpoint, layers
 
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 _NAMED: Final = 12  # columns that an error names

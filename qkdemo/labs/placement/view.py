@@ -151,7 +151,7 @@ def _pair(result: Result) -> Curves:
     errors = [getattr(apart, name) for apart in differences for name in _ROLES]
     most = max((error for error in errors if math.isfinite(error)), default=0.0)  # beside nothing, or ∞, it is ∞ or NaN
     lines: list[Line] = [
-        {"role": role, "column": f"pair.{name}", "label": say(f"placement.line.{name}")}
+        Line(role=role, column=f"pair.{name}", label=say(f"placement.line.{name}"), texts=f"pair.{name}.text")
         for name, role in _ROLES.items()
     ]
     return {
@@ -175,8 +175,16 @@ def _mistakes(settings: Settings) -> Curves:
         for name, column in found.logits.items()
     }
     labels = _numbers({name: column[-1].item() for name, column in found.logits.items()}, roles)
+    mistake = say("placement.mistake")
     lines: list[Line] = [
-        {"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles
+        {
+            "role": roles[name],
+            "column": f"{name}.error",
+            "label": labels.get(name, ""),
+            "name": f"{mistake} {number}",
+            "texts": f"{name}.error.text",
+        }
+        for number, name in enumerate(roles, 1)
     ]
     return {
         "kind": "curves",
@@ -256,7 +264,14 @@ def _bars(settings: Settings) -> Bars:
         "title": say("placement.panel.bars"),
         "subtitle": say("placement.axis.bars"),
         "wide": 5,
-        "lines": [{"role": "right", "column": "bars"}],
+        "lines": [
+            {
+                "role": "right",
+                "column": "bars",
+                "label": say("placement.head.error"),
+                "numbers": [f"{name}.error" for name in names],
+            }
+        ],
         "labels": [str(number) for number in range(1, len(names) + 1)],
         "selected": names.index(current) if current else None,
         "key_label": say("placement.mistake"),
