@@ -14,19 +14,20 @@ sizes, which together are about √n times as large as the sum. (Higham, Accurac
 steps add up by their squares.
 """
 
-import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
+from qkdemo.diagnose.pipelines import identified, in_range, relative
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
@@ -40,10 +41,7 @@ _WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
 _OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
-_LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
-_SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
-_USUAL: Final = ("inverse_root", "one")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,46 +154,31 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
 def run(port: Port) -> Result:
     """Which choice was read wrongly."""
     mine, reference = (x.masked_fill(~port.visible, 0) for x in (port.mine, port.reference))
-    same = _relative(mine, reference)
-    a, b = _in_range(mine, reference)
+    same = relative(mine, reference)
+    a, b = in_range(mine, reference)
     constant = float((a * b).sum() / b.square().sum())
-    ratio = constant if _relative(a, constant * b) < port.exact else math.nan
+    ratio = constant if relative(a, constant * b) < port.exact else math.nan
     known = verdict = other = None
     if port.block is not None:
-        found = _identified(port, reference)
+        of_logits = partial(identified, block=port.block, visible=port.visible, exact=port.exact, gains=port.gains)
+        found = of_logits(reference)
         if found is not None:
             known, block = found
             verdict = diagnose(known, block, port.mine, port.exact)
-            again = _identified(port, mine) if verdict.cause != "same" else None
+            again = of_logits(mine) if verdict.cause != "same" else None
             other = again[0] if again else None
     errors = [
         {
             "head": head,
-            "error": _relative(mine[head], reference[head]),
-            "first_query": _relative(mine[head, 0], reference[head, 0]),
-            "last_query": _relative(mine[head, -1], reference[head, -1]),
+            "error": relative(mine[head], reference[head]),
+            "first_query": relative(mine[head, 0], reference[head, 0]),
+            "last_query": relative(mine[head, -1], reference[head, -1]),
             "not_finite": int((~mine[head].isfinite()).sum()),
         }
         for head in range(port.heads)
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
     return Result(port, same, _worst_row(a, b, port.visible), ratio, known, other, verdict, ordered)
-
-
-def _in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both by the same power of two, so that no square leaves float64."""
-    size = max(float(x.abs().nan_to_num(0, 0, 0).max()) for x in (one, other))
-    if size == 0 or _LEAST < size < 1 / _LEAST:
-        return one, other
-    factor = 2.0 ** -math.frexp(size)[1]
-    return one * factor, other * factor
-
-
-def _relative(one: Tensor, other: Tensor) -> float:
-    one, other = _in_range(one, other)
-    length = float(other.norm())
-    difference = float((one - other).norm())
-    return difference / length if length else math.inf if difference else 0.0
 
 
 def _roundoff(kind: torch.dtype) -> float:
@@ -277,62 +260,3 @@ def _gain(given: Mapping[str, Tensor], side: str, heads: int, width: int) -> Ten
     if gain.numel() != width:
         raise InputError("bad_gain", shape=listed(gain.shape), d=width)
     return gain.reshape(1, width).expand(heads, width).clone()
-
-
-# ---- which pipeline
-
-
-def _identified(port: Port, logits: Tensor) -> tuple[Pipeline, Block] | None:
-    """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
-
-    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
-    """
-    block, unusual = port.block, None
-    assert block is not None
-    uncapped = _uncapped(logits, block.softcap)
-    for supposed in _known(block, gains=port.gains):
-        raw = trace(supposed.but(scale="one"), block).raw.masked_fill(~port.visible, 0)
-        for cap, target in (("none", logits), ("softcap", uncapped)):
-            if target is None:
-                continue
-            constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
-            if _relative(constant * raw, target) < port.exact:
-                found = _scaled(supposed.but(cap=cap), block, constant, port.exact)
-                if found[0].scale in _USUAL:
-                    return found
-                unusual = unusual or found
-    return unusual
-
-
-def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
-    """The logits before a softcap, if they can have passed one."""
-    return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
-
-
-def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:
-    for word in _SCALED:
-        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=2 * exact):
-            return pipeline.but(scale=word), block
-    return pipeline.but(scale="learned"), replace(block, learned_scale=constant)
-
-
-def _known(block: Block, *, gains: bool) -> Iterator[Pipeline]:
-    """Every pipeline that is tried, the commonest first."""
-    gain: GainWord = "channel" if bool((block.gain_q == block.gain_q[:1]).all()) else "head_channel"
-    stored = ("gamma", "one_plus") if gains else ("gamma",)
-    grouping = ("repeat", "tile") if block.n_kv_heads not in (1, block.n_heads) else ("repeat",)
-    turns = list(itertools.product(("half_split", "interleaved", "half_split_swapped"), ("all", "half", "quarter")))
-    orders = [("norm_rotary", *turn) for turn in turns] + [("none", "half_split", "all")]
-    orders += [("rotary_norm", *turn) for turn in turns]
-    for norm, place, group, read in itertools.product(
-        ("rms", "l2", "layernorm", "none"), ("per_head", "full_width"), grouping, stored
-    ):
-        if norm == "none" and (place == "full_width" or read == "one_plus"):
-            continue
-        for order, layout, rotated in orders:
-            if norm == "none" and order == "rotary_norm":
-                continue
-            words: dict[str, Any] = {"norm": norm, "place": place, "grouping": group, "stored": read, "order": order}
-            words |= {"layout": layout, "rotated": rotated}
-            for multiplied in ([gain] if gains else []) + (["none"] if norm == "none" or not gains else []):
-                yield Pipeline(gain=multiplied, **words)

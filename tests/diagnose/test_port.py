@@ -78,6 +78,41 @@ def test_two_choices_at_once_are_told_by_the_pipeline_that_the_port_is() -> None
     assert found.differing == ["norm", "order", "layout"]
 
 
+def test_the_advice_names_no_more_choices_than_the_finding() -> None:
+    """One choice, two of another known pipeline, two of none that is known, and too few tokens to tell."""
+
+    def advice(given: dict[str, torch.Tensor]) -> str:
+        (found,) = (finding for finding in of_port(run(port_of(given)), "port").findings if finding.key == "port")
+        return found.advice
+
+    for mine in ({"order": "rotary_norm"}, {"norm": "layernorm", "order": "rotary_norm"}):
+        assert advice(arrays(REFERENCE.but(**mine))).startswith("Change what is named there, and compare again.")
+    given = arrays(REFERENCE)
+    noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert advice(given | {"mine": given["mine"] * (1 + noise.abs())}).startswith("Save what both have after each step")
+    given = arrays(REFERENCE.but(norm="layernorm", order="rotary_norm", layout="interleaved", cap="softcap"))
+    few = {
+        name: x[..., :2, :2] if name in ("mine", "reference") else x[..., :2, :]
+        for name, x in given.items()
+        if x.dim() > 1
+    }
+    few |= {name: x for name, x in given.items() if x.dim() == 1}
+    few["mine"] = few["mine"] + 0.1
+    assert advice(few).startswith("Bring both logits of more positions")
+
+
+def test_q_and_k_are_asked_for_only_where_they_are_missing() -> None:
+    given = arrays(REFERENCE)
+    noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    given |= {"mine": given["mine"] * (1 + noise.abs()), "reference": given["reference"] * (1 + noise.flip(0).abs())}
+    logits = {name: given[name] for name in ("mine", "reference")}
+    for brought, asked in ((given, False), (logits, True)):
+        findings = of_port(run(port_of(brought)), "port").findings
+        assert "port_pattern" in [finding.key for finding in findings]
+        assert any("Save q and k" in finding.advice for finding in findings) is asked
+        assert not any("Bring q and k" in finding.advice for finding in findings)
+
+
 def test_an_unknown_theta_is_said_and_a_given_one_is_used() -> None:
     block = torch.arange(24, dtype=torch.float64)
     given = arrays(REFERENCE) | {"positions": block * 3}

@@ -90,7 +90,9 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
     look = ("placement", _dials("left", reference) | _dials("right", result.mine or reference))
-    return Finding("bad", "port", {"error": written(100 * result.same, 2), "pattern": pattern}, look)
+    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few")
+    values = {"error": written(100 * result.same, 2), "pattern": pattern}
+    return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
 
 
 def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
