@@ -20,6 +20,7 @@ from qkdemo.messages import say
 from qkdemo.notation import power, written
 
 _FEW: Final = 4  # below that code, half a step is more than a fourth of the weight: not one digit is held
+_COARSE: Final = 0.01  # a weight from which on a code holds a second digit
 _COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
 
 
@@ -57,8 +58,7 @@ def coded(code: int) -> str:
         return say("number.less", x=written(high, 2))
     if code == BRIGHTEST:
         return say("number.more", x=written(low, 3))
-    digits = next(digits for digits in (1, 2, 3) if low <= float(f"{here:.{digits}g}") <= high)
-    return say("number.about", x=written(here, digits))
+    return say("number.about", x=written(here, 1 if here < _COARSE else 2))
 
 
 def span(at: int, pooled: Pooled) -> str:

@@ -5,17 +5,17 @@ import { spanOf } from "../drawn/places.js";
 import { fill, written } from "./numbers.js";
 
 const FEW = 4; // below that code, half a step is more than a fourth of the weight: not one digit is held
+const COARSE = 0.01; // a weight from which on a code holds a second digit
 const NAMED = 3; // places that are named, where they look alike
 
 // The weight of a code, as `coded` in `qkdemo/charts/columns.py` writes it.
 export function weight(code, words) {
   if (code === MASKED) return words.hidden ?? "";
   if (code === undefined || code === UNDEFINED) return words.undefined;
-  const [low, here, high] = [-0.5, 0, 0.5].map((part) => ((code + part) / TOP) ** 2);
+  const [low, here, high] = [code - 0.5, code, code + 0.5].map((part) => (part / TOP) ** 2);
   if (code < FEW) return fill(words.less, { x: written(high, 2, words) });
   if (code === TOP) return fill(words.more, { x: written(low, 3, words) });
-  const holds = (digits) => Number(here.toPrecision(digits)) >= low && Number(here.toPrecision(digits)) <= high;
-  return fill(words.about, { x: written(here, [1, 2, 3].find(holds), words) });
+  return fill(words.about, { x: written(here, here < COARSE ? 1 : 2, words) });
 }
 
 // The query and the key of a cell, or all those of which it holds the largest weight.

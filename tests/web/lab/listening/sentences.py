@@ -59,10 +59,12 @@ class Said:
         else:
             kind, _, number = text.rpartition(" ")
             said = read(number)
+            half = (round(250 * math.sqrt(x)) + 0.25) / 250**2  # of the step of its code
+            unit = 0.01 if said >= 0.1 else 0.001 if said >= 0.001 else 1e-4  # of its last digit
             right = {
                 "less than": x < said * (1 + 1e-6) and said <= 2e-4,
                 "more than": x > said * (1 - 1e-6) and said > 0.99,
-                "about": 250 * abs(math.sqrt(said) - math.sqrt(x)) < 1 + 1e-6,
+                "about": abs(said - x) < half + unit / 2 + 1e-9,
             }.get(kind, False)
         if not right:
             self.fail(f"{text} is said of {x!r}")
