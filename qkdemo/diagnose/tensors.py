@@ -20,7 +20,7 @@ from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import keys_seen, measure
+from qkdemo.diagnose.watching.heads import keys_seen, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -48,6 +48,7 @@ class Result:
     growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
     queries: int  # of each head, from which variants and formats are taken
     whole: bool  # whether these are all queries of all sequences
+    at_usual: float  # the largest |logit| of the worst head if no vector of it were longer than is usual there
 
 
 def pair_of(
@@ -101,7 +102,15 @@ def run(pair: Pair) -> Result:
     worst = _alone(pair, heads[0]["head"])
     grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
     part = part_of(pair)
-    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, part.q.shape[2], part is pair)
+    queries, whole = part.q.shape[2], part is pair
+    shorter = _at_usual(worst, heads[0])
+    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries, whole, shorter)
+
+
+def _at_usual(alone: Pair, row: Mapping[str, float]) -> float:
+    sides = (alone.q.double(), row["q_norm_median"]), (alone.k.double(), row["k_norm_median"])
+    q, k = (x * (usual / length_of(x)).clamp(max=1)[..., None] for x, usual in sides)
+    return float(measure(replace(alone, q=q, k=k).call, every_sequence=True)["max_logit"].abs())
 
 
 def part_of(pair: Pair) -> Pair:
@@ -181,7 +190,7 @@ def _axes(q: Tensor, k: Tensor) -> str:
     grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
     if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
         return "positions"
-    return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] == q.shape[2] else "heads"
+    return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] >= q.shape[2] else "heads"
 
 
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:

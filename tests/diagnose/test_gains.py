@@ -24,8 +24,10 @@ from tests.diagnose.watching.models import _SMALL, language_model
 
 transformers: Any = pytest.importorskip("transformers")
 
-IN_TRANSFORMERS: Final = {
-    model.id: model for model in MODELS if model.repo == "huggingface/transformers" and model.qk_norm == "yes"
+WITH_GAINS: Final = {  # of q and of k, in a module of their own
+    row.id: row
+    for row in MODELS
+    if row.repo == "huggingface/transformers" and row.qk_norm == "yes" and row.key_gain == "own"
 }
 SIZED: Final[dict[str, dict[str, Any]]] = {  # of classes that take sizes of their own
     "idefics-1-decoder-transformers": {
@@ -35,11 +37,6 @@ SIZED: Final[dict[str, dict[str, Any]]] = {  # of classes that take sizes of the
         "config": transformers.IdeficsConfig(),
     },
     "idefics-1-perceiver-transformers": {"embed_dim": 32, "n_heads": 4, "head_dim": 8, "qk_layer_norms": True},
-}
-NOT_READ: Final = {  # no module with a weight; Zaya's one number per head, and Dory's gain after rotary
-    **dict.fromkeys(("llama-4-text-transformers", "nanochat-hf-port-transformers"), "llama4"),
-    **dict.fromkeys(("muse-spark-transformers", "swin-v2-transformers", "zaya-transformers"), ""),
-    "dory-ngpt-style-transformers": "",
 }
 
 
@@ -73,9 +70,9 @@ def attention(row: Model) -> nn.Module:
     raise AssertionError(row.symbol)
 
 
-@pytest.mark.parametrize("name", [name for name in IN_TRANSFORMERS if name not in NOT_READ])
+@pytest.mark.parametrize("name", WITH_GAINS)
 def test_gains_of_every_row_are_found_where_its_norm_stands(name: str, tmp_path: Path) -> None:
-    row = IN_TRANSFORMERS[name]
+    row = WITH_GAINS[name]
     named = {f"l.{key}": torch.ones(x.shape) for key, x in attention(row).state_dict().items() if x.numel() < 1 << 15}
     safetensors.torch.save_file(named, tmp_path / "model.safetensors")
     with open_checkpoint(tmp_path / "model.safetensors") as opened:
@@ -122,6 +119,19 @@ def test_a_norm_with_gains_of_each_head_is_bounded_head_by_head(word: str, named
     said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
     assert "promised" not in said
     assert "that is √8 · max|γq γk|." in said["gains_gamma"]
+
+
+def test_a_norm_that_adds_a_bias_is_bounded_by_no_gain(tmp_path: Path) -> None:
+    model = transformers.PhiForCausalLM(transformers.PhiConfig(**_SMALL, qk_layernorm=True))
+    model.save_pretrained(tmp_path)  # a new one has biases of 0
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "gains_gamma" in said
+    for each in model.model.layers:
+        each.self_attn.k_layernorm.bias.data[:] = 3.0
+    model.save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    assert {finding.key for finding in report.findings} == {"gains_biased"}
+    assert [row["bound_gamma"] for row in report.tables["layers"]] == [None, None]
 
 
 def test_gains_of_a_head_that_are_missing_leave_no_bound() -> None:

@@ -14,6 +14,7 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.diagnose.findings.of_tensors import of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
+from qkdemo.notation import written
 
 
 def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
@@ -69,6 +70,56 @@ def test_a_head_that_is_long_throughout_is_not_put_down_to_alignment() -> None:
     assert "this logit would be 4." in grown.sentence  # √16, since the cosine is 1
     large_scale = of_tensors(run(pair_of({"q": q, "k": k}, scale=20.0)), "x").findings[0]
     assert "or the scale is large" in large_scale.sentence
+
+
+def test_one_long_query_among_long_ones_does_not_explain_the_largest_logit() -> None:
+    """q and k 50 times as long as usual, one query 2.4 times as long again: without that little is gained."""
+    q, k = drawn(1, 16, 64, size=50), drawn(1, 16, 64, seed=1, size=50)
+    longest = int((q[0] @ k[0].T).abs().amax(1).argmax())
+    q[0, longest] *= 2.4
+    said = of_tensors(run(pair_of({"q": q, "k": k})), "x").findings[0]
+    assert said.key == "large_at_usual"
+    lengths = [x[0].norm(dim=-1) for x in (q, k)]
+    cut = [x[0] * (side.median() / side).clamp(max=1)[:, None] for x, side in zip((q, k), lengths, strict=True)]
+    rest = float((cut[0] @ cut[1].T).abs().max()) / 8
+    assert rest > 5000
+    assert said.values["usual"] == written(rest)
+    alone = drawn(1, 16, 64, size=1)
+    alone[0, longest] *= 80
+    assert of_tensors(run(pair_of({"q": alone, "k": k / 50})), "x").findings[0].key == "large_length"
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "ambiguous"),
+    [
+        ((1, 12, 8, 16), (1, 12, 8, 16), True),  # 12 heads of 8 positions, or 12 positions of 8 heads
+        ((12, 8, 16), (12, 8, 16), True),
+        ((1, 8, 12, 16), (1, 8, 12, 16), False),
+        ((1, 12, 8, 16), (1, 6, 8, 16), False),  # as positions, 6 keys for 12 queries
+        ((1, 32, 1, 16), (1, 32, 77, 16), False),  # one query beside a cache
+        ((12, 16), (12, 16), False),
+    ],
+)
+def test_axes_are_asked_about_where_both_orders_fit(q: tuple[int, ...], k: tuple[int, ...], ambiguous: bool) -> None:
+    arrays = {"q": drawn(*q), "k": drawn(*k, seed=1)}
+    said = {finding.key: finding.sentence for finding in of_tensors(run(pair_of(arrays)), "x").findings}
+    assert ("axes" in said) is ambiguous
+    swapped = of_tensors(run(pair_of(arrays, swapped=True)), "x").findings if ambiguous else ()
+    assert "axes" not in {finding.key for finding in swapped}
+
+
+def test_an_even_share_of_two_keys_is_no_sink() -> None:
+    places = torch.arange(64)
+    window = (places[:, None] >= places) & (places[:, None] - places < 2)
+    for seed in range(20):
+        arrays = {"q": drawn(4, 64, 16, seed=seed), "k": drawn(4, 64, 16, seed=100 + seed), "mask": window}
+        assert "sink" not in {finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings}
+    k = torch.zeros(4, 64, 16, dtype=torch.float64)
+    k[:, ::2, 0] = 30.0  # what every other query sees first
+    q = torch.zeros(4, 64, 16, dtype=torch.float64)
+    q[:, 1::2, 0], q[:, ::2, 0] = 1.0, -1.0
+    found = {f.key: f for f in of_tensors(run(pair_of({"q": q, "k": k, "mask": window})), "x").findings}
+    assert found["one_hot_sink" if "one_hot_sink" in found else "sink"].values["count"] == 4
 
 
 def test_the_largest_logit_of_the_last_sequence_is_found() -> None:

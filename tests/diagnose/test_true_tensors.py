@@ -98,6 +98,15 @@ class Told:
         )
         return np.array(a).reshape(self.q.shape[0], -1), np.array(b).reshape(self.k.shape[0], -1)
 
+    def at_usual(self, head: int) -> float:
+        """The largest |logit| of a head, its vectors cut to the lower of both middle lengths."""
+        cut = []
+        for x, lengths in zip((self.q[:, head], self.k[:, head]), self.lengths(head), strict=True):
+            factor = np.minimum(1, _middles(lengths)[0] / np.where(lengths > 0, lengths, 1))
+            cut.append(x * factor[..., None])
+        logits = np.einsum("bqd,bkd->bqk", *cut) * self.pair.scale
+        return float(np.nanmax(np.abs(np.where(self.seen[:, head], logits, np.nan))))
+
     def places(self, head: int, size: float) -> NDArray[Any]:
         """Where a logit of a head has about this size."""
         with np.errstate(invalid="ignore"):
@@ -142,6 +151,11 @@ def large(said: Said, told: Told) -> bool:
             kind = said.key.rpartition("_")[2]
             right = {"length": long and abs(cosine) < 0.51, "both": long and aligned}
             short = said.number("times") < 2.1
+            left = told.at_usual(head)
+            most = left >= 99 or left > 0.99 * max(50, logit / 2)
+            less = left < 101 and left < 1.01 * max(50, logit / 2)
+            right = {kind: fits and less for kind, fits in right.items()}
+            right["usual"] = long and most and near(said.number("usual"), left, WIDE)
             right |= {"alignment": short and aligned, "throughout": short and aligned, "neither": short}
             return bool(right[kind])
     return False
@@ -190,6 +204,7 @@ def zeros(said: Said, told: Told) -> bool:
 def spread(said: Said, told: Told) -> bool:
     """How many heads give their attention to one key, and which; a head near a limit may be counted or not."""
     least = most = 0
+    kind = said.key.split(".")[1]
     for head in range(told.q.shape[1]):
         rows, counts = told.softmax(head)
         if not len(rows):
@@ -198,9 +213,11 @@ def spread(said: Said, told: Told) -> bool:
             -sum(p * math.log(p) for p in row if p > 0) / math.log(n) for row, n in zip(rows, counts, strict=True)
         ]
         low, first = float(np.mean(shares)), float(np.mean([row[0] for row in rows]))
-        wanted = {"one_hot": (True, False), "one_hot_sink": (True, True), "sink": (False, True)}[said.key.split(".")[1]]
-        sure = abs(low - 0.05) > 0.01 and abs(first - 0.5) > 0.01
-        right = (low < 0.05, first > 0.5) == wanted
+        wanted = {"one_hot": (True, False), "one_hot_sink": (True, True), "sink": (False, True)}[kind]
+        seen = told.seen[:, head].sum(-1)
+        limit = (1 + float((1 / seen[seen > 1]).mean())) / 2  # between an even share and all
+        sure = abs(low - 0.05) > 0.01 and abs(first - limit) > 0.01
+        right = (low < 0.05, first > limit) == wanted
         least, most = least + (sure and right), most + (right or not sure)
     return least <= said.number("count") <= most and said.number("of") == told.q.shape[1]
 
@@ -229,11 +246,12 @@ WITHOUT_SCALE: Final = {
     "one_key",
     "softmax_part",
 }
-LARGE: Final = ("length", "alignment", "both", "neither", "unusual")
+LARGE: Final = ("length", "at_usual", "alignment", "both", "neither", "unusual")
 FINDINGS: Final[Mapping[str, Oracle]] = {
     "axes": lambda said, told: (
         str(list(told.q.shape)) == said.values["shape"]
-        and told.q.shape[1] == told.q.shape[2]
+        and told.q.shape[1] >= told.q.shape[2]
+        and told.q.shape[1] == told.own.shape[1]
         and told.pair.axes != "swapped"
     ),
     "tensors_unscaled": lambda said, told: said.values["names"] == ", ".join(told.pair.unscaled) != "",

@@ -40,10 +40,9 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
             yield from _of_largest(logit, "", values)
         return
     normed = abs(worst["cosine"]) * math.sqrt(pair.q.shape[-1])  # alignment alone reaches that, at length √d
-    throughout = worst["grown_by"] == "alignment" and logit > tensors.GROWN * normed
-    values |= {"normed": written(normed)}
-    yield from _of_largest(logit, "throughout" if throughout else worst["grown_by"], values)
-    yield from _of_spread(result.heads)
+    values |= {"normed": written(normed), "usual": written(result.at_usual)}
+    yield from _of_largest(logit, _grown_by(result, logit, normed), values)
+    yield from _of_spread(result.heads, _even_shares(pair))
     for row in result.formats:
         if row["scores_lost"]:
             lost = {"format": row["format"], "lost": row["scores_lost"], "all": row["of"]}
@@ -51,9 +50,24 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
             yield Finding("bad" if own else "watch", "format", lost)
 
 
-def _of_spread(heads: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+def _grown_by(result: tensors.Result, logit: float, normed: float) -> str:
+    """What the largest logit comes from; a length that stands out explains it only if little is left without it."""
+    reason: str = result.heads[0]["grown_by"]
+    if reason == "alignment" and logit > tensors.GROWN * normed:
+        return "throughout"
+    left = result.at_usual >= LARGE or result.at_usual > max(causes.CALM, logit / tensors.GROWN)
+    return "at_usual" if reason in ("length", "both") and left else reason
+
+
+def _even_shares(pair: Pair) -> list[float]:
+    """By head, the share of the first key if every query saw its keys evenly: NaN where none sees two."""
+    keys = _keys_seen(pair).double()
+    return (1 / keys).where(keys > 1, torch.nan).nanmean((0, 2)).tolist()
+
+
+def _of_spread(heads: Sequence[Mapping[str, Any]], even: Sequence[float]) -> Iterator[Finding]:
     """Heads that give nearly all their attention to one key, or much of it to the first; none is counted twice."""
-    first = [row["first_key"] > 0.5 for row in heads]
+    first = [row["first_key"] > (1 + even[row["head"]]) / 2 for row in heads]
     gone = [row["entropy_fraction"] < causes.COLLAPSED for row in heads]
     groups: dict[str, tuple[Level, int]] = {
         "one_hot": ("bad", sum(low and not at for low, at in zip(gone, first, strict=True))),
