@@ -52,6 +52,7 @@ class _Layer:
     calls: dict[str, int] = field(default_factory=dict)
     lengths: dict[str, list[Tensor]] = field(default_factory=dict)  # of each norm's outputs
     entered: dict[Side, Tensor] = field(default_factory=dict)  # lengths of what entered the last product
+    d_head: int = 0
     varied: bool = False  # whether the layer's inputs differ in direction
 
 
@@ -86,6 +87,7 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
     def see(name: str, call: Call) -> None:
         layer = layers.setdefault(name, _Layer())
         layer.attended += 1
+        layer.d_head = call.q.shape[-1]
         layer.varied = layer.varied or inputs.get(name, _varied(call.q))
         layer.entered = {"q": call.q.detach().float().norm(dim=-1), "k": call.k.detach().float().norm(dim=-1)}
 
@@ -188,7 +190,8 @@ def _finding(name: str, layer: _Layer, module: nn.Module | None, model: nn.Modul
             return Finding(name, "never called", f"{norm} is there, and was never called.", fresh)
         if calls > expected:
             return Finding(name, "called twice", f"{norm} was called {calls} times for {expected}.", fresh)
-        if len(side) == 1 and not _used(layer.lengths.get(norm, []), layer.entered["q" if side == "q" else "k"]):
+        entered = layer.entered["q" if side == "q" else "k"]
+        if len(side) == 1 and not _used(layer.lengths.get(norm, []), entered, layer.d_head):
             words = f"what {norm} returns is not what enters the product: its vectors have other lengths."
             return Finding(name, "not used", words, fresh)
     words = f"{' and '.join(norms)} called once each."
@@ -213,21 +216,20 @@ def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
     return Finding(name, "off", words)
 
 
-def _used(outputs: list[Tensor], entered: Tensor) -> bool:
+def _used(outputs: list[Tensor], entered: Tensor, d_head: int) -> bool:
     """Whether the lengths that entered the product are those that the norm returned; rotary keeps a vector's length."""
     if not outputs:
         return True  # no tensor to compare
     returned = outputs[-1]
-    if returned.shape[-1] != _width(entered, returned):
-        return True  # a norm over all heads: its output is split before the product
+    width, all_heads = returned.shape[-1], entered.shape[1] * d_head
+    if width != d_head:  # a norm over all heads, whose output is split before the product; keys may be repeated then
+        if all_heads % width:
+            return True
+        entered = (entered.square().sum(1) / (all_heads // width)).sqrt()
     one, other = (x.flatten().sort().values for x in (returned.norm(dim=-1), entered))
     if one.numel() != other.numel():
         return True  # a cache, or repeated heads, came in between
     return bool(((one - other).abs() <= _EQUAL * other.abs().clamp_min(1e-6)).all())
-
-
-def _width(entered: Tensor, returned: Tensor) -> int:
-    return returned.numel() // entered.numel() if entered.numel() else 0
 
 
 def _is_fresh(norm: nn.Module) -> bool:

@@ -1,5 +1,8 @@
 """Whether QK norm is really on: real classes, and every way in which it has been shipped broken."""
 
+import importlib
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,6 +11,8 @@ from torch.nn import functional
 from qkdemo import assert_qk_norm
 from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
 from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
+
+transformers: Any = pytest.importorskip("transformers")
 
 X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
 
@@ -110,6 +115,19 @@ def test_equal_lengths_of_equal_inputs_show_no_norm(rotary: bool, same: Tensor) 
         with pytest.raises(AssertionError, match=r"is not seen to be on in 1 of 1 .*\n.* try a batch of different"):
             assert_qk_norm(model, same)
         assert [each.state for each in qk_norm_of(model, X)] == ["on" if norm else "off"]
+
+
+def test_a_norm_before_the_projection_is_none_of_q_and_k() -> None:
+    """As BLT's cross attention has it; OLMo 2's is as wide, and stands after the projection."""
+    config = transformers.BltConfig().encoder_config
+    config.hidden_size, config.num_attention_heads, config.num_key_value_heads = 32, 4, 4
+    config._attn_implementation = "sdpa"
+    module = importlib.import_module("transformers.models.blt.modeling_blt")
+    torch.manual_seed(0)
+    attend = module.BltCrossAttention(config, 0, 32).eval()
+    states = torch.randn(2, 6, 32)
+    found = qk_norm_of(attend, states, cross_attention_states=states.flip(1))
+    assert [each.state for each in found] == ["not used"]
 
 
 def test_one_token_shows_no_norm_of_a_language_model_without_gains() -> None:
