@@ -121,6 +121,19 @@ def test_a_norm_with_gains_of_each_head_is_bounded_head_by_head(word: str, named
     assert "that is √8 · max|γq γk|." in said["gains_gamma"]
 
 
+def test_a_norm_that_adds_a_bias_is_bounded_by_no_gain(tmp_path: Path) -> None:
+    model = transformers.PhiForCausalLM(transformers.PhiConfig(**_SMALL, qk_layernorm=True))
+    model.save_pretrained(tmp_path)  # a new one has biases of 0
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "gains_gamma" in said
+    for each in model.model.layers:
+        each.self_attn.k_layernorm.bias.data[:] = 3.0
+    model.save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    assert {finding.key for finding in report.findings} == {"gains_biased"}
+    assert [row["bound_gamma"] for row in report.tables["layers"]] == [None, None]
+
+
 def test_gains_of_a_head_that_are_missing_leave_no_bound() -> None:
     class Part:
         names = ("l.q_layernorm.norms.0.weight", "l.q_layernorm.norms.2.weight")

@@ -22,8 +22,8 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
             "norm": layer.place,
-            "bound_gamma": layer.bound("gamma"),
-            "bound_one_plus_gamma": layer.bound("one_plus_gamma"),
+            "bound_gamma": None if layer.name in result.biased else layer.bound("gamma"),
+            "bound_one_plus_gamma": None if layer.name in result.biased else layer.bound("one_plus_gamma"),
             "dtype": layer.dtype,
         }
         for layer in result.layers
@@ -47,7 +47,9 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     plain = [layer for layer in sound if layer.name in result.unnormed and not layer.unscaled]
     if unplaced := [layer for layer in normed if not layer.place]:
         yield Finding("watch", "gains_differ", {"count": len(unplaced), "layer": unplaced[0].name})
-    if placed := [layer for layer in normed if layer.place]:
+    if biased := [layer for layer in normed if layer.name in result.biased]:
+        yield Finding("good", "gains_biased", {"count": len(biased), "layer": biased[0].name})
+    if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
         yield _of_normed(placed)
     if plain := [layer for layer in plain if layer.name not in result.normed]:
         yield _of_plain(plain)

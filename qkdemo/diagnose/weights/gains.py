@@ -1,6 +1,7 @@
 """Gains of a norm of q and k in a checkpoint: where they lie, where the norm stands, and what they bound.
 
 * `gains_of(checkpoint)`: layer → side → gain, [channels], or [heads, d_head] where each head has its own;
+* `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
 * `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
 * `reading_of(gains)`: whether they are stored as γ or as γ − 1;
 * `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
@@ -17,10 +18,12 @@ from torch import Tensor
 
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
 
-_GAIN: Final = re.compile(
+_NORM: Final = (
     r"(?P<layer>.*)\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
-    r"(?:\.norms\.(?P<head>\d+))?\.(?:weight|gamma)"  # StableLM has a norm of its own for each head
+    r"(?:\.norms\.(?P<head>\d+))?"  # StableLM has a norm of its own for each head
 )
+_GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma)")
+_BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
 WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
@@ -43,6 +46,12 @@ def gains_of(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
         stacked = torch.stack([parts[head] for head in sorted(parts)]) if whole else torch.empty(0)
         found.setdefault(layer, {})[side] = stacked if len(stacked) > 1 else stacked.reshape(-1)
     return found
+
+
+def biased(checkpoint: Checkpoint) -> frozenset[str]:
+    """Layers whose norm of q or k adds a bias other than 0."""
+    matches = [(name, match) for name in checkpoint.names if (match := _BIAS.fullmatch(name))]
+    return frozenset(match["layer"] for name, match in matches if bool(checkpoint.read(name).any()))
 
 
 def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:

@@ -79,6 +79,7 @@ class Result:
     unnormed: tuple[str, ...]  # layers without gains
     missing: tuple[str, ...]  # shards that are not there
     gains: bool = False  # whether any tensor is named as a gain of q or k
+    biased: frozenset[str] = frozenset()  # layers whose norm of q or k adds a bias
     before: tuple[str, ...] = ()  # layers whose norms of q and k stand before the projection
     normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
     without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
@@ -113,6 +114,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
         missing=checkpoint.missing,
         gains=bool(found),
+        biased=gains.biased(checkpoint),
         before=tuple(sorted(found, key=_natural)) if before else (),
         without_gain=bool(kinds & gains.WITHOUT_GAIN),
         normed=tuple(layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED),
