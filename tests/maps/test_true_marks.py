@@ -6,18 +6,20 @@ Each is worked out from the lab's result by a way of its own, not from the colum
 import math
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
+from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.dials import declarations
 from qkdemo.labs import arrows, cache, cost, drift, epsilon, formats, placement, rope, sphere
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED
 from qkdemo.labs.registry import LABS
 from tests.labs.told import states
 
-Truth = Callable[[Any, str], bool]
+Truth = Callable[[Any, str], bool | None]  # None: what is told of this side is not worked out here
 SMALL: Final[Mapping[str, float]] = {"n_keys": 16, "d_head": 32, "n_heads": 4, "grid": 24}
 MANY: Final = 6
 
@@ -31,6 +33,14 @@ def _bounded(state: Any, role: str) -> bool:
     """A bound is one only if it is a number."""
     side, at = _drift(state, role)
     return math.isfinite(side.bound) and side.max_abs_logit[at] >= 0.99 * side.bound
+
+
+def _float8(state: Any, role: str) -> bool | None:
+    """Without a norm q and k grow with the scale; e4m3 holds nothing from 464 on, half a step above its largest."""
+    if role == "norm" and state.variant not in ("none", "softcap"):
+        return None
+    base = draw(Recipe(**{field.name: getattr(state, field.name) for field in fields(Recipe)}))
+    return bool(max(float(x.abs().max()) for x in base) * state.scale >= 464)
 
 
 def _of_arrows(state: Any, role: str) -> Any:
@@ -49,6 +59,7 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
     ("drift", "decided"): lambda state, role: _drift(state, role)[0].entropy_fraction[0] < 0.1,
     ("drift", "bounded"): _bounded,
     ("drift", "float16"): lambda state, role: _drift(state.but(format="float16"), role)[0].raw_lost[0] > 0,
+    ("drift", "float8"): _float8,
     ("drift", "undefined"): lambda state, role: _drift(state, role)[0].undefined_rows[0] > 0,
     ("arrows", "alone"): lambda state, role: np.nan_to_num(_of_arrows(state, role)).max() >= 0.99,
     ("arrows", "undefined"): lambda state, role: bool(np.isnan(_of_arrows(state, role)).any()),
@@ -73,15 +84,16 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
         > rope.run(state).bound_naive * (1 + 1e-9)
     ),
 }
-ELSEWHERE: Final = {("drift", "float8")}  # `tests/labs/drift` holds the largest entry
 
 
-EDGES: Final = {"drift": [drift.Settings(format="float16", scale=1000)]}  # plain attention overflows, and has no bound
+EDGES: Final = {  # plain attention overflows, and has no bound; an entry is too large for float8
+    "drift": [drift.Settings(format="float16", scale=1000), drift.Settings(scale=300)]
+}
 
 
 def test_every_mark_has_a_truth() -> None:
     marks = {(name, mark) for name, lab in LABS.items() if lab.plane for mark in lab.plane.marks}
-    assert marks == TRUTHS.keys() | ELSEWHERE
+    assert marks == TRUTHS.keys()
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in TRUTHS}))
@@ -101,6 +113,5 @@ def test_a_mark_is_where_its_words_say(name: str) -> None:
             columns = plane.read(state, dial, [value])
             for role, side in columns.items():
                 for mark, rule in plane.marks.items():
-                    if (name, mark) in TRUTHS:
-                        said = bool(rule(side)[0])
-                        assert said == bool(TRUTHS[name, mark](cell, role)), (mark, role, cell)
+                    truth = TRUTHS[name, mark](cell, role)
+                    assert truth is None or bool(rule(side)[0]) == bool(truth), (mark, role, cell)
