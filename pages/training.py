@@ -1,4 +1,4 @@
-"""The training page: twins train live, one with plain attention and one with a remedy."""
+"""The training page: twins train side by side, one with plain attention and one with a remedy."""
 
 from qkdemo.labs.training import LAB
 from qkdemo.web.lab.page import lab_page

@@ -2,6 +2,7 @@
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
 * `below(x, limit)`: the same, but "below" a limit under which digits say nothing;
+* `at_most(x)`, `at_least(x)`: what stands behind "at most", "up to", "at least": rounded away from what it bounds;
 * `power(x)`: a power of ten;
 * `counted(n)`: a whole number, a count or a dial, with every digit;
 * `spelled(text)`: digits that are given, as they are, in the signs of here;
@@ -14,6 +15,7 @@ In another language than English the decimal sign and the groups of digits are t
 
 import math
 import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
 
 from qkdemo.locale import ENGLISH, language
@@ -21,6 +23,7 @@ from qkdemo.locale.cldr import in_english, localised, marks_of
 
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NUMBERS: Final = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_KNOWN_DIGITS: Final = 12  # of a computed number; those behind them are another machine's rounding
 _THIN_SPACE: Final = "\u202f"
 _NUMBER: Final = re.compile(r"[−-]?\d[\d\u202f]*(?:\.\d+)?(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?|[−-]?∞|NaN")
 
@@ -63,6 +66,29 @@ def below(x: float, limit: float) -> str:
     ('1·10⁻¹²', '0.5')
     """
     return written(max(x, limit))
+
+
+def at_most(x: float, digits: int = 4) -> str:
+    """`x` rounded up, so that what is said to be at most that is.
+
+    >>> at_most(4.446e-5, 1), at_most(0.25), at_most(math.sqrt(128)), at_most(0.1 + 0.2, 2)
+    ('5·10⁻⁵', '0.25', '11.32', '0.3')
+    """
+    return _rounded(x, digits, ROUND_CEILING)
+
+
+def at_least(x: float, digits: int = 4) -> str:
+    """`x` rounded down, so that what is said to be at least that is.
+
+    >>> at_least(0.9796, 2), at_least(2.0)
+    ('0.97', '2')
+    """
+    return _rounded(x, digits, ROUND_FLOOR)
+
+
+def _rounded(x: float, digits: int, rounding: str) -> str:
+    known = Context(prec=_KNOWN_DIGITS).create_decimal(x)
+    return written(float(Context(prec=digits, rounding=rounding).plus(known)), digits)
 
 
 def power(x: float) -> str:

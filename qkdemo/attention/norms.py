@@ -47,6 +47,7 @@ class Norm:
     rule: RuleWord = "absent"
     epsilon: float = 0.0
     code: str = ""  # a program's lines that turn x into the result
+    size_code: str = ""  # what it divides x by, less its mean if the norm centres
     rounded_code: str = ""  # the same with a rounding r after each operation
 
 
@@ -208,6 +209,7 @@ RULES: Final[dict[RuleWord, Callable[[Tensor, int, float], Tensor]]] = {
 
 _MEAN: Final = "x = x - x.mean(-1, keepdim=True)\n"
 _RMS: Final = "x = x * (x.square().mean(-1, keepdim=True) + {epsilon}).rsqrt()"
+_RMS_SIZE: Final = "(x.square().mean(-1, keepdim=True) + {epsilon}).sqrt()"
 _ROUNDED_MEAN: Final = "x = r(x - r(r(x.sum(-1, keepdim=True)) / x.shape[-1]))\n"
 _ROUNDED_RMS: Final = """mean = r(r(r(x * x).sum(-1, keepdim=True)) / x.shape[-1])
 x = r(x * r(r(mean + {epsilon}).rsqrt()))"""
@@ -231,6 +233,7 @@ NORMS: Final[dict[NormWord, Norm]] = {
             rule="floor",
             epsilon=L2_FLOOR,
             code="x = x / x.norm(dim=-1, keepdim=True).clamp_min({epsilon})",
+            size_code="x.norm(dim=-1, keepdim=True).clamp_min({epsilon})",
             rounded_code="x = r(x / r(r(r(x * x).sum(-1, keepdim=True)).sqrt()).clamp_min({epsilon}))",
         ),
         # Zhang & Sennrich 2019; Qwen 3, Gemma 3 and many more: per head, with a gain; ViT-22B, under the name LayerNorm
@@ -242,6 +245,7 @@ NORMS: Final[dict[NormWord, Norm]] = {
             rule="inside",
             epsilon=RMS_EPSILON,
             code=_RMS,
+            size_code=_RMS_SIZE,
             rounded_code=_ROUNDED_RMS,
         ),
         # Ba et al. 2016; on q and k in flax (`normalize_qk`) and Command R+
@@ -254,6 +258,7 @@ NORMS: Final[dict[NormWord, Norm]] = {
             rule="inside",
             epsilon=RMS_EPSILON,
             code=_MEAN + _RMS,
+            size_code=_RMS_SIZE,
             rounded_code=_ROUNDED_MEAN + _ROUNDED_RMS,
         ),
         # Zhu et al. 2025, here on q and k: each entry within ±γ
@@ -280,3 +285,8 @@ def program_lines(norm: Norm, alpha: str, *, epsilon: str = "", rounded: bool = 
     """Lines of a program that turn x into its norm, without gain; `alpha` and `epsilon` as the program writes them."""
     code = norm.rounded_code if rounded else norm.code
     return code.format(epsilon=epsilon or f"{norm.epsilon:g}", alpha=alpha)
+
+
+def program_parts(norm: Norm) -> str:
+    """Lines of a program that return what a norm with a size divides, and the size."""
+    return f"{_MEAN if norm.centred else ''}return x, {norm.size_code.format(epsilon=f'{norm.epsilon:g}')}"

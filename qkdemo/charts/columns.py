@@ -1,7 +1,9 @@
 """Columns of an exhibit's table: arrays as vectors and colour codes, numbers as texts.
 
 * `vectors(array)`: one fixed-size list per row;
+* `single(array)`: as float32, which is what is sent;
 * `codes(weights)`: attention weights as the heat map's colour codes;
+* `coded(code)`: what such a code says, with no more digits than it holds; `span(at, pooled)`: what a cell stands for;
 * `reading(x)`, `readings(values)`, `percent(x)`: numbers that may be undefined;
 * `words()`: what the component says itself.
 """
@@ -13,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED
+from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Pooled
 from qkdemo.messages import say
 from qkdemo.notation import power, written
 
+_FEW: Final = 4  # below that code, half a step is more than a fourth of the weight: not one digit is held
+_COARSE: Final = 0.01  # a weight from which on a code holds a second digit
 _COMPONENT_WORDS: Final = ("hint", "play", "pause", "png", "svg", "undefined", "arcs", "heat", "bars", "grid")
 
 
@@ -24,6 +28,12 @@ def vectors(array: NDArray[Any]) -> pa.Array:
     """One list per row of `array`, its other axes laid end to end."""
     flat = np.ascontiguousarray(array).reshape(len(array), -1)
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+
+
+def single(array: NDArray[Any]) -> NDArray[np.float32]:
+    """As float32; what that holds with fewer digits than others, below 1.2·10⁻³⁸, is 0."""
+    small = array.astype(np.float32)
+    return np.where(np.abs(small) < np.finfo(np.float32).tiny, np.float32(0), small)
 
 
 def codes(weights: NDArray[Any]) -> NDArray[np.uint8]:
@@ -35,6 +45,30 @@ def codes(weights: NDArray[Any]) -> NDArray[np.uint8]:
         found = np.rint(BRIGHTEST * np.sqrt(np.clip(weights, 0, 1)))
     found = np.where(weights < 0, MASKED, found)
     return np.where(np.isnan(weights), UNDEFINED, found).astype(np.uint8)
+
+
+def coded(code: int) -> str:
+    """The weight of a code, with no more digits than it holds.
+
+    >>> [coded(code) for code in (0, 1, 4, 100, 250)]
+    ['less than 4·10⁻⁶', 'less than 3.6·10⁻⁵', 'about 3·10⁻⁴', 'about 0.16', 'more than 0.996']
+    """
+    low, here, high = (((code + part) / BRIGHTEST) ** 2 for part in (-0.5, 0, 0.5))
+    if code < _FEW:
+        return say("number.less", x=written(high, 2))
+    if code == BRIGHTEST:
+        return say("number.more", x=written(low, 3))
+    return say("number.about", x=written(here, 1 if here < _COARSE else 2))
+
+
+def span(at: int, pooled: Pooled) -> str:
+    """The numbers that a cell or a bar stands for.
+
+    >>> [span(at, {"each": 8, "of": 20, "queries": "queries", "keys": "keys"}) for at in (0, 2)]
+    ['0–7', '16–19']
+    """
+    first, last = at * pooled["each"], min((at + 1) * pooled["each"], pooled["of"]) - 1
+    return str(first) if first == last else f"{first}–{last}"
 
 
 def reading(x: float) -> str:

@@ -47,6 +47,8 @@ class Line(TypedDict):
     low: NotRequired[str]  # the columns between which a band is laid
     high: NotRequired[str]
     dots: NotRequired[bool]  # at the rows that are known
+    name: NotRequired[str]  # what it is called where it is heard, if not by its label or its role's
+    texts: NotRequired[str]  # a string column: its numbers as they are said, where it is drawn at other heights
 
 
 class Mark(TypedDict):
@@ -96,6 +98,7 @@ class Curves(_Panel):
     points: NotRequired[list[Point]]
     levels: NotRequired[list[Level]]
     labels: NotRequired[Literal["apart"]]  # inside, where a line is far from the others; for lines that end together
+    noise: NotRequired[float]  # relative: how far two computed numbers may be apart and be the same
 
 
 class Details(TypedDict):
@@ -109,6 +112,15 @@ class Details(TypedDict):
 BRIGHTEST, MASKED, UNDEFINED = 250, 254, 255  # codes of a heat map
 
 
+class Pooled(TypedDict):
+    """Of what holds the largest of several: of how many queries, and keys; how many there are; what they are called."""
+
+    each: int
+    of: int
+    queries: str
+    keys: str
+
+
 class Heat(_Panel):
     """A matrix. Codes 0 to 250 are parts of the colour; a weight is (code / 250)². 254 is masked, 255 undefined."""
 
@@ -120,8 +132,7 @@ class Heat(_Panel):
     selected: tuple[int, int] | None  # query and key
     query_label: str
     key_label: str
-    each: NotRequired[int]  # how many queries, and keys, a cell stands for
-    chosen: NotRequired[tuple[int, int]]  # the numbers of the selected two, then
+    pooled: NotRequired[Pooled]
     ramp: NotRequired[list[Tick]]  # sizes at parts of the whole colour, 0 to 1; without it cells are attention weights
     details: NotRequired[Details]
 
@@ -131,6 +142,8 @@ class BarsLine(TypedDict):
 
     role: Role
     column: str
+    label: NotRequired[str]  # what it is called where it is heard, if not as its role's first line
+    numbers: NotRequired[list[str]]  # where heights are not the numbers: columns that hold these, with "….text" each
 
 
 class Note(TypedDict):
@@ -144,7 +157,7 @@ class Note(TypedDict):
 
 
 class Bars(_Panel):
-    """Shares from 0 to 1, side by side."""
+    """Shares from 0 to 1, side by side. Pooled bars have the numbers of their keys as labels."""
 
     kind: Literal["bars"]
     lines: list[BarsLine]
@@ -152,6 +165,7 @@ class Bars(_Panel):
     selected: int | None
     key_label: str
     y: NotRequired[PlainAxis]
+    pooled: NotRequired[Pooled]
     notes: NotRequired[list[Note]]
 
 

@@ -41,6 +41,8 @@ class Opened:
 
 def opened(pair: Pair) -> Opened:
     """q and k for the drift lab. Raises InputError if it cannot take them."""
+    if pair.unscaled:
+        raise InputError("drift_unscaled", names=", ".join(pair.unscaled))
     batch, heads, positions, width = pair.q.shape
     shapes = {"q": listed(pair.q.shape), "k": listed(pair.k.shape)}
     if pair.k.shape[2] != positions or positions < 2:

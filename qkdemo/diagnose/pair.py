@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from qkdemo.diagnose.watching.heads import Call
@@ -19,7 +20,8 @@ class Pair:
     gamma_k: Tensor | None = None
     causal: bool = False
     axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
-    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: logits are then in units that nobody knows
+    stored: torch.dtype = torch.float64  # the wider of both, as they were brought
+    unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
 
     @property
     def call(self) -> Call:

@@ -6,21 +6,28 @@
 With q and k as the projections leave them, before any norm and any rotation, every pipeline that is known here is
 computed, and the one that gives the reference's logits is the reference; then the Placement lab's diagnosis reads the
 port's. From logits alone only a constant ratio can be told.
+
+What rounding may leave is taken from the narrowest format that holds every number of an array, by its unit roundoff u:
+to store a logit moves it by u of its size at most, and a sum of n products formed in float32 by about √n u of their
+sizes, which together are about √n times as large as the sum. (Higham, Accuracy and Stability of Numerical Algorithms,
+2002, section 3.1; Higham and Mary, SIAM Journal on Scientific Computing 41, 2019.) Independent errors of several
+steps add up by their squares.
 """
 
-import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
+from qkdemo.diagnose.pipelines import identified, in_range, relative
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
@@ -29,12 +36,12 @@ MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
 _HIDDEN: Final = -1e4  # how masks are written into logits
 _POSITIONS: Final = 48  # that are looked at: a fit of gains needs a few hundred pairs
-_EXACT: Final = {torch.float64: EXACT, torch.float32: 1e-4}  # what rounding may leave, relative
-_EXACT_16: Final = 0.02
-_LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
+_NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
+_WORKING: Final = torch.float32  # in which sums are formed
+_STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
+_WIDEST: Final = 256  # channels of a head, where they are not known
+_OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
-_SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
-_USUAL: Final = ("inverse_root", "one")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +51,7 @@ class Port:
     mine: Tensor  # [heads, queries, keys] float64
     reference: Tensor
     visible: Tensor  # [queries, keys] the pairs that both have
-    exact: float  # relative misfit that rounding may leave
+    format: torch.dtype  # the narrowest that holds the numbers of both; float32 for wider ones
     block: Block | None  # whose projections give q and k
     gains: bool = False  # whether gains were brought
     masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
@@ -56,6 +63,28 @@ class Port:
         """Query heads."""
         return self.mine.shape[0]
 
+    @property
+    def stored(self) -> float:
+        """The relative difference of both that storing them may leave, and forming each sum."""
+        terms = _WIDEST if self.block is None else self.block.d_head
+        return _roundoff(self.format) + terms * _roundoff(_WORKING)
+
+    @property
+    def exact(self) -> float:
+        """The relative difference that rounding at every step may leave; float32 turns by rounded angles."""
+        places = max(self.queries, self.mine.shape[2])
+        stepwise = math.sqrt(_STEPS) * _roundoff(self.format) + places * _roundoff(_WORKING)
+        return max(EXACT, self.stored, stepwise)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of one query in one head: by how much both differ, of its logits' size, or of the head's if that is larger."""
+
+    head: int
+    query: int
+    error: float
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -63,11 +92,16 @@ class Result:
 
     port: Port
     same: float  # relative difference of the two arrays
+    worst: Row  # the row of one head in which they differ most
     ratio: float  # of mine over the reference, if it is the same everywhere; else NaN
     reference: Pipeline | None
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
+
+    def within(self, limit: float) -> bool:
+        """Whether both differ by no more than that, over all and, by twice as much, in every row."""
+        return self.same <= limit and self.worst.error <= _OF_A_ROW * limit
 
     @property
     def differing(self) -> list[str]:
@@ -87,7 +121,8 @@ def together(mine: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> dic
         known = re.compile(rf"{pattern.pattern}|(attn_)?(logits|scores)")
         names = [name for name in arrays if known.fullmatch(name.lower())] or (list(arrays) if len(arrays) == 1 else [])
         if len(names) != 1:
-            raise InputError("no_logits", which=word, names=", ".join(arrays) or "–")
+            key = "many_logits" if names else "no_logits"
+            raise InputError(key, which=word, names=", ".join(names or arrays) or "–")
         found[word] = arrays[names[0]]
     return {name: x for name, x in found.items() if name in ("mine", "reference") or name.lower() != "logits"}
 
@@ -98,13 +133,12 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
         word: next(x for name, x in arrays.items() if pattern.fullmatch(name.lower()))
         for word, pattern in (("mine", MINE), ("reference", REFERENCE))
     }
-    kinds = [x.dtype for x in found.values()]
     mine, reference = (_of_heads(word, x) for word, x in found.items())
     if mine.shape != reference.shape:
         raise InputError("other_logits", mine=listed(mine.shape), reference=listed(reference.shape))
     seen = [(x > _HIDDEN) | x.isnan() for x in (mine, reference)]
     visible = (seen[0] & seen[1]).all(0)
-    exact = max(_EXACT.get(kind, _EXACT_16) for kind in kinds)
+    kinds = [_format(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
     block = _block(arrays, mine.shape, visible, theta)
     gains = any(name in arrays for names in _GAINS.values() for name in names)
     brought = mine.shape[1], found["mine"].shape[0] if found["mine"].dim() == 4 else 1
@@ -113,60 +147,74 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
         seen_by = visible[chosen][:, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
         mine, reference, visible = (x[..., chosen, :][..., chosen] for x in (mine, reference, visible))
-    return Port(mine, reference, visible, exact, block, gains, int((seen[0] != seen[1]).sum()), *brought)
+    kind = max(kinds, key=_roundoff)
+    return Port(mine, reference, visible, kind, block, gains, int((seen[0] != seen[1]).sum()), *brought)
 
 
 def run(port: Port) -> Result:
     """Which choice was read wrongly."""
     mine, reference = (x.masked_fill(~port.visible, 0) for x in (port.mine, port.reference))
-    same = _relative(mine, reference)
-    a, b = _in_range(mine, reference)
+    same = relative(mine, reference)
+    a, b = in_range(mine, reference)
     constant = float((a * b).sum() / b.square().sum())
-    ratio = constant if _relative(a, constant * b) < port.exact else math.nan
+    ratio = constant if relative(a, constant * b) < port.exact else math.nan
     known = verdict = other = None
     if port.block is not None:
-        found = _identified(port, reference)
+        of_logits = partial(identified, block=port.block, visible=port.visible, exact=port.exact, gains=port.gains)
+        found = of_logits(reference)
         if found is not None:
             known, block = found
             verdict = diagnose(known, block, port.mine, port.exact)
-            again = _identified(port, mine) if verdict.cause != "same" else None
+            again = of_logits(mine) if verdict.cause != "same" else None
             other = again[0] if again else None
     errors = [
         {
             "head": head,
-            "error": _relative(mine[head], reference[head]),
-            "first_query": _relative(mine[head, 0], reference[head, 0]),
-            "last_query": _relative(mine[head, -1], reference[head, -1]),
+            "error": relative(mine[head], reference[head]),
+            "first_query": relative(mine[head, 0], reference[head, 0]),
+            "last_query": relative(mine[head, -1], reference[head, -1]),
             "not_finite": int((~mine[head].isfinite()).sum()),
         }
         for head in range(port.heads)
     ]
-    return Result(port, same, ratio, known, other, verdict, sorted(errors, key=lambda row: -row["error"]))
+    ordered = sorted(errors, key=lambda row: -row["error"])
+    return Result(port, same, _worst_row(a, b, port.visible), ratio, known, other, verdict, ordered)
 
 
-def _in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both by the same power of two, so that no square leaves float64."""
-    size = max(float(x.abs().nan_to_num(0, 0, 0).max()) for x in (one, other))
-    if size == 0 or _LEAST < size < 1 / _LEAST:
-        return one, other
-    factor = 2.0 ** -math.frexp(size)[1]
-    return one * factor, other * factor
+def _roundoff(kind: torch.dtype) -> float:
+    return torch.finfo(kind).eps / 2
 
 
-def _relative(one: Tensor, other: Tensor) -> float:
-    one, other = _in_range(one, other)
-    length = float(other.norm())
-    difference = float((one - other).norm())
-    return difference / length if length else math.inf if difference else 0.0
+def _worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
+    """A row of small logits is measured by the head's: its errors are of the size of the products that cancel there."""
+    counts = visible.sum(-1).clamp_min(1)
+    sizes = (reference.square().sum(-1) / counts).sqrt()  # [heads, queries]
+    of_head = (reference.square().sum((1, 2), keepdim=False) / visible.sum().clamp_min(1)).sqrt()
+    differences = ((mine - reference).square().sum(-1) / counts).sqrt()
+    errors = torch.where(differences == 0, 0.0, differences / torch.maximum(sizes, of_head[:, None]))
+    head, query = divmod(int(errors.nan_to_num(math.inf).argmax()), errors.shape[1])
+    return Row(head, query, float(errors[head, query]))
 
 
 # ---- reading
 
 
+def _format(x: Tensor, numbers: Tensor) -> torch.dtype:
+    """The narrowest format that holds every one of the numbers, as where bfloat16 was saved as float32."""
+    if x.is_floating_point() and x.element_size() == 1:
+        return x.dtype
+    held = numbers[numbers.isfinite()]
+    return next((kind for kind in _NARROW if bool((held.to(kind).double() == held).all())), _WORKING)
+
+
 def _of_heads(word: str, x: Tensor) -> Tensor:
     """[heads, queries, keys] of the first sequence, in float64."""
-    if not 2 <= x.dim() <= 4 or x.numel() == 0:
+    if not 2 <= x.dim() <= 4:
+        if word in "qk":
+            raise InputError("bad_axes", name=word, shape=listed(x.shape))
         raise InputError("bad_logits", which=word, shape=listed(x.shape))
+    if x.numel() == 0:
+        raise InputError("empty", name=word, shape=listed(x.shape))
     x = x.float() if x.is_floating_point() and x.element_size() == 1 else x
     x = x.double()
     return x[0] if x.dim() == 4 else x[(None,) * (3 - x.dim())]
@@ -212,62 +260,3 @@ def _gain(given: Mapping[str, Tensor], side: str, heads: int, width: int) -> Ten
     if gain.numel() != width:
         raise InputError("bad_gain", shape=listed(gain.shape), d=width)
     return gain.reshape(1, width).expand(heads, width).clone()
-
-
-# ---- which pipeline
-
-
-def _identified(port: Port, logits: Tensor) -> tuple[Pipeline, Block] | None:
-    """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
-
-    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
-    """
-    block, unusual = port.block, None
-    assert block is not None
-    uncapped = _uncapped(logits, block.softcap)
-    for supposed in _known(block, gains=port.gains):
-        raw = trace(supposed.but(scale="one"), block).raw.masked_fill(~port.visible, 0)
-        for cap, target in (("none", logits), ("softcap", uncapped)):
-            if target is None:
-                continue
-            constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
-            if _relative(constant * raw, target) < port.exact:
-                found = _scaled(supposed.but(cap=cap), block, constant, port.exact)
-                if found[0].scale in _USUAL:
-                    return found
-                unusual = unusual or found
-    return unusual
-
-
-def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
-    """The logits before a softcap, if they can have passed one."""
-    return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
-
-
-def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:
-    for word in _SCALED:
-        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=10 * exact):
-            return pipeline.but(scale=word), block
-    return pipeline.but(scale="learned"), replace(block, learned_scale=constant)
-
-
-def _known(block: Block, *, gains: bool) -> Iterator[Pipeline]:
-    """Every pipeline that is tried, the commonest first."""
-    gain: GainWord = "channel" if bool((block.gain_q == block.gain_q[:1]).all()) else "head_channel"
-    stored = ("gamma", "one_plus") if gains else ("gamma",)
-    grouping = ("repeat", "tile") if block.n_kv_heads not in (1, block.n_heads) else ("repeat",)
-    turns = list(itertools.product(("half_split", "interleaved", "half_split_swapped"), ("all", "half", "quarter")))
-    orders = [("norm_rotary", *turn) for turn in turns] + [("none", "half_split", "all")]
-    orders += [("rotary_norm", *turn) for turn in turns]
-    for norm, place, group, read in itertools.product(
-        ("rms", "l2", "layernorm", "none"), ("per_head", "full_width"), grouping, stored
-    ):
-        if norm == "none" and (place == "full_width" or read == "one_plus"):
-            continue
-        for order, layout, rotated in orders:
-            if norm == "none" and order == "rotary_norm":
-                continue
-            words: dict[str, Any] = {"norm": norm, "place": place, "grouping": group, "stored": read, "order": order}
-            words |= {"layout": layout, "rotated": rotated}
-            for multiplied in ([gain] if gains else []) + (["none"] if norm == "none" or not gains else []):
-                yield Pipeline(gain=multiplied, **words)

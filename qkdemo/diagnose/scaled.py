@@ -10,7 +10,9 @@ from typing import Final
 import torch
 from torch import Tensor
 
-NARROW: Final = frozenset({torch.float8_e4m3fn, torch.float8_e5m2, torch.int8})
+NARROW: Final = frozenset(
+    {torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.int8}
+)
 _BESIDE: Final = ("_scale_inv", "_scale")  # DeepSeek-V3 calls what multiplies the inverse; compressed-tensors the scale
 _BLOCK: Final = 128  # of DeepSeek-V3, and of most that followed; the last block of an axis may be smaller
 

@@ -20,7 +20,7 @@ from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import keys_seen, measure
+from qkdemo.diagnose.watching.heads import keys_seen, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -48,6 +48,7 @@ class Result:
     growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
     queries: int  # of each head, from which variants and formats are taken
     whole: bool  # whether these are all queries of all sequences
+    at_usual: float  # the largest |logit| of the worst head if no vector of it were longer than is usual there
 
 
 def pair_of(
@@ -71,7 +72,9 @@ def pair_of(
     if q.shape[0] != k.shape[0]:
         raise InputError("other_batches", q=listed(q.shape), k=listed(k.shape))
     if q.shape[1] % k.shape[1]:
-        raise InputError("heads_do_not_share", heads=q.shape[1], kv_heads=k.shape[1])
+        other = not swapped and q.shape[2] % k.shape[2] == 0  # the other order of axes would fit
+        key = "positions_before_heads" if other else "heads_do_not_share"
+        raise InputError(key, heads=q.shape[1], kv_heads=k.shape[1])
     if not math.isfinite(factor) or factor == 0:
         raise InputError("bad_scale", scale=factor)
     gains = [next((x for name, x in arrays.items() if pattern.fullmatch(name)), None) for pattern in _GAINS]
@@ -88,6 +91,7 @@ def pair_of(
         gamma_k=gains[1],
         causal=causal,
         axes="swapped" if swapped else axes,
+        stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
     )
 
@@ -98,7 +102,15 @@ def run(pair: Pair) -> Result:
     worst = _alone(pair, heads[0]["head"])
     grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
     part = part_of(pair)
-    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, part.q.shape[2], part is pair)
+    queries, whole = part.q.shape[2], part is pair
+    shorter = _at_usual(worst, heads[0])
+    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries, whole, shorter)
+
+
+def _at_usual(alone: Pair, row: Mapping[str, float]) -> float:
+    sides = (alone.q.double(), row["q_norm_median"]), (alone.k.double(), row["k_norm_median"])
+    q, k = (x * (usual / length_of(x)).clamp(max=1)[..., None] for x, usual in sides)
+    return float(measure(replace(alone, q=q, k=k).call, every_sequence=True)["max_logit"].abs())
 
 
 def part_of(pair: Pair) -> Pair:
@@ -124,7 +136,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
         raise InputError("many_pairs", names=", ".join(arrays))
     if len(arrays) == 2:
         first, second = arrays
-        return first, second
+        return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
     raise InputError("no_pair", names=", ".join(arrays) or "–")
 
 
@@ -146,7 +158,11 @@ def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
-    return arrays[name].dtype in NARROW and _in_units(name, arrays) is arrays[name]
+    return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
+
+
+def _stored(x: Tensor) -> torch.dtype:
+    return x.dtype if x.is_floating_point() else torch.float64
 
 
 def _finite_axes(name: str, x: Tensor) -> Tensor:
@@ -174,7 +190,7 @@ def _axes(q: Tensor, k: Tensor) -> str:
     grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
     if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
         return "positions"
-    return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] == q.shape[2] else "heads"
+    return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] >= q.shape[2] else "heads"
 
 
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Model:
     cast: str
     order: str  # also no_rotary, rotary_only
     layout: str
-    rotated: str
+    rotated: str  # also last_eighth
     scale: str  # also constant: a number that is neither learned nor a power of d_head
     softcap: float | None  # on attention logits
     output_softcap: float | None  # on the logits of the vocabulary
@@ -87,7 +87,7 @@ class Model:
             "cap": "none" if self.softcap is None else "softcap",
         }
         turns = {name: getattr(self, name) for name in ("layout", "rotated")}
-        words |= {name: word for name, word in turns.items() if word in CHOICES[name]}
+        words |= {name: word for name, word in turns.items() if word not in ("none", "not_read")}
         if self.cast in CHOICES["cast"]:
             words["cast"] = self.cast
         if any(word not in CHOICES[name] for name, word in words.items()):
@@ -204,10 +204,10 @@ def alike(pipeline: Pipeline) -> list[Model]:
 
 
 def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
-    """The model that differs in the fewest choices, and those choices; among equals the best verified, then the
-    first of the table."""
+    """The model that differs in the fewest choices, and those choices; among equals the best verified, then one that
+    was read whole, then the first of the table."""
     known = [(model, differing(pipeline, model.pipeline, model.unread)) for model in MODELS if model.pipeline]
-    return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified)))
+    return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified), len(found[0].unread)))
 
 
 def named(models: Sequence[Model], between: str = ", ") -> str:

@@ -4,6 +4,7 @@
 * `rounded(x, format)`: every entry of `x` as the format stores it, in a dtype wide enough to compute on;
 * `exact`: the rounding that changes nothing;
 * `noise(format)`: the difference that another order of the same sums makes in a format;
+* `beside_rounding(format)`: how far apart two stored numbers must be for one to be the larger;
 * `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
 
 `rounded` is torch's own cast, to nearest, ties to even. `stacks` has a second way, for several formats at once.
@@ -97,6 +98,11 @@ def noise(format: AnyFormatWord) -> float:
     here from wider sums, which no order moves.
     """
     return {"float64": 1e-12, "float32": 1e-6}.get(format, 0.0)
+
+
+def beside_rounding(format: AnyFormatWord) -> float:
+    """How far apart, relatively, two numbers stored in a format are if more than rounding parts them: two steps."""
+    return 2.0 ** (1 - ALL_FORMATS[format].mantissa_bits)
 
 
 def exact(x: Tensor) -> Tensor:

@@ -5,7 +5,8 @@
 * `terms_in(text)`: the words that a text uses, in its order.
 
 A word is found by its forms, which stand in the string table: `glossary.<term>.forms`. The longest form wins, so that
-“attention weight” is not “attention”. What is code, or drives a chart already, is left alone.
+“attention weight” is not “attention”. What is code, or drives a chart already, is left alone, and so is a word that
+is marked as `[rows](?)`, here and further on in the text: those of a table are not those of the field.
 """
 
 import re
@@ -15,7 +16,8 @@ from typing import Final
 
 from qkdemo.messages import ENGLISH, LANGUAGES, in_each_language, say
 
-_LEFT_ALONE: Final = r"`[^`]*`|\[[^\]]*\]\([^()]*\)|\{[^}]*\}"
+_OTHERWISE: Final = r"\[([^\[\]]*)\]\(\?\)"  # a word that is meant in another sense
+_LEFT_ALONE: Final = r"`[^`]*`|\[[^\[\]]*\]\([^()]*\)|\{[^}]*\}"
 TERMS: Final = tuple(
     key.split(".")[1] for key in LANGUAGES[ENGLISH] if key.startswith("glossary.") and key.endswith(".forms")
 )
@@ -41,8 +43,10 @@ def marked(text: str) -> str:
 
     >>> marked("One-hot rows; the entropy of a row. [The entropy](~plain) falls.")
     '[One-hot](?one_hot) [rows](?row); the [entropy](?entropy) of a row. [The entropy](~plain) falls.'
+    >>> marked("The [rows](?) of a table: one row is one norm.")
+    'The [rows](?) of a table: one row is one [norm](?norm).'
     """
-    seen: set[str] = set()
+    seen = _meant_otherwise(text)
 
     def mark(found: re.Match[str]) -> str:
         term = _term_of(found)
@@ -60,8 +64,12 @@ def terms_in(text: str) -> list[str]:
     >>> terms_in("[Plain attention](~plain) has a lower entropy")
     ['attention', 'entropy']
     """
-    bare = re.sub(r"\]\([^()]*\)", "", text.replace("[", ""))
-    return list(dict.fromkeys(_found(bare)))
+    bare = re.sub(r"\]\([^()]*\)", "", re.sub(_OTHERWISE, "", text).replace("[", ""))
+    return [term for term in dict.fromkeys(_found(bare)) if term not in _meant_otherwise(text)]
+
+
+def _meant_otherwise(text: str) -> set[str]:
+    return {term for word in re.findall(_OTHERWISE, text) for term in _found(word)}
 
 
 def _found(text: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 `words_of(text)` splits `at [scale 8](scale=8) [the plain curve](~plain) is high` into `Word`s: plain ones, ones that
 turn dials (`name=value`, several joined by `&`), ones that pick out a role's lines (`~role`), ones that say where a
 statement was read (`@key` of `qkdemo.facts.references`), and words of the field (`?term` of `qkdemo.tracks.glossary`).
+`[rows](?)` is a plain word: the field's word is spelled alike, and means something else.
 """
 
 import re
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-_LINK: Final = re.compile(r"\[([^\]]+)\]\(([^()]+)\)")
+_LINK: Final = re.compile(r"\[([^\[\]]+)\]\(([^()]+)\)")
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,11 @@ def _question(settings: Settings, name: str, make: Maker) -> Question:
 
 
 def _drawn(settings: Settings, name: str, make: Maker) -> tuple[Asked, random.Random]:
-    """What the seed draws; after the track anew, until it is not what it drew before the track."""
+    """What the seed draws; after the track anew, until it asks the same with numbers other than before the track."""
     before = _drawn(settings.but(when="pre"), name, make)[0] if settings.when == "post" else None
     for attempt in itertools.count():
         draw = random.Random(f"{settings.track} {settings.when} {settings.seed} {name} {attempt}")  # noqa: S311  no secret
         asked = make(draw)
-        if before is None or asked.numbers != before.numbers:
+        if before is None or (asked.form == before.form and asked.numbers != before.numbers):
             break
     return asked, draw

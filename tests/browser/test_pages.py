@@ -126,7 +126,7 @@ def test_a_preset_moves_dials_chart_and_link(server: str, page: Page) -> None:
     page.get_by_role("button", name="Start from").click()
     page.get_by_text("float16 at scale 400").click()
     expect(page).to_have_url(re.compile(r"scale=400&format=float16"))
-    expect(page.locator("h1")).to_contain_text("no defined weights")
+    expect(page.locator("h1")).to_contain_text("no defined attention weights")
 
 
 def test_a_door_leads_into_a_track(server: str, page: Page) -> None:

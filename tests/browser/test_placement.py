@@ -25,5 +25,5 @@ def test_dragging_the_spread_to_nothing_hides_the_mistake(server: str, page: Pag
     settled(page)
     page.locator(".exhibit input[type=range]").first.focus()
     page.keyboard.press("Home")
-    expect(page.locator("h1")).to_contain_text("With gains of 1 the two sides agree on this block")
+    expect(page.locator("h1")).to_contain_text("With gains of 1 the two sides agree in float64")
     expect(page).to_have_url(re.compile("gain_spread=0&"))

@@ -290,7 +290,7 @@ def test_a_heat_map_has_a_cell_for_every_pair_and_crosses_what_is_undefined() ->
         (1, 0, 1),
     ]
     assert rows(spec, "point") == [{"x": 1.5, "y": 1.5}]
-    assert spec["description"] == "q 0, k 1: 1"
+    assert spec["description"] == "q 0, k 1: more than 0.996"
     assert {"0", "0.1", "0.5", "1"} <= set(texts_of(*svgs([spec])))
     sized = panel | {"ramp": [(0.0, "0"), (0.2, "1e-6"), (1.0, "6e4")]}  # what is no weight is not said as one
     spec = chart(pa.table({"heat": codes}), VIEW, sized, Look(0, 0, 0))

@@ -41,7 +41,7 @@ def test_a_checkpoint_and_a_log_are_told_by_what_they_hold(tmp_path: Path, capsy
     safetensors.torch.save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text('{"num_attention_heads": 2, "qk_norm": true}', encoding="utf-8")
     assert main(["diagnose", str(tmp_path)]) == 1
-    assert "The config says qk_norm, but no gain" in capsys.readouterr().out
+    assert "The config says qk_norm, and no gain" in capsys.readouterr().out
     log = tmp_path / "trainer_state.json"
     rows = [{"step": at, "loss": 2.0 - at / 50} for at in range(30)]
     log.write_text(json.dumps({"log_history": rows}), encoding="utf-8")

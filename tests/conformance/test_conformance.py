@@ -19,7 +19,7 @@ from qkdemo.facts.models import MODELS, differing
 from qkdemo.floats.formats import FORMATS, rounded
 from tests.conformance import unusual
 from tests.conformance.cases import CASES
-from tests.conformance.real import Case, found, row
+from tests.conformance.real import SIZES, Case, causal_mask, filled, found, inputs, row, seen
 
 TOLERANCE = 2e-5  # relative; float32 angles at position 1000 leave about 5e-6
 MISREAD = 0.02  # what any other reading must at least be off
@@ -93,7 +93,7 @@ def _same(one: Pipeline, other: Pipeline, block: Block) -> bool:
 def test_every_row_with_a_class_in_transformers_and_a_pipeline_is_held_against_it() -> None:
     shipped = [model for model in MODELS if model.repo == "huggingface/transformers"]
     assert set(CASES) == {model.id for model in shipped if model.pipeline is not None}
-    assert len(shipped) == 51
+    assert len(shipped) == 52
     assert len(CASES) == 48
 
 
@@ -138,3 +138,28 @@ def test_the_factor_by_which_gpt_oss_stretches_q_and_k_is_the_one_its_row_names(
         found(row("gpt-oss-transformers"), "GptOssConfig")()
     )
     assert f"multiplies q and k by {rotary.attention_scaling:.2f}" in row("gpt-oss-transformers").note
+
+
+def test_deepseek_v4_makes_what_its_row_says_of_q_and_of_the_one_vector_that_is_key_and_value() -> None:
+    """Every query has the length √d, the key its gain; the last eighth of the channels turns, as neighbouring pairs."""
+    model, width = row("deepseek-v4-transformers"), 64
+    sizes = SIZES | {"num_key_value_heads": 1, "head_dim": width, "q_lora_rank": 24, "o_groups": 2, "o_lora_rank": 8}
+    config = found(model, "DeepseekV4Config")(**sizes, layer_types=["sliding_attention"] * 6)
+    module = filled(found(model)(config, 0))
+    x, positions, _ = inputs()
+    turns = found(model, "DeepseekV4RotaryEmbedding")(config)(x[None], position_ids=positions[None], layer_type="main")
+    call = {"position_ids": positions[None], "attention_mask": causal_mask()}
+    at, still = (
+        seen(module, x, position_embeddings={"main": pair}, **call)
+        for pair in (turns, (torch.ones_like(turns[0]), torch.zeros_like(turns[1])))
+    )
+    assert torch.equal(at.k, at.v)
+    assert at.k.shape[0] == 1
+    torch.testing.assert_close(at.q.norm(dim=-1), torch.full(at.q.shape[:2], width**0.5), rtol=1e-4, atol=0)
+    gain = module.kv_norm.weight.detach()
+    assert gain.shape == (width,)
+    torch.testing.assert_close((still.k / gain).norm(dim=-1), torch.full((1, len(x)), width**0.5), rtol=1e-4, atol=0)
+    moved = (at.k != still.k).any(1)[0]
+    assert moved.nonzero()[:, 0].tolist() == list(range(width - width // 8, width))
+    pairs = [x[0, :, -width // 8 :].unflatten(-1, (-1, 2)).norm(dim=-1) for x in (at.k, still.k)]
+    torch.testing.assert_close(*pairs)

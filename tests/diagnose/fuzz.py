@@ -19,13 +19,13 @@ from typing import Final
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine
-from qkdemo.diagnose.layers import run as run_checkpoint
 from qkdemo.diagnose.paper import as_json, html
 from qkdemo.diagnose.readers.arrays import read_arrays
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import run as run_checkpoint
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 _LONGEST: Final = 20_000  # bytes of an input

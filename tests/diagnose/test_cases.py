@@ -19,14 +19,15 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
+from qkdemo.diagnose.drift import opened
 from qkdemo.diagnose.findings.examine import examine, examine_path
 from qkdemo.diagnose.findings.finding import Report
-from qkdemo.diagnose.layers import Layer
-from qkdemo.diagnose.layers import run as run_checkpoint
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, run
 from qkdemo.diagnose.watching.heads import Call, measure
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import Layer
+from qkdemo.diagnose.weights.layers import run as run_checkpoint
 
 
 def tensors(**arrays: Any) -> Report:
@@ -267,8 +268,58 @@ def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_a
         examine(safetensors.torch.save(arrays), "pair.safetensors") for arrays in (named | scales, named)
     )
     assert "tensors_unscaled" not in said(with_them)
-    logits = [report.tables["heads"][0]["max_logit"] for report in (with_them, without)]
+    bare = examine(safetensors.torch.save({name: x.double() for name, x in named.items()}), "pair.safetensors")
+    logits = [report.tables["heads"][0]["max_logit"] for report in (with_them, bare)]
     assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
+    assert said(without).keys() == {"tensors_unscaled"}  # no size, no entropy, no loss of a format
+    assert not without.tables
     assert "with no scale beside them that fits (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
     unfit = examine(safetensors.torch.save(named | scales | {"layers.0.q_scale": torch.ones(5)}), "pair.safetensors")
     assert "with no scale beside it that fits (q_scale, k_scale): q." in said(unfit)["tensors_unscaled"]
+
+
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2, torch.int8, torch.uint8])
+def test_of_8_bits_without_a_scale_nothing_is_said_that_depends_on_it(kind: torch.dtype) -> None:
+    """Their logits as numbers are 100 and far more, attention of them is one-hot, and float16 loses some scores."""
+    q = torch.full((2, 6, 8), 100.0)
+    q[0, 3] = 0
+    arrays = {"q": q.to(kind), "k": q.to(kind)}
+    found = examine(safetensors.torch.save(arrays), "pair.safetensors")
+    assert said(found).keys() == {"tensors_unscaled"}
+    assert found.pair is not None
+    with pytest.raises(InputError, match="they have 8 bits and no scale that fits"):
+        opened(found.pair)
+    of_q = examine(safetensors.torch.save({"q": q.to(kind), "k": 1000 * q}), "pair.safetensors")
+    assert said(of_q).keys() == {"tensors_unscaled", "key_cache"}  # the keys are as they are
+
+
+def test_of_two_arrays_the_one_that_is_named_is_not_taken_for_the_other() -> None:
+    q, k = (np.full((2, 3), x) for x in (5.0, 7.0))
+    for given in ({"k": k, "other": q}, {"other": k, "q": q}, {"q": q, "other": k}, {"a": q, "b": k}):
+        pair = pair_of({name: torch.tensor(x) for name, x in given.items()})
+        assert (float(pair.q.max()), float(pair.k.max())) == (5, 7), given
+
+
+def test_a_column_that_is_not_there_is_told_beside_those_that_are() -> None:
+    for count, sentence in (
+        (3, "It has: c00, c01, c02."),
+        (31, "It has 32; the first of them, sorted by name, are: c00"),
+    ):
+        rows = [{"step": s, "loss": 1.0 / (1 + s), **{f"c{at:02}": 1.0 for at in range(count)}} for s in range(9)]
+        lines = "\n".join(map(json.dumps, rows)).encode()
+        with pytest.raises(InputError) as error:
+            examine(lines, "x.jsonl", columns={"loss": "los"})
+        assert sentence.replace("c02.", "c02, loss.") in str(error.value)
+
+
+def test_several_arrays_of_logits_in_one_file_are_told_from_none() -> None:
+    x = np.ones((2, 3, 3))
+    for names, sentence in (
+        (("logits", "scores", "v"), "could be the logits of mine: logits, scores. Leave"),
+        (("a", "b"), "None of"),
+    ):
+        mine, reference = io.BytesIO(), io.BytesIO()
+        np.savez(mine, **dict.fromkeys(names, x))
+        np.savez(reference, logits=x)
+        with pytest.raises(InputError, match=sentence):
+            examine(mine.getvalue(), "mine.npz", reference=(reference.getvalue(), "reference.npz"))

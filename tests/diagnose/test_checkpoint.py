@@ -9,10 +9,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.checkpoint import open_checkpoint
 from qkdemo.diagnose.findings.examine import examine_path
-from qkdemo.diagnose.layers import run, spectral_norms
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import run, spectral_norms
 from tests.diagnose.watching.models import language_model
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
@@ -84,7 +84,8 @@ def test_fused_projections_are_taken_apart(tmp_path: Path) -> None:
         "h.0.attention.query_key_value.weight": neox,
     }
     for name, tensor in fused.items():
-        (layer,) = found(saved(tmp_path, {name: tensor}), {"num_attention_heads": 4}).layers
+        config = {"num_attention_heads": 4} | ({"model_type": "phi3"} if "qkv_proj" in name else {})
+        (layer,) = found(saved(tmp_path, {name: tensor}), config).layers
         assert layer.spectral.tolist() == pytest.approx(split, rel=1e-6), name
 
 
@@ -117,6 +118,11 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     part = found(tmp_path, CONFIG)
     assert part.missing == ("model-00002-of-00002.safetensors",)
     assert len(part.layers) == 1
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(second, "2.safetensors") | {"a": "1.safetensors"}}))
+    saved(tmp_path, {"a": torch.ones(2)}, "1.safetensors")
+    with pytest.raises(InputError, match=r"shards that are there \(1\) .* These shards are not there: 2.safetensors"):
+        found(index)
+    index.write_text(json.dumps({"weight_map": homes}), encoding="utf-8")
     saved(tmp_path, second, "model-00002-of-00002.safetensors")
     assert len(found(index, CONFIG).layers) == 2
 
@@ -126,6 +132,9 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     [
         ({"weight_map": {"a": "../../other/model.safetensors"}}, "is no file beside it"),
         ({"weight_map": {"a": "/etc/passwd"}}, "is no file beside it"),
+        ({"weight_map": {"a": "C:model.safetensors"}}, "is no file beside it"),
+        ({"weight_map": {"a": "..\\\\model.safetensors"}}, "is no file beside it"),
+        ({"weight_map": {"a": "model 1.safetensors"}}, "its shards (1) are not beside it"),
         ({"weight_map": {"a": "one.safetensors"}}, "its shards (1) are not beside it"),
         ({"weights": {}}, "is no index of shards"),
         ([1], "is no index of shards"),

@@ -12,6 +12,7 @@ import torch
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
 from qkdemo.diagnose.readers.inputs import InputError
 
@@ -77,6 +78,41 @@ def test_two_choices_at_once_are_told_by_the_pipeline_that_the_port_is() -> None
     assert found.differing == ["norm", "order", "layout"]
 
 
+def test_the_advice_names_no_more_choices_than_the_finding() -> None:
+    """Two choices of another known pipeline, more than is known of any, and too few tokens to tell."""
+
+    def advice(given: dict[str, torch.Tensor]) -> str:
+        (found,) = (finding for finding in of_port(run(port_of(given)), "port").findings if finding.key == "port")
+        return found.advice
+
+    two = arrays(REFERENCE.but(norm="layernorm", order="rotary_norm"))
+    assert advice(two).startswith("Change what is named there, and compare again.")
+    given = arrays(REFERENCE)
+    noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert advice(given | {"mine": given["mine"] * (1 + noise.abs())}).startswith("Save what both have after each step")
+    given = arrays(REFERENCE.but(norm="layernorm", order="rotary_norm", layout="interleaved", cap="softcap"))
+    few = {
+        name: x[..., :2, :2] if name in ("mine", "reference") else x[..., :2, :]
+        for name, x in given.items()
+        if x.dim() > 1
+    }
+    few |= {name: x for name, x in given.items() if x.dim() == 1}
+    few["mine"] = few["mine"] + 0.1
+    assert advice(few).startswith("Bring both logits of more positions")
+
+
+def test_q_and_k_are_asked_for_only_where_they_are_missing() -> None:
+    given = arrays(REFERENCE)
+    noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    given |= {"mine": given["mine"] * (1 + noise.abs()), "reference": given["reference"] * (1 + noise.flip(0).abs())}
+    logits = {name: given[name] for name in ("mine", "reference")}
+    for brought, asked in ((given, False), (logits, True)):
+        findings = of_port(run(port_of(brought)), "port").findings
+        assert "port_pattern" in [finding.key for finding in findings]
+        assert any("Save q and k" in finding.advice for finding in findings) is asked
+        assert not any("Bring q and k" in finding.advice for finding in findings)
+
+
 def test_an_unknown_theta_is_said_and_a_given_one_is_used() -> None:
     block = torch.arange(24, dtype=torch.float64)
     given = arrays(REFERENCE) | {"positions": block * 3}
@@ -139,13 +175,72 @@ def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
     [
         ({"mine": torch.zeros(4, 24, 23)}, "need the same shape"),
         ({"mine": torch.zeros(3)}, "needs \\[queries, keys\\]"),
-        ({"q": torch.zeros(3, 24, 16)}, "do not fit logits"),
+        ({"q": torch.zeros(3, 24, 16)}, "k may have fewer heads"),
+        ({"q": torch.zeros(3)}, "q has the shape \\[3\\]; it needs \\[positions, d_head\\]"),
+        ({"k": torch.zeros(4, 0, 16)}, "k is empty"),
         ({"gamma_q": torch.zeros(3)}, "one number for each of the 16"),
     ],
 )
 def test_what_does_not_fit_gets_a_sentence(changes: dict[str, torch.Tensor], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         port_of(arrays(REFERENCE) | changes)
+
+
+@pytest.mark.parametrize(("kind", "roundoff"), [("bfloat16", 2.0**-8), ("float16", 2.0**-11), ("float32", 2.0**-24)])
+def test_a_difference_is_called_rounding_only_if_it_is_of_the_size_of_one(kind: str, roundoff: float) -> None:
+    """0.4 % in bfloat16, 0.05 % in float16: the unit roundoff. Twice that may come from rounding every step."""
+    exact = torch.randn(4, 40, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = torch.randn(4, 40, 40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    dtype = getattr(torch, kind)
+    room = 256 * 2.0**-24  # of sums in float32
+
+    def said(times: float) -> str:
+        moved = exact * (1 + times * (roundoff + room) * noise)
+        made = port_of({"mine": moved.to(dtype), "reference": exact.to(dtype)})
+        return of_port(run(made), "port").findings[0].key
+
+    wider = 1.7 if kind != "float32" else 0.0  # of float32 the sums leave more than the steps
+    assert [said(times) for times in (0, 0.5, 6)] == ["port_same", "port_same", "port_pattern"]
+    assert said(wider) == ("port_near" if wider else "port_same")
+
+
+def test_the_format_is_told_by_the_numbers_where_they_were_saved_in_a_wider_one() -> None:
+    exact = torch.randn(2, 30, 30, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for kind in (torch.bfloat16, torch.float16, torch.float32):
+        made = port_of({"mine": exact.to(kind).double(), "reference": exact.to(torch.float32).to(kind).float()})
+        assert made.format == kind
+
+
+def test_one_row_that_differs_is_found_in_many_that_do_not() -> None:
+    exact = torch.randn(8, 48, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    mine = exact.clone()
+    mine[3, 17] *= 1.1
+    report = of_port(run(port_of({"mine": mine.bfloat16(), "reference": exact.bfloat16()})), "port")
+    (found,) = (finding for finding in report.findings if finding.level == "bad")
+    assert found.key == "port_row"
+    assert "those of query 17 in head 3 differ by 1" in found.sentence
+
+
+def test_of_a_reference_without_a_norm_no_place_of_it_is_told() -> None:
+    right = REFERENCE.but(norm="none", gain="none")
+    found = {finding.key: finding for finding in of_port(run(port_of(arrays(right, right))), "port").findings}
+    sentence = found["port_reference"].sentence
+    assert "norm: none" in sentence
+    assert "place of the norm" not in sentence
+    assert "norm, then rotary" not in sentence
+    assert "order of norm and rotary: rotary, no norm" in sentence
+
+
+def test_a_ratio_is_read_with_the_head_width_that_is_known() -> None:
+    """8 is √64, as where 1/√d is missing; with a width of 16 that is known it is no such thing."""
+    given = arrays(REFERENCE, REFERENCE)
+    logits = {"mine": 8 * given["reference"], "reference": given["reference"]}
+    alone = of_port(run(port_of(logits)), "port").findings[0].sentence
+    assert "With a head width of 64 that is √d" in alone
+    unknown = {"q": torch.randn(4, 24, 16), "k": torch.randn(2, 24, 16)}  # not those of these logits
+    known = {finding.key: finding.sentence for finding in of_port(run(port_of(logits | unknown)), "port").findings}
+    assert "port_unknown_reference" in known
+    assert "head width" not in known["port_ratio"]
 
 
 def test_what_was_not_compared_is_said() -> None:

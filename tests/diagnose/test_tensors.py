@@ -14,6 +14,7 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.diagnose.findings.of_tensors import of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
+from qkdemo.notation import written
 
 
 def drawn(*shape: int, seed: int = 0, size: float = 1.0) -> torch.Tensor:
@@ -71,6 +72,56 @@ def test_a_head_that_is_long_throughout_is_not_put_down_to_alignment() -> None:
     assert "or the scale is large" in large_scale.sentence
 
 
+def test_one_long_query_among_long_ones_does_not_explain_the_largest_logit() -> None:
+    """q and k 50 times as long as usual, one query 2.4 times as long again: without that little is gained."""
+    q, k = drawn(1, 16, 64, size=50), drawn(1, 16, 64, seed=1, size=50)
+    longest = int((q[0] @ k[0].T).abs().amax(1).argmax())
+    q[0, longest] *= 2.4
+    said = of_tensors(run(pair_of({"q": q, "k": k})), "x").findings[0]
+    assert said.key == "large_at_usual"
+    lengths = [x[0].norm(dim=-1) for x in (q, k)]
+    cut = [x[0] * (side.median() / side).clamp(max=1)[:, None] for x, side in zip((q, k), lengths, strict=True)]
+    rest = float((cut[0] @ cut[1].T).abs().max()) / 8
+    assert rest > 5000
+    assert said.values["usual"] == written(rest)
+    alone = drawn(1, 16, 64, size=1)
+    alone[0, longest] *= 80
+    assert of_tensors(run(pair_of({"q": alone, "k": k / 50})), "x").findings[0].key == "large_length"
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "ambiguous"),
+    [
+        ((1, 12, 8, 16), (1, 12, 8, 16), True),  # 12 heads of 8 positions, or 12 positions of 8 heads
+        ((12, 8, 16), (12, 8, 16), True),
+        ((1, 8, 12, 16), (1, 8, 12, 16), False),
+        ((1, 12, 8, 16), (1, 6, 8, 16), False),  # as positions, 6 keys for 12 queries
+        ((1, 32, 1, 16), (1, 32, 77, 16), False),  # one query beside a cache
+        ((12, 16), (12, 16), False),
+    ],
+)
+def test_axes_are_asked_about_where_both_orders_fit(q: tuple[int, ...], k: tuple[int, ...], ambiguous: bool) -> None:
+    arrays = {"q": drawn(*q), "k": drawn(*k, seed=1)}
+    said = {finding.key: finding.sentence for finding in of_tensors(run(pair_of(arrays)), "x").findings}
+    assert ("axes" in said) is ambiguous
+    swapped = of_tensors(run(pair_of(arrays, swapped=True)), "x").findings if ambiguous else ()
+    assert "axes" not in {finding.key for finding in swapped}
+
+
+def test_an_even_share_of_two_keys_is_no_sink() -> None:
+    places = torch.arange(64)
+    window = (places[:, None] >= places) & (places[:, None] - places < 2)
+    for seed in range(20):
+        arrays = {"q": drawn(4, 64, 16, seed=seed), "k": drawn(4, 64, 16, seed=100 + seed), "mask": window}
+        assert "sink" not in {finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings}
+    k = torch.zeros(4, 64, 16, dtype=torch.float64)
+    k[:, ::2, 0] = 30.0  # what every other query sees first
+    q = torch.zeros(4, 64, 16, dtype=torch.float64)
+    q[:, 1::2, 0], q[:, ::2, 0] = 1.0, -1.0
+    found = {f.key: f for f in of_tensors(run(pair_of({"q": q, "k": k, "mask": window})), "x").findings}
+    assert found["one_hot_sink" if "one_hot_sink" in found else "sink"].values["count"] == 4
+
+
 def test_the_largest_logit_of_the_last_sequence_is_found() -> None:
     """A training script is measured on four sequences of a batch; what somebody brings is looked at whole."""
     q, k = torch.ones(2, 9, 1, 3, 4, dtype=torch.float64)
@@ -113,12 +164,15 @@ def test_mask_gains_and_scale_are_taken_by_name() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "none": ({"a": drawn(2, 2)}, {}, "No q and k are among the arrays a"),
+    "none": ({"a": drawn(2, 2)}, {}, "q and k are not both among the arrays: a"),
+    "one of them": ({"q": drawn(2, 2), "b": drawn(2, 2), "c": drawn(2, 2)}, {}, "not both among the arrays: q, b, c"),
     "many": ({"a.q": drawn(2, 2), "b.q": drawn(2, 2), "k": drawn(2, 2)}, {}, "More than one array could be q"),
     "one axis": ({"q": drawn(4), "k": drawn(4)}, {}, r"q has the shape \[4\]"),
     "widths": ({"q": drawn(4, 8), "k": drawn(4, 6)}, {}, "same head width"),
     "batches": ({"q": drawn(2, 1, 4, 8), "k": drawn(3, 1, 4, 8)}, {}, "same batch"),
-    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3"),
+    "heads": ({"q": drawn(4, 5, 8), "k": drawn(3, 7, 8)}, {}, "4 query heads cannot share 3 key heads evenly.$"),
+    "positions": ({"q": drawn(8, 10, 4), "k": drawn(3, 10, 4)}, {}, "evenly. If these are positions, swap the axes"),
+    "swapped": ({"q": drawn(1, 10, 8, 4), "k": drawn(1, 10, 3, 4)}, {"swapped": True}, "3 key heads evenly.$"),
     "empty": ({"q": drawn(0, 8), "k": drawn(0, 8)}, {}, r"is empty: its shape is \[0, 8\]"),
     "NaN": ({"q": drawn(2, 8) * math.nan, "k": drawn(2, 8)}, {}, "Every number of q is NaN"),
     "mask": ({"q": drawn(4, 8), "k": drawn(4, 8), "mask": torch.ones(3, 3)}, {}, "does not broadcast"),
@@ -219,3 +273,30 @@ def test_a_query_whose_earlier_keys_are_all_padding_sees_none() -> None:
     found = {finding.key: finding for finding in of_tensors(run(pair_of(arrays, causal=True)), "x").findings}
     assert found["no_key"].values["count"] == 2 * 3
     assert "no_key" not in [finding.key for finding in of_tensors(run(pair_of(arrays)), "x").findings]
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [("bfloat16", "watch"), ("float16", "bad"), ("float32", "watch"), ("float64", "watch")]
+)
+def test_scores_that_a_narrower_format_than_the_files_own_would_lose_are_no_fault_yet(kind: str, level: str) -> None:
+    q = torch.full((1, 6, 4), 200.0).to(getattr(torch, kind))
+    found = [each for each in of_tensors(run(pair_of({"q": q, "k": q})), "x").findings if each.key == "format"]
+    assert [(each.values["format"], each.level) for each in found] == [("float16", level)]
+
+
+def test_a_head_that_rests_on_the_first_key_is_counted_once() -> None:
+    """Of four heads one gives all to the first key, one much of it, one all to another key, and one nothing."""
+    q, k = torch.zeros(4, 6, 4), torch.zeros(4, 6, 4)
+    q[..., 0] = 1
+    k[0, 0, 0], k[1, 0, 0], k[2, 3, 0] = 60, 7, 60
+    found = {each.key: each for each in of_tensors(run(pair_of({"q": q, "k": k})), "x").findings}
+    levels = {key: (found[key].values["count"], found[key].level) for key in ("one_hot", "one_hot_sink", "sink")}
+    assert levels == {"one_hot": (1, "bad"), "one_hot_sink": (1, "watch"), "sink": (1, "watch")}
+
+
+def test_the_shape_that_is_told_is_named_as_it_was_read() -> None:
+    """A file of three axes has no batch: what is axis 1 of the four is its axis 0."""
+    report = of_tensors(run(pair_of({"q": drawn(8, 8, 4), "k": drawn(8, 8, 4, seed=1)})), "x")
+    (sentence,) = (each.sentence for each in report.findings if each.key == "axes")
+    assert "q was read as [batch, heads, positions, d_head] = [1, 8, 8, 4]" in sentence
+    assert "xis 1" not in sentence

@@ -9,12 +9,13 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose import layers, port
-from qkdemo.diagnose.checkpoint import Checkpoint
+from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.weights import layers
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
 DRAWN: Final = 300
@@ -192,7 +193,21 @@ def drawn_port(rng: np.random.Generator) -> port.Port:
             x[..., int(rng.integers(n_keys))] = rng.choice([np.nan, np.inf, -np.inf, -1e9])
     if rng.random() < 0.05:
         mine[:], reference[:] = -np.inf, -np.inf
+    if rng.random() < 0.4:
+        return port.port_of(_rounded(rng))
     return port.port_of({"mine": torch.tensor(mine), "reference": torch.tensor(reference)})
+
+
+def _rounded(rng: np.random.Generator) -> dict[str, torch.Tensor]:
+    """The same logits but for errors of about a format's size, or for one row; stored in it, or wider."""
+    word = str(rng.choice(list(ROUNDOFF)))
+    exact = rng.standard_normal((2, int(rng.choice([4, 60])), int(rng.choice([4, 60]))))
+    moved = exact * (1 + rng.choice([0, 1, 3, 12]) * ROUNDOFF[word] * rng.standard_normal(exact.shape))
+    if rng.random() < 0.3:
+        moved[1, -1] += rng.choice([0.3, 0.05]) * rng.standard_normal(exact.shape[2])
+    wide = torch.float64 if rng.random() < 0.5 else getattr(torch, word)
+    kind = getattr(torch, word)
+    return {name: torch.tensor(x).to(kind).to(wide) for name, x in (("mine", moved), ("reference", exact))}
 
 
 def both(made: port.Port) -> tuple[Any, Any, Any]:
@@ -212,12 +227,64 @@ def port_ratio(said: Said, made: port.Port) -> bool:
     return misfit(mine, said.number("ratio") * reference) < 2e-3
 
 
+ROUNDOFF: Final = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-24}
+
+
+def holds_them(said: Said, made: port.Port) -> bool:
+    """Whether both arrays hold numbers of this format alone; of wider ones float32 is said."""
+    kind = getattr(torch, str(said.values["format"]))
+    numbers = [torch.tensor(x) for x in both(made)[1:]]
+    return kind is torch.float32 or all(bool((x.to(kind).to(x) == x).all()) for x in numbers)
+
+
+def by_row(made: port.Port) -> Any:
+    """[heads, queries]: by how much both differ, of the size of that row's logits, or of its head's if that is more."""
+    seen, mine, reference = made.visible.numpy(), made.mine.numpy(), made.reference.numpy()
+    found = np.zeros(mine.shape[:2])
+    for head, query in np.ndindex(*found.shape):
+        at = seen[query]
+        if not at.any() or not (mine[head] != reference[head])[query, at].any():
+            continue
+        row, whole = reference[head, query, at], reference[head][seen]
+        size = max(np.sqrt(np.mean(row**2)), np.sqrt(np.mean(whole**2)))
+        found[head, query] = np.sqrt(np.mean((mine[head, query, at] - row) ** 2)) / size
+    return found
+
+
+def port_same(said: Said, made: port.Port) -> bool:
+    """No more than one rounding, which bounds each entry's error by twice the roundoff, and most by far less."""
+    _, mine, reference = both(made)
+    if not (mine != reference).any():
+        return bool(both(made)[0].any())
+    roundoff = ROUNDOFF[str(said.values["format"])] + 256 * 2.0**-24
+    near_it = misfit(mine, reference) <= 1.001 * roundoff and by_row(made).max() <= 2.001 * roundoff
+    return holds_them(said, made) and near_it and near(said.number("error"), misfit(mine, reference), 0.06)
+
+
+def port_near(said: Said, made: port.Port) -> bool:
+    _, mine, reference = both(made)
+    roundoff, error = ROUNDOFF[str(said.values["format"])], misfit(mine, reference)
+    beyond = error > roundoff or by_row(made).max() > 2 * roundoff
+    within = error <= 2.65 * roundoff + 320 * 2.0**-24 and by_row(made).max() <= 5.3 * roundoff + 640 * 2.0**-24
+    return holds_them(said, made) and beyond and within and near(said.number("error"), 100 * error, 0.06)
+
+
+def port_row(said: Said, made: port.Port) -> bool:
+    _, mine, reference = both(made)
+    rows = by_row(made)
+    at = int(said.number("head")), int(said.number("query"))
+    found = near(said.number("worst"), 100 * rows[at], 0.06) and near(rows[at], rows.max(), 0.01)
+    return found and rows[at] > 5 * misfit(mine, reference) / np.sqrt(rows.size) and rows[at] > 2 * 2.0**-24
+
+
 PORT: Final[Mapping[str, Oracle]] = {
     "port_nothing": lambda said, made: not both(made)[0].any(),
     "port_lost_reference": lambda said, made: said.number("count") == (~np.isfinite(both(made)[2])).sum(),
     "port_lost": lambda said, made: said.number("count") == (~np.isfinite(both(made)[1])).sum(),
     "port_mask": lambda said, made: said.number("count") > 0 and made.masked_otherwise == said.number("count"),
-    "port_same": lambda said, made: (misfit(*both(made)[1:]) < 1e-6 and both(made)[0].any()) or not both(made)[1].any(),
+    "port_same": port_same,
+    "port_near": port_near,
+    "port_row": port_row,
     "port_zero": lambda said, made: not both(made)[1].any() and both(made)[2].any(),
     "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
     "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),

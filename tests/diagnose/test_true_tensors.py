@@ -48,6 +48,9 @@ def drawn(rng: np.random.Generator) -> Pair | None:
         arrays["mask"] = torch.tensor(~hidden)
     if rng.random() < 0.2:
         arrays["scale"] = torch.tensor(float(rng.choice([1.0, -0.5, 1e30, 1e-30])), dtype=torch.float64)
+    if rng.random() < 0.05 and arrays["q"].isfinite().all() and arrays["k"].isfinite().all():
+        narrow = torch.float8_e4m3fn, torch.float8_e5m2, torch.int8
+        arrays["k"] = arrays["k"].clamp(-127, 127).to(narrow[int(rng.integers(3))])
     swapped = bool(rng.random() < 0.1)
     try:
         return tensors.pair_of(arrays, causal=bool(rng.random() < 0.4), swapped=swapped)
@@ -95,6 +98,15 @@ class Told:
         )
         return np.array(a).reshape(self.q.shape[0], -1), np.array(b).reshape(self.k.shape[0], -1)
 
+    def at_usual(self, head: int) -> float:
+        """The largest |logit| of a head, its vectors cut to the lower of both middle lengths."""
+        cut = []
+        for x, lengths in zip((self.q[:, head], self.k[:, head]), self.lengths(head), strict=True):
+            factor = np.minimum(1, _middles(lengths)[0] / np.where(lengths > 0, lengths, 1))
+            cut.append(x * factor[..., None])
+        logits = np.einsum("bqd,bkd->bqk", *cut) * self.pair.scale
+        return float(np.nanmax(np.abs(np.where(self.seen[:, head], logits, np.nan))))
+
     def places(self, head: int, size: float) -> NDArray[Any]:
         """Where a logit of a head has about this size."""
         with np.errstate(invalid="ignore"):
@@ -139,6 +151,11 @@ def large(said: Said, told: Told) -> bool:
             kind = said.key.rpartition("_")[2]
             right = {"length": long and abs(cosine) < 0.51, "both": long and aligned}
             short = said.number("times") < 2.1
+            left = told.at_usual(head)
+            most = left >= 99 or left > 0.99 * max(50, logit / 2)
+            less = left < 101 and left < 1.01 * max(50, logit / 2)
+            right = {kind: fits and less for kind, fits in right.items()}
+            right["usual"] = long and most and near(said.number("usual"), left, WIDE)
             right |= {"alignment": short and aligned, "throughout": short and aligned, "neither": short}
             return bool(right[kind])
     return False
@@ -184,8 +201,10 @@ def zeros(said: Said, told: Told) -> bool:
     return count == said.number("count") and said.number("of") == told.q.shape[1]
 
 
-def one_hot(said: Said, told: Told) -> bool:
-    low = 0
+def spread(said: Said, told: Told) -> bool:
+    """How many heads give their attention to one key, and which; a head near a limit may be counted or not."""
+    least = most = 0
+    kind = said.key.split(".")[1]
     for head in range(told.q.shape[1]):
         rows, counts = told.softmax(head)
         if not len(rows):
@@ -193,16 +212,14 @@ def one_hot(said: Said, told: Told) -> bool:
         shares = [
             -sum(p * math.log(p) for p in row if p > 0) / math.log(n) for row, n in zip(rows, counts, strict=True)
         ]
-        low += float(np.mean(shares)) < 0.06
-    return low >= said.number("count") and said.number("of") == told.q.shape[1]
-
-
-def sink(said: Said, told: Told) -> bool:
-    found = 0
-    for head in range(told.q.shape[1]):
-        rows, _ = told.softmax(head)
-        found += bool(len(rows)) and float(np.mean([row[0] for row in rows])) > 0.49
-    return found >= said.number("count")
+        low, first = float(np.mean(shares)), float(np.mean([row[0] for row in rows]))
+        wanted = {"one_hot": (True, False), "one_hot_sink": (True, True), "sink": (False, True)}[kind]
+        seen = told.seen[:, head].sum(-1)
+        limit = (1 + float((1 / seen[seen > 1]).mean())) / 2  # between an even share and all
+        sure = abs(low - 0.05) > 0.01 and abs(first - limit) > 0.01
+        right = (low < 0.05, first > limit) == wanted
+        least, most = least + (sure and right), most + (right or not sure)
+    return least <= said.number("count") <= most and said.number("of") == told.q.shape[1]
 
 
 def lost(said: Said, told: Told) -> bool:
@@ -219,13 +236,25 @@ def beyond_e4m3(said: Said, told: Told) -> bool:
     return near(said.number("share"), 100 * max(shares), 0.06)
 
 
-LARGE: Final = ("length", "alignment", "both", "neither", "unusual")
+WITHOUT_SCALE: Final = {
+    "tensors_unscaled",
+    "axes",
+    "not_finite",
+    "infinite",
+    "zeros",
+    "no_key",
+    "one_key",
+    "softmax_part",
+}
+LARGE: Final = ("length", "at_usual", "alignment", "both", "neither", "unusual")
 FINDINGS: Final[Mapping[str, Oracle]] = {
     "axes": lambda said, told: (
         str(list(told.q.shape)) == said.values["shape"]
-        and told.q.shape[1] == told.q.shape[2]
+        and told.q.shape[1] >= told.q.shape[2]
+        and told.q.shape[1] == told.own.shape[1]
         and told.pair.axes != "swapped"
     ),
+    "tensors_unscaled": lambda said, told: said.values["names"] == ", ".join(told.pair.unscaled) != "",
     "not_finite": not_finite,
     "infinite": lambda said, told: (
         not np.isfinite(told.logits[:, int(said.number("head"))][told.seen[:, int(said.number("head"))]]).all()
@@ -233,8 +262,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     **{f"large_{kind}": large for kind in LARGE},
     "large_throughout": throughout,
     "calm": calm,
-    "one_hot": one_hot,
-    "sink": sink,
+    **dict.fromkeys(("one_hot", "one_hot_sink", "sink"), spread),
     "format": lost,
     "zeros": zeros,
     "no_key": lambda said, told: said.number("count") == (told.seen.sum(-1) == 0).sum(),
@@ -277,6 +305,10 @@ def search(seeds: range) -> set[str]:
                 in_words(opened(pair), "x")
             except InputError as error:
                 str(error)
+        if pair.unscaled:  # any scale may be the right one: whatever depends on it is left out
+            assert {each.key for each in said if each.key.startswith("finding.")} <= {
+                f"finding.{key}" for key in WITHOUT_SCALE
+            }
         asked |= hold(said, ORACLES, Told(pair), f"seed {seed}")
     return asked
 

@@ -80,6 +80,16 @@ def test_search_finds_words_in_any_column_and_all_of_them() -> None:
     assert len(search("")) == len(MODELS)
 
 
+def test_deepseek_v4_normalises_q_and_k_and_is_no_pipeline_of_the_placement_lab() -> None:
+    """Its rotation of the last channels is none of the lab's: the row opens no side, and stands for no other row."""
+    row = of("deepseek-v4-transformers")
+    assert (row.qk_norm, row.place, row.key_gain, row.layout) == ("yes", "per_head", "k_alone", "interleaved")
+    assert row.rotated == "last_eighth"
+    assert row.pipeline is None
+    assert row.choices("left") == {}
+    assert not any("does not have" in sentence for sentence in corrections())
+
+
 def test_a_model_does_exactly_what_its_own_row_says() -> None:
     for model in MODELS:
         if model.pipeline is not None:
@@ -90,7 +100,9 @@ def test_a_model_does_exactly_what_its_own_row_says() -> None:
 def test_qwen_3_is_not_alone_and_olmo_2_differs_from_it_in_width_and_gain() -> None:
     qwen, olmo = of("qwen3-dense-transformers").pipeline, of("olmo-2-transformers").pipeline
     assert qwen == Pipeline()
-    assert {"Qwen3-MoE", "LFM2", "FLUX.1"} <= {model.model for model in alike(qwen)}
+    assert {"Qwen3-MoE", "LFM2"} <= {model.model for model in alike(qwen)}
+    assert of("flux-1-flux") not in alike(qwen)
+    assert differing(of("flux-1-flux").pipeline, qwen) == ["layout"]
     assert differing(qwen, olmo) == ["place", "gain"]
 
 
@@ -139,17 +151,17 @@ def test_what_was_carried_over_with_its_gain_is_the_other_layout() -> None:
 
 
 def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so() -> None:
-    flux, qwen = of("flux-1-flux"), of("qwen3-dense-transformers")
-    assert (flux.unread, qwen.unread) == ({"layout", "rotated"}, frozenset())
+    torchtune, qwen = of("torchtune-qwen3attention-torchtune"), of("qwen3-dense-transformers")
+    assert (torchtune.unread, qwen.unread) == ({"layout", "rotated"}, frozenset())
     turned_otherwise = Pipeline(layout="interleaved")
-    assert flux in alike(turned_otherwise)
+    assert torchtune in alike(turned_otherwise)
     assert qwen not in alike(turned_otherwise)
     assert in_words(turned_otherwise).endswith(
         "Qwen3Attention (read in the source, not run; which channels turn was not read)."
     )
     words = in_words(Pipeline())
-    assert words.startswith("as in Qwen3 (dense), Qwen3-MoE")
-    assert words.index("FLUX.1") > words.index("Sapiens 2; in ")
+    assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")
+    assert words.index("torchtune Qwen3Attention") > words.index("Sapiens 2; in ")
     assert in_words(Pipeline(order="none")).endswith("Vision (Meta) (read in the source, not run).")
 
 
@@ -240,7 +252,7 @@ def test_norms_on_latents_and_before_projections_are_no_qk_norm() -> None:
 
 def test_filters_narrow_and_may_leave_nothing() -> None:
     assert run(Settings(norm="l2", place="latent")).models == ()
-    assert explain(run(Settings(norm="l2", place="latent"))) == ["Of 102 implementations not one passes."]
+    assert explain(run(Settings(norm="l2", place="latent"))) == ["Of 103 implementations not one passes."]
     capped = run(Settings(capped="yes")).models
     assert {model.softcap for model in capped} == {30, 50}
     assert len(capped) + len(run(Settings(capped="no")).models) == len(MODELS)

@@ -77,7 +77,9 @@ def test_every_source_that_is_named_is_in_the_list_and_every_source_is_named() -
 @pytest.mark.parametrize("key", REFERENCES)
 def test_a_source_says_where_to_look_and_when_it_was_read(key: str) -> None:
     source = REFERENCES[key]
-    assert re.fullmatch(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|doi\.org/\S+|github\.com/\S+)", source.link)
+    assert re.fullmatch(
+        r"https://(arxiv\.org/abs/\d{4}\.\d{5}|doi\.org/\S+|github\.com/\S+|huggingface\.co/\S+)", source.link
+    )
     assert source.part
     assert source.says.endswith(".")
     assert date(2026, 1, 1) <= source.read

@@ -23,6 +23,8 @@ declare namespace Spec {
     low?: string;
     high?: string;
     dots?: boolean;
+    name?: string;
+    texts?: string;
   }
 
   interface Mark {
@@ -61,12 +63,20 @@ declare namespace Spec {
     points?: Point[];
     levels?: Level[];
     labels?: "apart";
+    noise?: number;
   }
 
   interface Details {
     url: string;
     panel: number;
     numbers: Record<string, string[]>;
+  }
+
+  interface Pooled {
+    each: number;
+    of: number;
+    queries: string;
+    keys: string;
   }
 
   interface Heat {
@@ -86,8 +96,7 @@ declare namespace Spec {
     selected: [number, number] | null;
     query_label: string;
     key_label: string;
-    each?: number;
-    chosen?: [number, number];
+    pooled?: Pooled;
     ramp?: [number, string][];
     details?: Details;
   }
@@ -95,6 +104,8 @@ declare namespace Spec {
   interface BarsLine {
     role: "plain" | "norm" | "bound" | "left" | "right" | "other";
     column: string;
+    label?: string;
+    numbers?: string[];
   }
 
   interface Note {
@@ -120,6 +131,7 @@ declare namespace Spec {
     selected: number | null;
     key_label: string;
     y?: PlainAxis;
+    pooled?: Pooled;
     notes?: Note[];
   }
 

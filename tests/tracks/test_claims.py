@@ -120,7 +120,8 @@ def test_a_cap_after_the_softmax_would_be_idle() -> None:
     after = 50 * np.tanh(plain / 50)
     before = softmax(50 * np.tanh(64 * q @ k.T / 8 / 50))
     numbers = found("claims", "softcap_place").numbers
-    assert number(numbers["moved"]) == pytest.approx(np.abs(after - plain).max(), rel=0.05)
+    moved = np.abs(after - plain).max()
+    assert moved <= number(numbers["moved"]) <= 1.1 * moved  # “by no more than”: rounded up
     assert number(numbers["off"]) == pytest.approx(np.abs(after - before).max(), rel=5e-3)
 
 

@@ -1,5 +1,6 @@
 """The glossary: whole, found where its words stand, and nothing used in a track before it is introduced."""
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -9,17 +10,19 @@ from qkdemo.messages import LANGUAGES
 from qkdemo.tracks.catalogue import TRACKS
 from qkdemo.tracks.glossary import TERMS, entry, marked, terms_in
 from qkdemo.tracks.glossary_figures import FIGURES, figure
+from qkdemo.tracks.prose import without_targets, words_of
 from tests import readability
+from tests.tracks.links import KEPT, links
 
 # Term → the stop whose words introduce it. What a developer, and a researcher, is taken to know stands apart.
 INTRODUCED = {
     "beginner": {
         **dict.fromkeys(
-            ("attention", "query", "key", "score", "softmax", "attention_weight", "vector", "weight_scale", "length"),
+            ("attention", "query", "key", "score", "softmax", "attention_weight", "vector", "length"),
             "arms",
         ),
         "norm": "arms",  # “normalised attention”: what it does is said there, and the word for it at `fix`
-        **dict.fromkeys(("weights", "logit"), "growth"),
+        **dict.fromkeys(("weights", "logit", "weight_scale"), "growth"),
         "head": "root",
         "entropy": "winner",
         "slope": "stuck",
@@ -53,10 +56,10 @@ DEFINED = {
     "score": "says how well a query and a key fit",
     "softmax": "turns the scores of one query into",
     "attention_weight": "add up to one hundred per cent",
-    "weight_scale": "makes every arrow longer, and does not turn it",
+    "weight_scale": "every arrow is",
     "length": "makes every arrow longer, and does not turn it",  # the title has it first
     "norm": "brings all arrows to one length",
-    "weights": "are the numbers that training changes",
+    "weights": "training changes its numbers, the weights",
     "logit": "is a score, divided by a fixed number",
     "head": "Each is called",
     "entropy": "says how widely a query looks",
@@ -71,6 +74,18 @@ DEFINED = {
     "rate": "says how large a step of training is",
     "loss": "says how badly a model predicts",
     "layer": "A model is a stack of",
+}
+# And words that the glossary does not have, as a pattern: where they stand first their sentence says what they mean.
+SIMPLE = {
+    "plain attention": "All this is plain attention",
+    "normalised attention": "first brings all arrows to one length",
+    "models?": "is a program that learns",
+    "training": "training changes its numbers",
+    "weights?": "training changes its numbers, the weights",
+    "wider|wide": "its arrows get more numbers",
+    "formats?": "stores numbers in a number format",
+    "normalised model|plain model": "The plain model",  # of `live`, whose question tells the two apart
+    "frames?": "",  # never: nothing says which
 }
 EVERYDAY = {"beginner": {"value"}, "developer": {"value"}}
 KNOWN = {
@@ -178,13 +193,36 @@ def test_every_word_of_the_beginners_track_is_defined_where_it_stands_first() ->
     assert set(first) - EVERYDAY["beginner"] == set(DEFINED)
 
 
+def test_the_beginners_quiz_uses_only_words_of_the_first_stop_and_of_its_subject() -> None:
+    """They stand before the track: logits, entropy and heads are called there what the first stop calls them."""
+    named = {"qk_norm", "norm", "weights", "format", "float16", "overflow"}
+    first = {term for term, stop in INTRODUCED["beginner"].items() if stop == TRACKS["beginner"][0].name}
+    for key, text in LANGUAGES["en"].items():
+        if key.startswith("quiz.beginner."):
+            later = set(terms_in(re.sub(r"\{[^}]*\}", "", text))) - first - named
+            assert not later, f"{key} uses {later}"
+
+
+@pytest.mark.parametrize(("words", "said"), SIMPLE.items())
+def test_a_simple_word_of_the_beginners_track_is_said_where_it_stands_first(words: str, said: str) -> None:
+    form = re.compile(rf"\b({words})\b", re.IGNORECASE)
+    read = [
+        sentence
+        for stop in TRACKS["beginner"]
+        for sentence in readability.sentences_of(re.sub(r"\]\([^)]*\)", "", words_of_stop("beginner", stop.name)))
+    ]
+    first = next((sentence for sentence in read if form.search(sentence)), "")
+    assert said in first.replace("[", "")
+    assert bool(first) == bool(said), first
+
+
 @pytest.mark.parametrize("track", ["beginner", "developer"])
 def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
     for stop in TRACKS[track]:
         for part in ("question", "explain"):
             text = text_of(track, stop.name, part)
             free = re.sub(r"\[[^\]]*\]\([^)]*\)", "", text)  # a word that drives the chart is a link already
-            for term in terms_in(free):
+            for term in set(terms_in(free)) & set(terms_in(text)):
                 assert f"(?{term})" in marked(text), (stop.name, part, term)
 
 
@@ -192,6 +230,21 @@ def test_the_first_use_of_a_word_at_a_stop_is_a_link_to_it(track: str) -> None:
 def test_what_introduces_a_word_says_it(track: str) -> None:
     for term, name in INTRODUCED[track].items():
         assert term in terms_in(words_of_stop(track, name)), (term, name)
+
+
+def test_what_leads_to_the_glossary_means_what_stands_there() -> None:
+    """Look at each new one: `python -m tests.tracks.links` writes them anew. One that means another is `[rows](?)`."""
+    assert links() == json.loads(KEPT.read_text(encoding="utf-8"))
+
+
+def test_a_word_that_means_something_else_leads_nowhere() -> None:
+    text = "The [rows](?) of a table, each row a norm."
+    assert marked(text) == text.replace("norm", "[norm](?norm)")
+    assert terms_in(text) == ["norm"]
+    assert without_targets(text) == "The rows of a table, each row a norm."
+    brackets = "[batch, [heads](?head)], positions"
+    assert [word.text for word in words_of(brackets) if word.term] == ["heads"]
+    assert without_targets(brackets) == "[batch, heads], positions"
 
 
 def text_of(track: str, name: str, part: str) -> str:

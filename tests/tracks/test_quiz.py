@@ -72,6 +72,7 @@ def test_the_same_settings_ask_the_same_and_another_seed_asks_otherwise(state: S
 def test_before_and_after_ask_the_same_questions_with_other_numbers(state: Settings) -> None:
     before, after = quiz(state.but(when="pre")), quiz(state.but(when="post"))
     assert [each.name for each in before] == [each.name for each in after]
+    assert [each.form for each in before] == [each.form for each in after]
     assert all(one.numbers != two.numbers for one, two in zip(before, after, strict=True))
 
 
@@ -126,6 +127,14 @@ def test_the_key_that_wins_is_the_one_with_the_larger_length_times_cosine(seed: 
         cosine, query = math.cos(math.radians(angle)), number(asked.numbers["query"])
         assert close(number(asked.numbers[f"plain_{key}"]), query * length * cosine)
         assert close(number(asked.numbers[f"normed_{key}"]), cosine)
+
+
+def test_no_two_keys_nearly_tie() -> None:
+    for seed in range(300):
+        asked = QUIZZES["beginner"]["arrows"](random.Random(seed)).numbers
+        for side in ("plain", "normed"):
+            smaller, larger = sorted(number(asked[f"{side}_{key}"]) for key in "ab")
+            assert smaller < 0.905 * larger, asked  # nine tenths at most, as written
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -181,6 +181,37 @@ def test_right_answers_do_not_stand_in_the_same_place_throughout(track: str) -> 
     assert max(places.count(place) for place in places) <= 0.7 * len(places)
 
 
+def test_a_number_that_bounds_is_rounded_away_from_what_it_bounds() -> None:
+    """A new sentence with such a number is to be looked at: then it stands here."""
+    rounded_up = {
+        *("claims.commute.apart", "claims.full_width.per_head", "claims.softcap_place.moved"),
+        *("claims.softcap_place.off", "developer.small_g.most", "developer.calm.loss", "researcher.floor.most"),
+        *("researcher.rounding.most", "researcher.context.ceiling"),
+    }
+    rounded_down = {
+        *("claims.entropy.least", "claims.fresh_test.least", "claims.fresh_test.trained", "claims.rounding.least"),
+    }
+    exact = {  # or a limit under which digits say nothing
+        *("claims.commute.alike", "claims.bfloat16_exp.with_max", "claims.bfloat16_exp.far"),
+        *("claims.latent.difference", "claims.scale_free.moved", "claims.half_precision.far", "claims.raw_cache.raw"),
+        *("claims.twice.unit", "claims.rounding.exact", "claims.always_bounded.l2_bound", "developer.log.clip"),
+        *("developer.values.start_token_spread", "developer.again.unit", "researcher.course.clip"),
+        *("researcher.latent.difference", "researcher.context.bound"),
+        "beginner.overflow.bfloat_top",  # “after rounding”, it says
+    }
+    before = r"(?:at most|up to|at least|no more than|not more than|more than|less than|above|below|within|exceeds?) "
+    bounding = re.compile(
+        rf"{before}(?:the )?±?\{{(\w+)\}}|\{{(\w+)\}}(?: %)? (?:or (?:more|less|below)|at (?:most|least))"
+    )
+    found = {
+        f"{key.split('.')[1]}.{key.split('.')[2]}.{one or other}"
+        for key, sentence in LANGUAGES["en"].items()
+        if re.match(r"stop\..*\.(question|explain)$", key)
+        for one, other in bounding.findall(sentence)
+    }
+    assert found == rounded_up | rounded_down | exact
+
+
 def test_one_run_has_one_collapse_step_on_every_page_that_names_it() -> None:
     """The default run, in the tracks, in the headline of its page, and in the report of the command line."""
     stops = {stop.name: stop for track in TRACKS.values() for stop in track if is_trained(stop)}

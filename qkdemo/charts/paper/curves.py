@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from qkdemo.charts.look import Look, numbers
+from qkdemo.charts.look import Look, cell, numbers
 from qkdemo.charts.panels import Axis, Curves, Line
 from qkdemo.charts.paper.marks import LINE, RULE, SIZE, TINT, Field, Spec, labels, layer, over, whole, words
 from qkdemo.charts.spec import Exhibit
@@ -99,7 +99,13 @@ def curves(table: pa.Table, view: Exhibit, panel: Curves, look: Look) -> Spec:
 def _told(table: pa.Table, view: Exhibit, panel: Curves, look: Look) -> str:
     """What the lines say at the cursor."""
     at = str(table.column(view["dial"]["text"])[look.row].as_py())
-    said = (f"{line['label']} {written(numbers(table, line['column'])[look.row], 3)}" for line in panel["lines"])
+
+    def number(line: Line) -> str:
+        if "texts" in line:
+            return cell(table, line["texts"], look.row)
+        return written(numbers(table, line["column"])[look.row], 3)
+
+    said = (f"{line.get('name', line['label'])} {number(line)}" for line in panel["lines"])
     return f"{view['dial']['label']} {at}: {'; '.join(said)}"
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from qkdemo.charts.columns import coded, span
 from qkdemo.charts.look import Look, cell, numbers, vector
 from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Arcs, Arrows, Bars, Heat
 from qkdemo.charts.paper.marks import SIZE, TINT, Field, Spec, labels, layer, listed, over, plane, whole, words
@@ -60,15 +61,15 @@ def heat(table: pa.Table, panel: Heat, look: Look) -> Spec:
         chosen = [{"x": key, "right": key + 1, "y": query, "below": query + 1}]
         frame = {"type": "rect", "filled": False, "stroke": LIGHT.ink, "strokeWidth": 1.4, "opacity": 1}
         layers.append(layer(frame, chosen, **ends))
-    each = panel.get("each", 1)
-    numbered = panel.get("chosen", selected)
+    pooled = panel.get("pooled")
     encoding = {}
     for name, count, which in (("x", columns, 1), ("y", rows, 0)):
-        picked = None if selected is None or numbered is None else (selected[which], numbered[which])
+        at = None if selected is None else selected[which]
+        picked = None if at is None else (at, span(at, pooled) if pooled else str(at))
         title = panel["key_label"] if name == "x" else panel["query_label"]
-        span = {"domain": [0, count] if name == "x" else [count, 0], "nice": False}
-        axis = {"title": title, "grid": False} | _numbered(count, each, picked)
-        encoding[name] = {"field": name, "type": "quantitative", "scale": span, "axis": axis}
+        scale = {"domain": [0, count] if name == "x" else [count, 0], "nice": False}
+        axis = {"title": title, "grid": False} | _numbered(count, pooled["each"] if pooled else 1, picked)
+        encoding[name] = {"field": name, "type": "quantitative", "scale": scale, "axis": axis}
     return whole(layers, (side * columns, side * rows), encoding, _heat_told(codes, panel))
 
 
@@ -87,15 +88,22 @@ def _heat_told(codes: Sequence[float], panel: Heat) -> str:
     code = codes[query * panel["columns"] + key]
     if code in (MASKED, UNDEFINED):
         return panel["title"]
-    query, key = panel.get("chosen", (query, key))
-    name = f"{panel['query_label']} {query}, {panel['key_label']} {key}"
-    return f"{name}: {written((code / BRIGHTEST) ** 2, 2)}"
+    return f"{_placed(query, key, panel)}: {coded(int(code))}"
 
 
-def _numbered(count: int, each: int, chosen: tuple[int, int] | None) -> Spec:
-    """Numbers at some cells, and the chosen one in bold, with its own number."""
+def _placed(query: int, key: int, panel: Heat) -> str:
+    """The query and the key of a cell, or all those that it stands for."""
+    pooled = panel.get("pooled")
+    if not pooled:
+        return f"{panel['query_label']} {query}, {panel['key_label']} {key}"
+    where = f"{pooled['queries']} {span(query, pooled)}, {pooled['keys']} {span(key, pooled)}"
+    return say("exhibit.pooled", where=where)
+
+
+def _numbered(count: int, each: int, chosen: tuple[int, str] | None) -> Spec:
+    """Numbers at some cells, and the chosen one in bold, with all that it stands for."""
     step = max(1, math.ceil(count / _FEW))
-    at, number = chosen or (None, 0)
+    at, number = chosen or (None, "")
     ticks = [
         (cell + 0.5, str(cell * each))
         for cell in range(0, count, step)
@@ -105,7 +113,7 @@ def _numbered(count: int, each: int, chosen: tuple[int, int] | None) -> Spec:
         return labels(ticks)
     bold = {"condition": {"test": f"datum.value === {at + 0.5}", "value": "bold"}, "value": "normal"}
     ink = {"condition": {"test": f"datum.value === {at + 0.5}", "value": LIGHT.ink}, "value": LIGHT.muted}
-    said = labels(sorted([*ticks, (at + 0.5, str(number))]))
+    said = labels(sorted([*ticks, (at + 0.5, number)]))
     return said | {"labelFontWeight": bold, "labelColor": ink, "labelOverlap": False}
 
 
@@ -115,7 +123,14 @@ def _numbered(count: int, each: int, chosen: tuple[int, int] | None) -> Spec:
 def bars(table: pa.Table, panel: Bars, look: Look) -> Spec:
     """Bars side by side over every key."""
     each = [vector(table, line["column"], look.row) for line in panel["lines"]]
-    told = "; ".join(", ".join(written(weight, 2) for weight in weights) for weights in each)
+    told = "; ".join(
+        ", ".join(
+            [cell(table, f"{name}.text", look.row) for name in line["numbers"]]
+            if "numbers" in line
+            else [written(weight, 2) for weight in weights]
+        )
+        for line, weights in zip(panel["lines"], each, strict=True)
+    )
     rows = [
         {"key": key, "side": side, "role": line["role"], "weight": min(1.0, weight)}
         for side, (line, weights) in enumerate(zip(panel["lines"], each, strict=True))
@@ -126,7 +141,7 @@ def bars(table: pa.Table, panel: Bars, look: Look) -> Spec:
     width, height = _BARS
     names, widest = panel["labels"], max(map(len, panel["labels"])) * _LETTER
     room = width / len(names)
-    slanted = widest > room and not all(name.isdecimal() for name in names)
+    slanted = widest > room and not ("pooled" in panel or all(name.isdecimal() for name in names))
     width = max(width, len(names) * 1.4 * SIZE) if slanted else width
     words_of_keys = {"labelExpr": f"{listed(names)}[datum.value]", "labelOverlap": not slanted}
     across = {"title": panel["key_label"] or None, "labelAngle": -40 if slanted else 0, **words_of_keys}

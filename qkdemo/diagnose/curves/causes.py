@@ -4,10 +4,10 @@
 
 Three rules, in this order. A network whose attention is lost still guesses as well as at its start: a loss that rises
 well above where it began has another cause. Attention is blamed only if its logits were large, or its entropy gone,
-before the loss moved; in the same row of a log either may have come first. And a loss that never fell is restless if
-its steps are too long: they only ever raise it, while batches differ both ways; if it rests, and logits were large for
-most of the run, attention stands in the way. Where a log holds neither logits nor entropy, nobody can tell, and that is
-the answer.
+just before the loss moved; what was so earlier and had passed is said, and not blamed. In the same row of a log either
+may have come first. And a loss that never fell is restless if its steps are too long: they only ever raise it above its
+course, while batches differ both ways; if it rests, and logits were large for most of the run, attention stands in the
+way. Where a log holds neither logits nor entropy, nobody can tell, and that is the answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
@@ -34,9 +35,11 @@ _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewe
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
 _HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
 _MOST: Final = 0.5  # of a run
-_RESTLESS: Final = 2.0  # times as far above its median as below
+_RESTLESS: Final = 2.0  # times as far above its course as below
+_COURSE: Final = 8  # of so many values, the median of one part is the course of a loss
 _TAIL: Final = 0.05  # of the values, on either side
 _LEAST_TAIL: Final = 3
+_JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
 _SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
 
 
@@ -121,17 +124,22 @@ def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
 
 def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:
     moment = {"step": float(step[event.start])}
-    if not {"max_logit", "entropy"} & columns.keys():
+    rows = {name: _just_before(columns[name], event.start) for name in _BAD if name in columns}
+    rows = {name: known for name, known in rows.items() if known.size}
+    if not rows:
         return Cause("cannot_tell", 0.5, moment)
-    attention = _of_attention(columns, event, step)
+    attention = _of_attention(columns, rows, event, step)
     if attention is not None:
         return attention
-    largest = _largest(columns, event)
-    if not largest:
-        known = _there(columns.get("entropy", np.empty(0))[: event.start + 1]).size
-        return Cause("entropy_alone" if known else "cannot_tell", 0.5, moment)
+    if "max_logit" not in rows:
+        return Cause("entropy_alone", 0.5, moment)
+    sizes = np.abs(columns["max_logit"])
+    passed = np.flatnonzero(sizes[: event.start + 1] >= LARGE)
+    if passed.size and event.kind != "rise":
+        numbers = {"last_large": float(step[passed[-1]]), "logit": float(sizes[rows["max_logit"]].max())}
+        return Cause("logits_passed", 0.6, moment | numbers)
     calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
-    return Cause(calm, 0.6, moment | largest)
+    return Cause(calm, 0.6, moment | _largest(columns, event))
 
 
 # ---- the loss
@@ -185,11 +193,18 @@ def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Ca
 
 
 def _skew(values: Numbers) -> float:
-    """How much further the highest values lie above the median than the lowest below it."""
-    away = np.sort(values) - np.median(values)
+    """How much further the highest values lie above the course of a loss than the lowest below it.
+
+    The course is a running median: what a loss that bends slowly moves is no tail.
+    """
+    half = max(_LEAST_TAIL, len(values) // _COURSE // 2)
+    if len(values) <= 4 * half:
+        return 0.0
+    around = np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1)
+    away = np.sort(values[half:-half] - np.median(around, axis=-1))
     tail = max(_LEAST_TAIL, int(_TAIL * len(away)))
     below = -float(away[:tail].mean())
-    return float(away[-tail:].mean()) / below if below else 0.0  # one that never goes below it is no restless one
+    return float(away[-tail:].mean()) / below if below > 0 else 0.0  # one that never goes below it is no restless one
 
 
 def _there(values: Numbers) -> Numbers:
@@ -219,30 +234,46 @@ def _of_passed(loss: Numbers, events: tuple[Event, ...], step: Numbers) -> Cause
 # ---- attention
 
 
-def _of_attention(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
-    """Attention, if its logits were large or its entropy gone before the loss moved, or in that very row."""
-    bad: dict[str, Callable[[Numbers], Any]] = {
-        "max_logit": lambda sizes: sizes >= LARGE,
-        "entropy": lambda sizes: sizes <= COLLAPSED,
-    }
-    since = {
-        name: np.flatnonzero(bad[name](np.abs(columns[name][: event.start + 1])))
-        for name in bad.keys() & columns.keys()
-    }
+_BAD: Final[Mapping[str, Callable[[Numbers], Any]]] = {
+    "max_logit": lambda sizes: sizes >= LARGE,
+    "entropy": lambda sizes: sizes <= COLLAPSED,
+}
+
+
+def _just_before(values: Numbers, row: int) -> NDArray[np.intp]:
+    """The last few rows, up to and with one, that hold a value; none if the column ends long before."""
+    known = np.flatnonzero(~np.isnan(values[: row + 1]))
+    usual = float(np.median(np.diff(known))) if known.size > 1 else 1.0  # rows from one value to the next
+    return known[-_JUST_BEFORE:] if known.size and row - known[-1] <= _JUST_BEFORE * usual else known[:0]
+
+
+def _of_attention(
+    columns: Mapping[str, Numbers], rows: Mapping[str, NDArray[np.intp]], event: Event, step: Numbers
+) -> Cause | None:
+    """Attention, if its logits were large or its entropy gone just before the loss moved, or in that very row."""
+    since = {name: _since(columns[name], rows[name], _BAD[name]) for name in rows}
     for together, place in ((False, "attention"), (True, "together")):  # within one row nobody sees what came first
-        for name in bad:
-            early = since.get(name, np.empty(0, dtype=int))
-            if early.size and (early[0] == event.start) == together:
-                numbers = {"step": float(step[event.start]), "since": float(step[early[0]])} | _largest(columns, event)
+        for name, first in since.items():
+            if first is not None and (first == event.start) == together:
+                numbers = {"step": float(step[event.start]), "since": float(step[first])}
+                numbers |= _largest(columns, event, first)
                 return Cause(f"{place}_{name}", 0.7 if together else 0.9, numbers)
     return None
 
 
-def _largest(columns: Mapping[str, Numbers], event: Event) -> dict[str, float]:
-    if "max_logit" not in columns:
-        return {}
-    sizes = np.abs(columns["max_logit"][: event.start + 1])
-    sizes = _there(sizes)
+def _since(values: Numbers, rows: NDArray[np.intp], bad: Callable[[Numbers], Any]) -> int | None:
+    """The row since which values are bad, but for gaps of fewer than _JUST_BEFORE; None if these rows are well."""
+    if not bad(np.abs(values[rows])).any():
+        return None
+    known = np.flatnonzero(~np.isnan(values[: rows[-1] + 1]))
+    at = np.flatnonzero(bad(np.abs(values[known])))  # places among what is known
+    gaps = np.flatnonzero(np.diff(at) > _JUST_BEFORE)
+    return int(known[at[gaps[-1] + 1 if gaps.size else 0]])
+
+
+def _largest(columns: Mapping[str, Numbers], event: Event, first: int = 0) -> dict[str, float]:
+    """The largest logit from a row on until the loss moved; nothing if the log holds none."""
+    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))[first : event.start + 1]))
     return {"logit": float(sizes.max())} if sizes.size else {}
 
 

@@ -57,17 +57,35 @@ def growth(
 
 
 def slope(x: Numbers, y: Numbers) -> tuple[float, float, float]:
-    """The median of all slopes between two points, and its 95 % interval. (Sen 1968, with Kendall's variance.)"""
+    """The median of all slopes between two points, and its 95 % interval. (Sen 1968, with Kendall's variance.)
+
+    The variance counts neighbouring rows that vary together as fewer: `_fewer_rows`.
+    """
     if len(x) > _MOST_POINTS:
         chosen = np.linspace(0, len(x) - 1, _MOST_POINTS).round().astype(int)
         x, y = x[chosen], y[chosen]
     first, second = np.triu_indices(len(x), 1)
     slopes = np.sort((y[second] - y[first]) / (x[second] - x[first]))
     n = len(x)
-    half = _Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    half = _Z * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * _fewer_rows(y - np.median(slopes) * x))
     low = max(0, int((len(slopes) - half) / 2))
     high = min(len(slopes) - 1, math.ceil((len(slopes) + half) / 2))
     return float(np.median(slopes)), float(slopes[low]), float(slopes[high])
+
+
+def _fewer_rows(rest: Numbers) -> float:
+    """By how much Kendall's variance grows where `rest`, what the slope leaves over, is alike in neighbouring rows.
+
+    n/n* = 1 + 2/(n(n − 1)(n − 2)) Σ (n − i)(n − i − 1)(n − i − 2) ρ_i, with ρ_i the autocorrelation of the ranks at lag
+    i, up to the first lag at which it could be chance. (Hamed and Rao 1998, J. Hydrology 204, 182.)
+    """
+    n, ordered = len(rest), np.sort(rest)
+    ranks = (np.searchsorted(ordered, rest) + np.searchsorted(ordered, rest, "right") - n) / 2
+    lags = np.arange(1, n - 2)
+    alike = np.array([ranks[:-lag] @ ranks[lag:] for lag in lags]) / max(float(ranks @ ranks), 1.0)
+    chance = np.append(alike < _Z / math.sqrt(n), True).argmax()
+    weights = (n - lags) * (n - lags - 1) * (n - lags - 2)
+    return 1 + 2 * float((weights * alike)[:chance].sum()) / (n * (n - 1) * (n - 2))
 
 
 def _later(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:

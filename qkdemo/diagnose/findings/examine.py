@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from qkdemo.diagnose import checkpoint, layers, port, tensors
+from qkdemo.diagnose import port, tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_checkpoint import of_checkpoint
@@ -23,6 +23,7 @@ from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.weights import checkpoint, layers
 
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 _NAMED: Final = 12  # columns that an error names
@@ -35,7 +36,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
     Raises InputError.
     """
     if len(data) > MOST_BYTES:
-        raise InputError("large_upload", name=name, size=sized(len(data)), most=sized(MOST_BYTES))
+        raise InputError("large_upload", name=name, most=sized(MOST_BYTES))
     columns = options.pop("columns", None)
     if reference is not None:
         mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
@@ -52,10 +53,11 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
                 raise
         return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     logs = read_logs(data, name)
-    known = {column for log in logs for column in log.columns}
+    known = sorted({column for log in logs for column in log.columns})
     for column in (columns or {}).values():
         if column and column not in known:
-            raise InputError("unknown_column", name=name, column=column, columns=", ".join(sorted(known)[:_NAMED]))
+            key = "unknown_column_of_many" if len(known) > _NAMED else "unknown_column"
+            raise InputError(key, name=name, column=column, columns=", ".join(known[:_NAMED]), count=len(known))
     return of_logs([causes.run(log, columns) for log in logs], name)
 
 
@@ -82,9 +84,8 @@ def examine_path(path: Path, config: Path | None = None, reference: Path | None 
 
 def _read(path: Path) -> bytes:
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise InputError("large_file", name=path.name, size=sized(size), most=sized(MOST_BYTES))
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError("large_file", name=path.name, most=sized(MOST_BYTES))
         return path.read_bytes()
     except OSError as error:
         raise InputError("unopened", name=path.name, reason=error.strerror or "") from None

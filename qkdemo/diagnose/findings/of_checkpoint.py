@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from qkdemo.diagnose import layers as attention
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -22,8 +22,8 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
             "norm": layer.place,
-            "bound_gamma": layer.bound("gamma"),
-            "bound_one_plus_gamma": layer.bound("one_plus_gamma"),
+            "bound_gamma": None if layer.name in result.biased else layer.bound("gamma"),
+            "bound_one_plus_gamma": None if layer.name in result.biased else layer.bound("one_plus_gamma"),
             "dtype": layer.dtype,
         }
         for layer in result.layers
@@ -34,10 +34,7 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
 def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if result.missing:
         yield Finding("watch", "shards", {"names": ", ".join(result.missing), "count": len(result.missing)})
-    if result.promised:
-        yield Finding("bad", "promised", {"flag": result.flags[0]})
-    if result.latent:
-        yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
+    yield from _of_architecture(result)
     yield from _of_groups(result)
     if guessed := [layer for layer in result.layers if layer.guessed]:
         first = guessed[0]
@@ -50,10 +47,25 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     plain = [layer for layer in sound if layer.name in result.unnormed and not layer.unscaled]
     if unplaced := [layer for layer in normed if not layer.place]:
         yield Finding("watch", "gains_differ", {"count": len(unplaced), "layer": unplaced[0].name})
-    if placed := [layer for layer in normed if layer.place]:
+    if biased := [layer for layer in normed if layer.name in result.biased]:
+        yield Finding("good", "gains_biased", {"count": len(biased), "layer": biased[0].name})
+    if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
         yield _of_normed(placed)
-    if plain:
+    if plain := [layer for layer in plain if layer.name not in result.normed]:
         yield _of_plain(plain)
+
+
+def _of_architecture(result: attention.Result) -> Iterator[Finding]:
+    """What its norm of q and k is, where the config or the names of tensors tell more than their sizes."""
+    if result.promised:
+        level: Level = "good" if result.without_gain else "watch"
+        yield Finding(level, "promised_without" if result.without_gain else "promised", {"flag": result.flags[0]})
+    if result.before:
+        yield Finding("watch", "gains_before", {"count": len(result.before), "layer": result.before[0]})
+    if result.normed:
+        yield Finding("good", "normed_otherwise", {"count": len(result.normed), "layer": result.normed[0]})
+    if result.latent:
+        yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
 
 
 def _of_groups(result: attention.Result) -> Iterator[Finding]:
@@ -61,6 +73,8 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
     whole = [layer for layer in result.layers if layer.finite]
     groups: dict[str, tuple[Level, Sequence[str]]] = {
         "packed": ("watch", result.packed),
+        "unread": ("watch", result.unread),
+        "convolved": ("watch", result.convolved),
         "unshared": ("bad", result.unshared),
         "weights_unscaled": ("watch", [layer.name for layer in result.layers if layer.unscaled]),
         "weights_lost": ("bad", [layer.name for layer in result.layers if not layer.finite]),

@@ -7,6 +7,7 @@ from typing import Final
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.readers.columns import names_attention
 from qkdemo.messages import say
 from qkdemo.notation import counted, written
 
@@ -98,13 +99,16 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     column = result.roles.get("entropy", "")
     if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
+    logits = result.roles.get("max_logit", "")
+    if logits and not names_attention(logits):
+        yield Finding("watch", "logit_read", {"run": run, "column": logits})
     if result.no_share:
         yield Finding("watch", "entropy_unread", {"run": run, "column": result.no_share})
     if result.log.where and any(cause.key in _GROWING for cause in result.causes):
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
 
 
-_WHOLE: Final = ("step", "since", "at", "back", "count")
+_WHOLE: Final = ("step", "since", "last_large", "at", "back", "count")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "nearly_one_hot"),
@@ -119,6 +123,7 @@ _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "together_max_logit": ("training", {}),
     "together_entropy": ("drift", {"scale": "16"}),
     "not_attention": ("sensitivity", {}),
+    "logits_passed": ("sensitivity", {}),
     "growing_logits": ("drift", {}),
     "large_logits": ("drift", {"scale": "8"}),
     "large_alone": ("drift", {"scale": "8"}),

@@ -52,21 +52,37 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
         yield Finding("bad", "port_mask", {"count": made.masked_otherwise})
     if lost and (result.verdict is None or result.reference is None):
         return
-    if made.block is None:
+    yield from _of_pipelines(result, lost=bool(lost))
+
+
+def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
+    """Which pipeline the reference is, and how the port differs from it, if its logits are all numbers."""
+    if result.verdict is None or result.reference is None:
+        if result.port.block is not None:
+            yield Finding("watch", "port_unknown_reference", {"theta": written(result.port.block.theta)})
         yield from _from_logits(result)
-    elif result.verdict is None or result.reference is None:
-        yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
+        return
+    if not lost and result.verdict.cause == "same":
         yield from _from_logits(result)
-    else:
-        if not lost:
-            yield _of_verdict(result, result.reference, result.verdict)
-        yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
+    elif not lost:
+        yield _of_verdict(result, result.reference, result.verdict)
+    yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
+
+
+def _of_same(result: port.Result) -> Finding:
+    """Over all both are the same but for rounding: that of storing, that of every step, or not in every row."""
+    kind = str(result.port.format).removeprefix("torch.")
+    if result.within(result.port.stored):
+        return Finding("good", "port_same", {"error": written(result.same, 2), "format": kind})
+    values = {"error": written(100 * result.same, 2), "format": kind}
+    if result.within(result.port.exact):
+        return Finding("watch", "port_near", values)
+    worst = {"head": result.worst.head, "query": result.worst.query, "worst": written(100 * result.worst.error, 2)}
+    return Finding("bad", "port_row", values | worst)
 
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
     assert result.port.block is not None
-    if verdict.cause == "same":
-        return Finding("good", "port_same", {"error": written(result.same, 2)})
     several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit)
@@ -74,7 +90,9 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
     look = ("placement", _dials("left", reference) | _dials("right", result.mine or reference))
-    return Finding("bad", "port", {"error": written(100 * result.same, 2), "pattern": pattern}, look)
+    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few")
+    values = {"error": written(100 * result.same, 2), "pattern": pattern}
+    return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
 
 
 def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
@@ -82,17 +100,23 @@ def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
 
 
 def _in_words(pipeline: Pipeline) -> str:
-    return "; ".join(
-        f"{say(f'choice_name.{choice}')}: {say(f'choice.{choice}.{getattr(pipeline, choice)}')}"
+    """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout."""
+    left_out = {"place"} if pipeline.norm == "none" else set[str]()
+    left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
+    words = {
+        choice: say(f"choice.{choice}.{getattr(pipeline, choice)}")
         for choice in ("norm", "place", "order", "layout", "rotated", "scale")
-        if choice not in ("layout", "rotated") or pipeline.order != "none"
-    )
+        if choice not in left_out
+    }
+    if pipeline.norm == "none" and pipeline.order != "none":
+        words["order"] = say("finding.port_rotary_alone")
+    return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
 
 
 def _from_logits(result: port.Result) -> Iterator[Finding]:
     """What can be told without q and k: that both are the same, or that they have a constant ratio."""
-    if result.same < result.port.exact:
-        yield Finding("good", "port_same", {"error": written(result.same, 2)})
+    if result.same <= result.port.exact:
+        yield _of_same(result)
         return
     shown = [x.masked_fill(~result.port.visible, 0).any() for x in (result.port.mine, result.port.reference)]
     values = {"error": written(100 * result.same, 2)}
@@ -102,8 +126,10 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         yield Finding("bad", "port_pattern", values)
     else:
         widths = {word: power(result.ratio) for word, power in _POWERS.items() if result.ratio > 0}
+        if result.port.block is not None:  # and then the width is known
+            widths = {word: d for word, d in widths.items() if round(d) == result.port.block.d_head}
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
-        likely = [(word, d) for word, d in known if d % 8 == 0]  # as head widths are
+        likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
         yield Finding("bad", "port_ratio", values | {"ratio": written(result.ratio), "ways": ways})
     if result.port.block is None:

@@ -1,7 +1,8 @@
 """What is found in q and k."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,21 +10,19 @@ from torch import Tensor
 from qkdemo.diagnose import tensors
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
-from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
+from qkdemo.floats.formats import FORMATS
 from qkdemo.notation import written
 
 
 def of_tensors(result: tensors.Result, name: str) -> Report:
     """What is found in q and k."""
-    return Report(
-        kind="tensors",
-        name=name,
-        findings=by_level(_of_tensors(result)),
-        tables={"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth},
-        pair=result.pair,
-    )
+    tables = {"heads": result.heads, "variants": result.variants, "formats": result.formats, "growth": result.growth}
+    if result.pair.unscaled:  # their numbers are not those of the model
+        tables = {}
+    return Report("tensors", name, by_level(_of_tensors(result)), tables, pair=result.pair)
 
 
 def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
@@ -36,20 +35,48 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
+    if pair.unscaled:
+        if math.isinf(logit):
+            yield from _of_largest(logit, "", values)
+        return
     normed = abs(worst["cosine"]) * math.sqrt(pair.q.shape[-1])  # alignment alone reaches that, at length √d
-    throughout = worst["grown_by"] == "alignment" and logit > tensors.GROWN * normed
-    values |= {"normed": written(normed)}
-    yield from _of_largest(logit, "throughout" if throughout else worst["grown_by"], values)
-    gone = [row for row in result.heads if row["entropy_fraction"] < causes.COLLAPSED]
-    if gone:
-        yield Finding("bad", "one_hot", {"count": len(gone), "of": len(result.heads)})
-    sinks = [row for row in result.heads if row["first_key"] > 0.5]
-    if sinks:
-        yield Finding("watch", "sink", {"count": len(sinks), "of": len(result.heads)})
+    values |= {"normed": written(normed), "usual": written(result.at_usual)}
+    yield from _of_largest(logit, _grown_by(result, logit, normed), values)
+    yield from _of_spread(result.heads, _even_shares(pair))
     for row in result.formats:
         if row["scores_lost"]:
             lost = {"format": row["format"], "lost": row["scores_lost"], "all": row["of"]}
-            yield Finding("bad" if row["format"] != "float16" or pair.q.itemsize == 2 else "watch", "format", lost)
+            own = FORMATS[row["format"]].largest >= torch.finfo(pair.stored).max
+            yield Finding("bad" if own else "watch", "format", lost)
+
+
+def _grown_by(result: tensors.Result, logit: float, normed: float) -> str:
+    """What the largest logit comes from; a length that stands out explains it only if little is left without it."""
+    reason: str = result.heads[0]["grown_by"]
+    if reason == "alignment" and logit > tensors.GROWN * normed:
+        return "throughout"
+    left = result.at_usual >= LARGE or result.at_usual > max(causes.CALM, logit / tensors.GROWN)
+    return "at_usual" if reason in ("length", "both") and left else reason
+
+
+def _even_shares(pair: Pair) -> list[float]:
+    """By head, the share of the first key if every query saw its keys evenly: NaN where none sees two."""
+    keys = _keys_seen(pair).double()
+    return (1 / keys).where(keys > 1, torch.nan).nanmean((0, 2)).tolist()
+
+
+def _of_spread(heads: Sequence[Mapping[str, Any]], even: Sequence[float]) -> Iterator[Finding]:
+    """Heads that give nearly all their attention to one key, or much of it to the first; none is counted twice."""
+    first = [row["first_key"] > (1 + even[row["head"]]) / 2 for row in heads]
+    gone = [row["entropy_fraction"] < causes.COLLAPSED for row in heads]
+    groups: dict[str, tuple[Level, int]] = {
+        "one_hot": ("bad", sum(low and not at for low, at in zip(gone, first, strict=True))),
+        "one_hot_sink": ("watch", sum(low and at for low, at in zip(gone, first, strict=True))),
+        "sink": ("watch", sum(at and not low for low, at in zip(gone, first, strict=True))),
+    }
+    for key, (level, count) in groups.items():
+        if count:
+            yield Finding(level, key, {"count": count, "of": len(heads)})
 
 
 def _of_largest(logit: float, grown_by: str, values: Mapping[str, object]) -> Iterator[Finding]:
@@ -97,5 +124,5 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     if not result.whole:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)
-    if beyond:
+    if beyond and "k" not in pair.unscaled:
         yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})

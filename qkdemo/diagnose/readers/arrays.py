@@ -61,7 +61,7 @@ def holds_arrays(data: bytes) -> bool:
 
 def _of_json(text: bytes, name: str) -> dict[str, Tensor]:
     if len(text) > _MOST_JSON:
-        raise InputError("large_file", name=name, size=sized(len(text)), most=sized(_MOST_JSON))
+        raise InputError("large_file", name=name, most=sized(_MOST_JSON))
     found: dict[str, Tensor] = {}
     try:
         for key, rows in json.loads(text).items():
@@ -79,7 +79,7 @@ def _size(stream: BinaryIO) -> int:
 
 def _refuse_large(count: int, name: str) -> None:
     if count > MOST_BYTES:
-        raise InputError("large_file", name=name, size=sized(count), most=sized(MOST_BYTES))
+        raise InputError("large_file", name=name, most=sized(MOST_BYTES))
 
 
 def _of_npz(stream: BinaryIO, name: str) -> dict[str, Tensor]:
@@ -131,7 +131,7 @@ def _of_npy(file: IO[bytes], size: int, name: str) -> Tensor:
     _refuse_dtype(dtype, name)
     wanted = math.prod(shape) * dtype.itemsize
     if any(length < 0 for length in shape) or wanted > size:
-        raise InputError("npy_shape", name=name, shape=listed(shape), wanted=sized(wanted), size=sized(size))
+        raise InputError("npy_shape", name=name, shape=listed(shape), wanted=wanted, size=size)
     data = bytearray(file.read(wanted))
     if len(data) < wanted:
         raise InputError("npy_short", name=name, there=len(data), wanted=wanted)

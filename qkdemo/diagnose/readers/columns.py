@@ -1,6 +1,6 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
-* `Log`: steps and named columns; `roles(log)`: which column is the loss, the largest logit, …
+* `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them.
 """
 
@@ -29,7 +29,12 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
     "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
 }
-EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|test)([/_. ]|$)", re.IGNORECASE)
+_OF_ATTENTION: Final = re.compile(r"attn|attention|qk", re.IGNORECASE)
+_OF_SOMETHING_ELSE: Final = re.compile(
+    r"critic|reward|policy|actor|router|expert|output|vocab|lm[_.]?head|z[_.]?loss", re.IGNORECASE
+)  # a reward has a score, a router an entropy, and the last layer logits
+_MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
+EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -55,10 +60,23 @@ def roles(log: Log) -> dict[str, str]:
     found: dict[str, str] = {}
     for role, pattern in ROLES.items():
         fitting = [column for column in log.columns if pattern.search(column)]
-        training = [column for column in fitting if not EVALUATED.search(column)] or fitting
+        if role in _MAY_BE_ANOTHERS:
+            fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
+        training = [column for column in fitting if not EVALUATED.search(column)]
+        if role != "loss":  # one of an evaluation does not tell what became of the training
+            training = training or fitting
         if training:
             found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
     return found
+
+
+def names_attention(column: str) -> bool:
+    """Whether a column's name alone says that its largest logit is one of attention, and not of the last layer.
+
+    >>> names_attention("attn/score_max"), names_attention("max_logit"), names_attention("logits/max")
+    (True, True, False)
+    """
+    return bool(_OF_ATTENTION.search(column) or re.search(r"(^|[/_.])max_?logit", column, re.IGNORECASE))
 
 
 def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:

@@ -36,7 +36,7 @@ _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 def read_logs(data: bytes, name: str) -> list[Log]:
     """Every run in a log, its kind told by what it holds. Raises InputError."""
     if len(data) > _MOST_BYTES:
-        raise InputError("large_log", name=name, size=sized(len(data)), most=sized(_MOST_BYTES))
+        raise InputError("large_log", name=name, most=sized(_MOST_BYTES))
     if not data.strip():
         raise InputError("no_bytes", name=name)
     if is_events(data):
@@ -84,9 +84,9 @@ def _of_json(text: str, name: str) -> list[Log]:
     first = text.lstrip().split("\n", 1)[0]
     try:
         json.loads(first)
-        lines = [json.loads(line) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError):
         return [_of_whole_json(text, name)]
+    lines = [_loaded(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
         return [_of_whole_json(text, name)]
     return [_of_rows(_records(lines), name, "jsonl")]
@@ -109,11 +109,14 @@ def _of_whole_json(text: str, name: str) -> Log:
     return log_of(name, "trainer_state", _records(history))
 
 
-def _loaded(text: str, name: str) -> Any:
+def _loaded(text: str, name: str, line: int = 1) -> Any:
+    """JSON that begins in a line of a file."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError("log_json", name=name) from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            line += error.lineno - 1
+        raise InputError("log_json", name=name, line=line) from None
 
 
 def _records(rows: Any) -> list[dict[str, Any]]:

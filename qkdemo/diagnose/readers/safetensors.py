@@ -29,6 +29,8 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
     "BF16": torch.bfloat16,
     "F8_E4M3": torch.float8_e4m3fn,
     "F8_E5M2": torch.float8_e5m2,
+    "F8_E4M3FNUZ": torch.float8_e4m3fnuz,
+    "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
     "I64": torch.int64,
     "I32": torch.int32,
     "I16": torch.int16,
@@ -44,6 +46,7 @@ _OTHER_BITS: Final[Mapping[str, int]] = {
     "F8_E8M0": 8,
     "F4": 4,
     "F6_E2M3": 6,
+    "F6_E3M2": 6,
 }
 
 
@@ -89,7 +92,7 @@ class Safetensors:
         if entry.dtype not in DTYPES:
             raise InputError("unread_dtype", tensor=tensor, dtype=entry.dtype)
         if stop - start > most:
-            raise InputError("too_large_at_once", tensor=tensor, size=sized(stop - start), most=sized(most))
+            raise InputError("too_large_at_once", tensor=tensor, most=sized(most))
         self._stream.seek(start)
         data = bytearray(self._stream.read(stop - start))
         if len(data) < stop - start:
@@ -140,8 +143,10 @@ class Safetensors:
         except (TypeError, KeyError, ValueError):
             raise InputError("entry_lacks", tensor=tensor, name=self.name) from None
         whole = all(isinstance(x, int) and not isinstance(x, bool) and x >= 0 for x in (*shape, start, stop))
-        if not whole or not isinstance(dtype, str) or len(shape) > _MOST_AXES:
+        if not whole or not isinstance(dtype, str):
             raise InputError("entry_none", tensor=tensor, name=self.name)
+        if len(shape) > _MOST_AXES:
+            raise InputError("many_axes", tensor=tensor, name=self.name, count=len(shape), most=_MOST_AXES)
         bits = DTYPES[dtype].itemsize * 8 if dtype in DTYPES else _OTHER_BITS.get(dtype)
         if bits is None:
             raise InputError("unknown_dtype", tensor=tensor, name=self.name, dtype=repr(dtype))

@@ -3,7 +3,7 @@
 * `Call`: q and k as they enter the product, with scale, mask and whatever else acts on the logits;
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
 * `keys_seen(queries, …)`: what a causal mask leaves of the keys;
-* `MEASURES`: the names of these measures, each with its unit.
+* `length_of(x)`: of each vector; `MEASURES`: the names of these measures, each with its unit.
 
 It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
 all. Maxima are taken over every visible pair of these; what needs a softmax over at most `rows` queries, evenly spread,
@@ -79,7 +79,7 @@ def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> di
     q, k = (_wide(x.detach() if every_sequence else x.detach()[:BATCH]) for x in (call.q, call.k))
     group = q.shape[1] // k.shape[1]
     largest, at, lost = _extremes(call, q, k)
-    q_norm, k_norm = _length(q), _length(k).repeat_interleave(group, 1)
+    q_norm, k_norm = length_of(q), length_of(k).repeat_interleave(group, 1)
     found = {
         "max_logit": largest,
         "cosine": _cosine(q, k, at, group),
@@ -99,7 +99,7 @@ def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def _length(x: Tensor) -> Tensor:
+def length_of(x: Tensor) -> Tensor:
     """Of each vector, without a square that leaves the format: ∞ where an entry is, NaN where one is NaN."""
     largest = x.abs().amax(-1, keepdim=True)
     usable = largest.isfinite() & (largest > 0)
@@ -198,7 +198,7 @@ def _blocks(q: Tensor, k: Tensor) -> Iterator[tuple[int, Tensor]]:
 def _cosine(q: Tensor, k: Tensor, at: tuple[Tensor, Tensor, Tensor], group: int) -> Tensor:
     head = torch.arange(q.shape[1], device=q.device)
     a, b = q[at[0], head, at[1]], k[at[0], head // group, at[2]]
-    cosine: Tensor = (a / _length(a)[:, None] * (b / _length(b)[:, None])).sum(-1)
+    cosine: Tensor = (a / length_of(a)[:, None] * (b / length_of(b)[:, None])).sum(-1)
     return cosine
 
 

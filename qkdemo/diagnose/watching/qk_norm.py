@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from qkdemo.diagnose.watching.heads import Call
 from qkdemo.diagnose.watching.taps import tapped
 
 Side: TypeAlias = Literal["q", "k"]
-State: TypeAlias = Literal["on", "off", "never called", "called twice", "not used", "one side only"]
+State: TypeAlias = Literal["on", "off", "never called", "called twice", "not used", "one side only", "cannot tell"]
 
 # q_norm, k_layernorm, norm_q, query_layernorm, q_ln, qk_norm. The norm of a latent (q_a_layernorm) is another thing.
 _NAME: Final = re.compile(
@@ -29,6 +30,7 @@ _NAME: Final = re.compile(
 )
 _FLAG: Final = re.compile(r"(use_|with_|enable_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)(alization|alisation)?$")
 _SPREAD: Final = 1e-3  # relative spread of the lengths of vectors that a norm without gain has made equal
+_ALIKE: Final = 0.99  # |cosine| of inputs from which on their q can have one length without any norm
 _EQUAL: Final = 1e-2  # relative difference of lengths up to which a vector is the norm's own output, in any format
 
 
@@ -50,6 +52,8 @@ class _Layer:
     calls: dict[str, int] = field(default_factory=dict)
     lengths: dict[str, list[Tensor]] = field(default_factory=dict)  # of each norm's outputs
     entered: dict[Side, Tensor] = field(default_factory=dict)  # lengths of what entered the last product
+    d_head: int = 0
+    varied: bool = False  # whether the layer's inputs differ in direction
 
 
 def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
@@ -63,7 +67,8 @@ def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]
     wrong = [each for each in found if each.state != "on"]
     if wrong:
         lines = "\n".join(f"  {each.layer}: {each.words}" for each in wrong)
-        raise AssertionError(f"QK norm is not on in {len(wrong)} of {len(found)} attention layers.\n{lines}")
+        seen = "seen to be on" if any(each.state == "cannot tell" for each in wrong) else "on"
+        raise AssertionError(f"QK norm is not {seen} in {len(wrong)} of {len(found)} attention layers.\n{lines}")
     return found
 
 
@@ -77,13 +82,16 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
         args, kwargs = (), {**batch, **kwargs}
     layers: dict[str, _Layer] = {}
     modules = {name or type(model).__name__: module for name, module in model.named_modules()}
+    inputs: dict[str, bool] = {}
 
     def see(name: str, call: Call) -> None:
         layer = layers.setdefault(name, _Layer())
         layer.attended += 1
+        layer.d_head = call.q.shape[-1]
+        layer.varied = layer.varied or inputs.get(name, _varied(call.q))
         layer.entered = {"q": call.q.detach().float().norm(dim=-1), "k": call.k.detach().float().norm(dim=-1)}
 
-    with torch.no_grad(), _norms_counted(modules, layers), tapped(model, see):
+    with torch.no_grad(), _norms_counted(modules, layers), _inputs_seen(modules, inputs), tapped(model, see):
         model(*args, **kwargs)
     seen = {name: layer for name, layer in layers.items() if layer.attended}
     if not seen:
@@ -132,6 +140,31 @@ def _norms_counted(modules: dict[str, nn.Module], layers: dict[str, _Layer]) -> 
             handle.remove()
 
 
+@contextmanager
+def _inputs_seen(modules: Mapping[str, nn.Module], inputs: dict[str, bool]) -> Iterator[None]:
+    """Notes whether the inputs of a module differ in direction: rotary turns equal ones apart, and keeps lengths."""
+
+    def see(name: str, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        given = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.is_floating_point())
+        if (first := next(given, None)) is not None:
+            inputs[name] = _varied(first)
+
+    handles = [
+        module.register_forward_pre_hook(partial(see, name), with_kwargs=True) for name, module in modules.items()
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _varied(x: Tensor) -> bool:
+    """Whether the vectors along the last axis point in more than one direction, up to their sign."""
+    rows = torch.nn.functional.normalize(x.detach().float().reshape(-1, x.shape[-1] if x.dim() else 1), dim=-1)
+    return bool(((rows @ rows[:1].mT).abs() < _ALIKE).any())
+
+
 def _counter(layer: _Layer, name: str) -> Any:
     def count(_: nn.Module, __: Any, output: Any) -> None:
         layer.calls[name] += 1
@@ -157,7 +190,8 @@ def _finding(name: str, layer: _Layer, module: nn.Module | None, model: nn.Modul
             return Finding(name, "never called", f"{norm} is there, and was never called.", fresh)
         if calls > expected:
             return Finding(name, "called twice", f"{norm} was called {calls} times for {expected}.", fresh)
-        if len(side) == 1 and not _used(layer.lengths.get(norm, []), layer.entered["q" if side == "q" else "k"]):
+        entered = layer.entered["q" if side == "q" else "k"]
+        if len(side) == 1 and not _used(layer.lengths.get(norm, []), entered, layer.d_head):
             words = f"what {norm} returns is not what enters the product: its vectors have other lengths."
             return Finding(name, "not used", words, fresh)
     words = f"{' and '.join(norms)} called once each."
@@ -170,6 +204,9 @@ def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
     """A layer without norm modules: a norm without gain is seen by its vectors, which all have one length."""
     spread = {side: float((x.amax() - x.amin()) / x.mean()) for side, x in layer.entered.items()}
     if all(x < _SPREAD for x in spread.values()):
+        if not layer.varied:
+            words = "no norm module, and its inputs all have one direction, so that equal lengths show nothing: "
+            return Finding(name, "cannot tell", words + "try a batch of different tokens.")
         return Finding(name, "on", "no norm module, and all vectors of q, and all of k, have one length.")
     flags = [flag for flag, value in vars(getattr(model, "config", object)).items() if _FLAG.fullmatch(flag) and value]
     lengths = layer.entered["q"]
@@ -179,21 +216,20 @@ def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
     return Finding(name, "off", words)
 
 
-def _used(outputs: list[Tensor], entered: Tensor) -> bool:
+def _used(outputs: list[Tensor], entered: Tensor, d_head: int) -> bool:
     """Whether the lengths that entered the product are those that the norm returned; rotary keeps a vector's length."""
     if not outputs:
         return True  # no tensor to compare
     returned = outputs[-1]
-    if returned.shape[-1] != _width(entered, returned):
-        return True  # a norm over all heads: its output is split before the product
+    width, all_heads = returned.shape[-1], entered.shape[1] * d_head
+    if width != d_head:  # a norm over all heads, whose output is split before the product; keys may be repeated then
+        if all_heads % width:
+            return True
+        entered = (entered.square().sum(1) / (all_heads // width)).sqrt()
     one, other = (x.flatten().sort().values for x in (returned.norm(dim=-1), entered))
     if one.numel() != other.numel():
         return True  # a cache, or repeated heads, came in between
     return bool(((one - other).abs() <= _EQUAL * other.abs().clamp_min(1e-6)).all())
-
-
-def _width(entered: Tensor, returned: Tensor) -> int:
-    return returned.numel() // entered.numel() if entered.numel() else 0
 
 
 def _is_fresh(norm: nn.Module) -> bool:

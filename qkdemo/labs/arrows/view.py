@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from qkdemo.charts.columns import vectors, words
+from qkdemo.charts.columns import single, vectors, words
 from qkdemo.charts.panels import Bars, Role
 from qkdemo.charts.spec import Dial, Drawn
 from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
@@ -28,7 +28,7 @@ def arrows_exhibit(result: Result) -> Drawn:
             "scale.text": [f"×{written(scale)}" for scale in result.scales],
             "finding": findings(result),
             **{
-                f"{role}.row": vectors(side.shares.astype(np.float32))
+                f"{role}.row": vectors(single(side.shares))
                 for role, side in (("plain", result.plain), ("norm", result.twin))
             },
         }

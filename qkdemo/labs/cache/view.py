@@ -11,10 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.charts.axes import linear_axis
-from qkdemo.charts.columns import gap, vectors, words
+from qkdemo.charts.columns import gap, single, vectors, words
 from qkdemo.charts.panels import Axis, Cells, Curves, PlainAxis, Role
 from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
+from qkdemo.floats.formats import beside_rounding
 from qkdemo.labs.cache.decoding import WayWord
 from qkdemo.labs.cache.lab import Result, Settings, run
 from qkdemo.labs.cache.words import explain, findings
@@ -58,7 +59,7 @@ def _table(settings: Settings) -> pa.Table:
         columns[f"tile.{name}"] = _gaps(result, getattr(result, field))
     sides = ((result.fresh_weights, result.fresh_channels), (result.cached_weights, result.cached_channels))
     for role, (weights, channels) in zip(_ROLES, sides, strict=True):
-        columns[f"{role}.row"] = vectors(weights[head].astype(np.float32))
+        columns[f"{role}.row"] = vectors(single(weights[head]))
         columns[f"{role}.channels"] = np.where(np.arange(settings.n_keys) < key, np.nan, channels[head, :, key])
     return pa.table(columns)
 
@@ -120,6 +121,7 @@ def _view(result: Result) -> Exhibit:
                     for role, name in zip(_ROLES, names, strict=True)
                 ],
                 "marks": [],
+                "noise": beside_rounding(result.settings.format),
             },
         ],
         "words": words() | {"hint": say("cache.hint")},
@@ -142,10 +144,12 @@ def _errors(result: Result, x: PlainAxis) -> Curves:
                 "role": "right" if way == chosen else "other",
                 "column": f"error.{way}",
                 "label": say(f"cache.short.{way}"),
+                "texts": f"off.{way}",
             }
             for way in (chosen, *others)
         ],
         "marks": [],
+        "noise": beside_rounding(result.settings.format),
     }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from qkdemo.charts.axes import log_axis, share_axis
 from qkdemo.charts.panels import Axis, Curves, Line, PlainAxis, Role
+from qkdemo.floats.formats import beside_rounding
 from qkdemo.labs.drift.lab import Result
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -35,6 +36,7 @@ def curve(name: str, result: Result, x: PlainAxis, *, bound: bool = False, **val
         "y": _AXES[name](result),
         "lines": lines,
         "marks": [],
+        "noise": beside_rounding(result.settings.format),
     }
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.variants import VARIANTS
 from qkdemo.charts.axes import decades
-from qkdemo.charts.columns import codes, reading, readings, vectors, words
-from qkdemo.charts.panels import Arrows, Bars, Cells, Entry, Heat, PlainAxis, Role, Text
+from qkdemo.charts.columns import codes, reading, readings, single, span, vectors, words
+from qkdemo.charts.panels import Arrows, Bars, Cells, Entry, Heat, PlainAxis, Pooled, Role, Text
 from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.drift.curves import CURVES, ROLES, curve, lost
@@ -74,12 +74,12 @@ def _side_columns(side: Side) -> dict[str, Any]:
         ]
     most = written(side.most_entropy, 3)
     return {
-        **{name: getattr(side, name).astype(np.float32) for name in CURVES},
-        "arm": side.q_norm.astype(np.float32),
+        **{name: single(getattr(side, name)) for name in CURVES},
+        "arm": single(side.q_norm),
         "arm.text": [say("drift.ring", length=length) for length in pair["q_norm"]],
-        "arms": vectors(side.arms),
+        "arms": vectors(single(side.arms)),
         "angles": vectors(np.nan_to_num(side.angles).astype(np.float32)),
-        "row": vectors(np.where(side.row < 0, 0, side.row)),
+        "row": vectors(single(np.where(side.row < 0, 0, side.row))),
         "heat": vectors(codes(side.weights)),
         "tile.norms": readings(side.q_norm * side.k_norm),
         "tile.logit": logits,
@@ -165,7 +165,7 @@ def _drift_view(result: Result) -> Exhibit:
 def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
     rows, columns = side.weights.shape[-2:]
     width = math.ceil(side.n_keys / SHOWN_CELLS)
-    return {
+    panel: Heat = {
         "kind": "heat",
         "title": title,
         "subtitle": say("drift.axis.heat", width=width) if width > 1 else "",
@@ -175,26 +175,35 @@ def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
         "rows": rows,
         "columns": columns,
         "selected": (query // width, key // width),
-        "each": width,
-        "chosen": (query, key),
         "query_label": say("drift.query"),
         "key_label": say("drift.key"),
     }
+    if width > 1:
+        panel["pooled"] = _pooled(width, side.n_keys)
+    return panel
 
 
 def _bars(result: Result, query: int, key: int) -> Bars:
     n, shown = result.settings.n_keys, result.plain.row.shape[-1]
     width = math.ceil(n / SHOWN_BARS)
-    return {
+    pooled = _pooled(width, n)
+    panel: Bars = {
         "kind": "bars",
         "title": say("drift.panel.bars", query=query),
         "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
         "wide": 3,
         "lines": [{"role": role, "column": f"{role}.row"} for role in ROLES],
-        "labels": [str(key if bar == key // width else bar * width) for bar in range(shown)],
+        "labels": [span(bar, pooled) for bar in range(shown)],
         "selected": key // width,
         "key_label": say("drift.key"),
     }
+    if width > 1:
+        panel["pooled"] = pooled
+    return panel
+
+
+def _pooled(each: int, of: int) -> Pooled:
+    return {"each": each, "of": of, "queries": say("drift.queries"), "keys": say("drift.keys")}
 
 
 def _cells(result: Result, names: Sequence[str], query: int, key: int) -> Cells:

@@ -15,7 +15,7 @@ from qkdemo.charts.columns import reading, words
 from qkdemo.charts.panels import Axis, Cells, Curves, Mark, Role, Text
 from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
-from qkdemo.floats.formats import FORMATS
+from qkdemo.floats.formats import FORMATS, beside_rounding
 from qkdemo.labs.epsilon.lab import RULE_WORDS, Result, Settings, formats, run
 from qkdemo.labs.epsilon.words import explain, findings
 from qkdemo.messages import in_each_language, say
@@ -123,6 +123,7 @@ def _curve(result: Result, name: str, y: Axis) -> Curves:
             for role, word in _lines(settings.rule).items()
         ],
         "marks": marks,
+        "noise": beside_rounding(settings.format),
         "labels": "apart",
     }
 

@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 from qkdemo.floats.formats import FORMATS
-from qkdemo.labs.epsilon.lab import Result
+from qkdemo.labs.epsilon.lab import Result, norm_dtype
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -31,6 +31,7 @@ def explain(result: Result) -> list[str]:
         "steepest": written(result.steepest, 3),
         "slope": written(here, 3),
         "format": settings.format,
+        "computed": str(norm_dtype(settings)).removeprefix("torch."),
     }
     lost = result.lost and settings.rule != "absent"
     slope = "undefined" if math.isnan(here) else "infinite" if math.isinf(here) else _stop(result)
@@ -46,10 +47,15 @@ def explain(result: Result) -> list[str]:
 
 
 def _stop(result: Result) -> str:
-    """What stops the slope as the vector shrinks: epsilon, the largest number of the format, or nothing."""
+    """What stops the slope as the vector shrinks: epsilon, the largest number of the format, or nothing.
+
+    Below a root it is epsilon until no square is left: the root has no slope at 0.
+    """
     settings = result.settings
     if not result.threshold:
         return "endless"
+    if settings.rule == "floored_root":
+        return "squares"
     lost = settings.norm_in_format and result.steepest > FORMATS[settings.format].largest
     return "overflow" if lost else "stopped"
 

@@ -31,9 +31,9 @@ TILES: Final[dict[str, tuple[StageWord, ...]]] = {
     "weight": ("weight",),
 }
 _ROLES: Final = ("plain", "norm")
-_FATES: Final = ("none", "all_nan", "n_nan", "n_inf", "n_overflow", "n_zero", "n_merged")  # of a stage's entries
+_FATES: Final = ("none", "all_nan", "n_nan", "n_inf", "n_overflow", "n_lost", "n_zero", "n_merged")  # of a stage
 PALEST: Final = 0.2  # of the colour, for the least size that is not zero
-_TONES: Final = "03333210"  # how loud each of them is, and none of them
+_TONES: Final = "033333210"  # how loud each of them is, and none of them
 
 
 @in_each_language(64)
@@ -92,20 +92,22 @@ def _leaks(which: str, leak: dict[str, object] | None) -> str:
 @in_each_language(64)
 def _grid_columns(role: str, counted: Tally) -> dict[str, list[str]]:
     """Per format: the texts of its stages, joined, and their tones."""
+    lost = counted.n_lost > 0
     worst = np.select(  # what is told of a stage, in the order of _FATES
         [
             counted.n == 0,
-            (counted.n_nan > 0) & (counted.n_nan == counted.n),
-            (counted.n_lost > 0) & (counted.n_nan > counted.n_inf),
-            (counted.n_lost > 0) & (counted.n_inf > 0),
-            counted.n_lost > 0,
+            lost & (counted.n_nan == counted.n),
+            lost & (counted.n_nan == counted.n_lost),
+            lost & (counted.n_inf == counted.n_lost),
+            lost & (counted.n_nan + counted.n_inf == 0),
+            lost,  # of several kinds
             counted.n_zero > 0,
             counted.n_merged > 0,
         ],
         range(len(_FATES)),
         len(_FATES),
     ).swapaxes(1, 2)
-    numbers = [counted.n, *[counted.n_lost] * 4, counted.n_zero, counted.n_merged, counted.n]  # lost: by what most are
+    numbers = [counted.n, *[counted.n_lost] * 5, counted.n_zero, counted.n_merged, counted.n]
     number = np.choose(worst, [x.swapaxes(1, 2) for x in numbers])
     fates, counts, errors = worst.tolist(), number.tolist(), counted.max_rel_error.swapaxes(1, 2).tolist()
     columns: dict[str, list[str]] = {}

@@ -194,7 +194,11 @@ def _losses(result: Result, swept: Sweep, word: str) -> Curves:
     before = np.array(swept.scales) < first
     early = any((counted.n_lost[f, s] > 0)[before].any() for counted in (swept.plain, swept.twin))
     key = "losing" if marks else "later" if math.isfinite(first) else "never"
-    title = say(f"formats.panel.{key}{'_early' if early else ''}", format=word, scale=onset(first))
+    if not any(counted.n[f, s].any() for counted in (swept.plain, swept.twin)):
+        key = "absent"
+    title = say(
+        f"formats.panel.{key}{'_early' if early else ''}", format=word, scale=onset(first), stage=_stage(result)
+    )
     panel = _curve(result, swept, f"lost.{word}", title, say("formats.axis.lost", stage=_stage(result)))
     return panel | {"marks": marks}
 

@@ -146,6 +146,7 @@ def _view(result: Result, own: Own | None) -> Exhibit:
                     low=f"{role}.low",
                     high=f"{role}.high",
                     dots=True,
+                    texts=f"{role}.loss.text",
                 )
                 for role in roles
             ],
@@ -162,7 +163,10 @@ def _view(result: Result, own: Own | None) -> Exhibit:
             "tall": True,
             "x": x,
             "y": log_axis(np.array([*_logits(result), 1.0, 1000.0])),
-            "lines": [{"role": role, "column": f"{role}.logit", "label": names[role], "dots": True} for role in roles],
+            "lines": [
+                Line(role=role, column=f"{role}.logit", label=names[role], dots=True, texts=f"{role}.logit.text")
+                for role in roles
+            ],
             "marks": [],
             "points": _points(own, result, "logits"),
         },

@@ -58,6 +58,8 @@ def explain(result: Result) -> list[str]:
     sentences = [finding(result)]
     if not result.done:
         return sentences
+    for curve in result.curves if result.whole else ():
+        sentences += _solved_again(curve, result)
     for curve in result.curves[1:]:
         sentences += _fails_too(curve, result)
     task = TASKS[result.settings.task]
@@ -82,6 +84,17 @@ def _number(curve: Curve) -> str:
     whole, (low, high) = sensitivity(curve.found), by_side(curve.found)
     parts = {"number": written(whole, 3), "low": written(low, 2), "high": written(high, 2)}
     return say("rates.number", variant=_name(curve.variant), **parts)
+
+
+def _solved_again(curve: Curve, result: Result) -> Iterator[str]:
+    """At which rates beyond its wall a curve is below the limit once more."""
+    wall = wall_of(curve, result.settings)
+    if wall is None or wall.at is None:
+        return
+    limit = solved_below(TASKS[result.settings.task])
+    again = [point.learning_rate for point in curve.found if point.learning_rate > wall.at and point.mean < limit]
+    if again:
+        yield say("rates.again", variant=_name(curve.variant), rates=", ".join(map(written, again)))
 
 
 def _fails_too(curve: Curve, result: Result) -> Iterator[str]:

@@ -73,7 +73,9 @@ class Settings(Dials):
     layout: Annotated[
         Literal["any", "none", "half_split", "half_split_swapped", "interleaved", "not_read"], Choice(more=True)
     ] = "any"
-    rotated: Annotated[Literal["any", "none", "all", "half", "quarter", "not_read"], Choice(more=True)] = "any"
+    rotated: Annotated[
+        Literal["any", "none", "all", "half", "quarter", "last_eighth", "not_read"], Choice(more=True)
+    ] = "any"
     capped: Annotated[_YesNo, Choice()] = "any"
     output_capped: Annotated[_YesNo, Choice(more=True)] = "any"
     biased: Annotated[Literal["any", "none", "channel", "configurable"], Choice(more=True)] = "any"

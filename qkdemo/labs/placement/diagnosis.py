@@ -23,6 +23,7 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
 from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
+from qkdemo.labs.placement.scales import cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _AT_ONCE: Final = 512  # pairs whose products are formed at once, for the memory that they take
@@ -48,9 +49,10 @@ def diagnose(
 
     `exact`: the relative misfit that rounding may leave, more for logits of a narrow number format.
 
-    The words: same, cap, scale_one, scale_twice, scale_root, unit_vectors, constant; norm_skipped, full_width, input;
-    layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter, tiled;
-    q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
+    The words: same, cap; scale_one, scale_twice, scale_root, scale_other, unit_vectors, constant; norm_skipped,
+    full_width, input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half,
+    rotated_quarter, tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few,
+    unknown.
     """
     expected = trace(reference, block)
     logits, observed = expected.seen(expected.logits), expected.seen(observed)
@@ -87,7 +89,9 @@ def _from_ratio(
         constant = ((weighed * slope * target).sum() / weighed.square().sum()).item()
         misfit = _relative(observed, CAPS[reference.cap](constant * supposed, block.softcap))
         if misfit < exact:
-            return (word, misfit, math.nan) if word else (_name_of(constant, block.d_head, exact), misfit, constant)
+            if word:
+                return word, misfit, math.nan
+            return cause_of(constant, reference, block.d_head, 2 * exact), misfit, constant
     return "", math.nan, math.nan
 
 
@@ -97,21 +101,6 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
         return observed, torch.ones_like(observed)
     share = (observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15)
     return block.softcap * torch.atanh(share), 1 - share.square()
-
-
-def _name_of(constant: float, d_head: int, exact: float) -> str:
-    for word, value in _CONSTANTS.items():
-        if math.isclose(constant, value(d_head), rel_tol=10 * exact):
-            return word
-    return "constant"
-
-
-_CONSTANTS: Final[dict[str, Callable[[float], float]]] = {
-    "scale_one": math.sqrt,
-    "scale_twice": lambda d: 1 / math.sqrt(d),
-    "scale_root": lambda d: d,
-    "unit_vectors": lambda d: 1 / d,
-}
 
 
 def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from textwrap import indent
 from typing import Final
 
 from qkdemo.attention.blocks import BlockRecipe
-from qkdemo.attention.norms import NORMS, program_lines
+from qkdemo.attention.norms import NORMS, program_lines, program_parts
 from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
 from qkdemo.attention.rotary import turned
 from qkdemo.labs.placement.lab import Settings, pair_of, recipe_of
@@ -78,17 +78,20 @@ def _spread(r: BlockRecipe) -> str:
 
 def _function(name: str, p: Pipeline, recipe: BlockRecipe) -> str:
     norm = f"{program_lines(NORMS[p.norm], plain(p.alpha))}\nreturn x".lstrip()
-    lines = [f"def {name}_norm(x):", indent(norm, " " * 4), "", "", f"def {name}(x):"]
-    lines += (_side(name, side, p, turned(recipe.d_head, p.rotated)) for side in ("q", "k"))
-    times = "n_heads // n_kv"
-    if p.grouping == "repeat":
-        lines.append(f"    k = k.repeat_interleave({times}, 0)")
+    sized = _sized_sides(p)
+    if sized:
+        lines = [f"def {name}_parts(x):  # what is divided, and by what", indent(program_parts(NORMS[p.norm]), " " * 4)]
     else:
-        lines.append(f"    k = k.repeat({times}, 1, 1)")
-    scale = _SCALE.get(p.scale, plain(recipe.learned_scale))
-    if p.place == "in_product" and NORMS[p.norm].entrywise is None:
-        lines.append("    # dividing the product by both sizes is the same function: here q and k are divided")
-    lines.append(f"    logits = store(store(q @ k.mT) * {scale})")
+        lines = [f"def {name}_norm(x):", indent(norm, " " * 4)]
+    lines += ["", "", f"def {name}(x):"]
+    lines += (_side(name, side, p, turned(recipe.d_head, p.rotated)) for side in ("q", "k"))
+    of_heads = "repeat_interleave(n_heads // n_kv, 0)" if p.grouping == "repeat" else "repeat(n_heads // n_kv, 1, 1)"
+    lines += (f"    {k} = {k}.{of_heads}" for k in ("k", *(["size_k"] if "k" in sized else [])))
+    lines.append("    raw = store(q @ k.mT)")
+    if sized:
+        sizes = " * ".join({"q": "size_q", "k": "size_k.mT"}[side] for side in sized)
+        lines.append(f"    raw = store(raw / ({sizes}))")
+    lines.append(f"    logits = store(raw * {_SCALE.get(p.scale, plain(recipe.learned_scale))})")
     if p.cap == "softcap":
         cap = plain(recipe.softcap)
         lines.append(f"    logits = store({cap} * torch.tanh(logits / {cap}))")
@@ -96,6 +99,12 @@ def _function(name: str, p: Pipeline, recipe: BlockRecipe) -> str:
     weights = f"torch.softmax({masked}, -1)"
     lines.append(f"    return logits, {f'{name}_norm({weights})' if p.place == 'weights' else weights}")
     return "\n".join(lines)
+
+
+def _sized_sides(p: Pipeline) -> list[str]:
+    """The sides by whose sizes the product is divided."""
+    inside = p.place == "in_product" and NORMS[p.norm].entrywise is None
+    return [side for side in "qk" if inside and side in p.on]
 
 
 def _side(name: str, side: str, p: Pipeline, width: int) -> str:
@@ -126,6 +135,8 @@ def _normed(name: str, side: str, p: Pipeline, order: str) -> list[str]:
     if p.place == "full_width":
         merged = f"{side}.movedim(-3, -2).flatten(-2)"
         lines.append(f"{side} = {name}_norm({merged}).unflatten(-1, (-1, d_head)).movedim(-2, -3)")
+    elif side in _sized_sides(p):
+        lines.append(f"{side}, size_{side} = {name}_parts({side})")
     elif p.place in ("per_head", "in_product"):
         lines.append(f"{side} = {name}_norm({side})")
     whose = KEY_GAINS[p.key_gain][side]
@@ -145,7 +156,8 @@ def _normed(name: str, side: str, p: Pipeline, order: str) -> list[str]:
     if p.cast == "cast_first" and p.place != "in_product":
         lines.append(f"{side} = store(store(store({side}) * store(torch.as_tensor(gain))) + {bias})")
     else:
-        lines.append(f"{side} = store({side} * gain + {bias})")
+        whole = f"bias * size_{side}" if bias == "bias" and side in _sized_sides(p) else bias
+        lines.append(f"{side} = store({side} * gain + {whole})")
     return lines
 
 

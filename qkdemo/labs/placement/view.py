@@ -76,8 +76,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
         return {name: min(int(pick[name]), last) for name in ("query", "key") if name in pick}
     if "key" not in pick:
         return {}
-    mistake = list(MISTAKES)[min(int(pick["key"]), len(MISTAKES) - 1)]
-    chosen = PRESETS[mistake]
+    chosen = PRESETS[list(MISTAKES)[min(int(pick["key"]), len(MISTAKES) - 1)]]
     return {f"{side}_{name}": getattr(chosen, f"{side}_{name}") for side in _SIDES for name in CHOICES} | {
         "compare": "two"
     }
@@ -147,10 +146,8 @@ def _pair(result: Result) -> Curves:
     differences = over_spreads(result.settings).differences
     errors = [getattr(apart, name) for apart in differences for name in _ROLES]
     most = max((error for error in errors if math.isfinite(error)), default=0.0)  # beside nothing, or ∞, it is ∞ or NaN
-    lines: list[Line] = [
-        {"role": role, "column": f"pair.{name}", "label": say(f"placement.line.{name}")}
-        for name, role in _ROLES.items()
-    ]
+    said = {name: say(f"placement.line.{name}") for name in _ROLES}
+    lines = [Line(role=_ROLES[at], column=f"pair.{at}", label=said[at], texts=f"pair.{at}.text") for at in _ROLES]
     return {
         "kind": "curves",
         "title": say("placement.panel.pair"),
@@ -172,8 +169,10 @@ def _mistakes(settings: Settings) -> Curves:
         for name, column in found.logits.items()
     }
     labels = _numbers({name: column[-1].item() for name, column in found.logits.items()}, roles)
-    lines: list[Line] = [
-        {"role": roles[name], "column": f"{name}.error", "label": labels.get(name, "")} for name in roles
+    said = {name: f"{say('placement.mistake')} {number}" for number, name in enumerate(roles, 1)}
+    lines = [
+        Line(role=role, column=(at := f"{name}.error"), label=labels.get(name, ""), name=said[name], texts=f"{at}.text")
+        for name, role in roles.items()
     ]
     return {
         "kind": "curves",
@@ -247,13 +246,14 @@ def _cells(settings: Settings) -> Cells:
 def _bars(settings: Settings) -> Bars:
     names = list(MISTAKES)
     current = _current(settings)
+    errors = [f"{name}.error" for name in names]
     ticks = [(_heights(np.array(value)).item(), words) for value, words in decades(_LEAST, _MOST)]
     return {
         "kind": "bars",
         "title": say("placement.panel.bars"),
         "subtitle": say("placement.axis.bars"),
         "wide": 5,
-        "lines": [{"role": "right", "column": "bars"}],
+        "lines": [{"role": "right", "column": "bars", "label": say("placement.head.error"), "numbers": errors}],
         "labels": [str(number) for number in range(1, len(names) + 1)],
         "selected": names.index(current) if current else None,
         "key_label": say("placement.mistake"),

@@ -1,15 +1,17 @@
 """Two pipelines in words.
 
 * `findings(settings)`: a headline per spread of the gains; `explain(result)`: how far the sides are apart, and why;
-* `pattern(verdict, reference, …)`: what the pattern of an error says; `contract(pipeline)`: what one side promises;
+* `pattern(verdict, reference, …)`: what the pattern of an error says; `contract(pipeline, other)`: what one side
+  promises, beside the other one;
 * `caught(settings)`: which test would find what sets the sides apart.
 """
 
 import math
 from typing import Final
 
-from qkdemo.attention.pipeline import Pipeline
+from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
+from qkdemo.dials.declaration import listed
 from qkdemo.facts.models import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
@@ -23,10 +25,12 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
+from qkdemo.labs.placement.scales import norm_too, other_scale
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
 _NAMED: Final = 3  # differences that a headline names
+_USUAL: Final = Pipeline()
 
 
 def findings(settings: Settings) -> list[str]:
@@ -44,7 +48,7 @@ def _findings(settings: Settings) -> list[str]:
         say(
             f"placement.finding.{states[at] if name else 'nothing'}",
             name=name,
-            gains=_gains(settings, swept.spreads[at]),
+            where=_where(settings, swept.spreads[at]),
             format=settings.format,
             score=written(100 * apart.logits, 3),
             output=written(100 * apart.output, 3),
@@ -57,6 +61,31 @@ def _gains(settings: Settings, spread: float) -> str:
     if settings.gains == "unit" or spread == 0:
         return say("placement.unit")
     return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+
+
+def _where(settings: Settings, spread: float) -> str:
+    """With which gains and biases, as far as a side has them."""
+    learned = _learned(settings, spread)
+    return say("placement.with", learned=learned) if learned else say("placement.on_block")
+
+
+def _learned(settings: Settings, spread: float) -> str:
+    """Gains and biases in words, as far as a side multiplies or adds them; nothing if none does."""
+    low, high = written(-spread, 3), written(spread, 3)
+    parts = [say("placement.gains", gains=_gains(settings, spread))] * _read(settings, "gain")
+    parts += [say("placement.biases", low=low, high=high) if spread else say("placement.no_biases")] * _read(
+        settings, "bias"
+    )
+    return listed(parts) if parts else ""
+
+
+def _read(settings: Settings, name: str) -> bool:
+    """Whether q or k of either side gets a gain, or a bias."""
+    return any(
+        getattr(side, name) != "none"
+        and any(of in side.on and (name == "bias" or KEY_GAINS[side.key_gain][of]) for of in "qk")
+        for side in pair_of(settings)
+    )
 
 
 def _name(settings: Settings) -> str:
@@ -97,20 +126,44 @@ def _after(pipeline: Pipeline) -> tuple[object, ...]:
     return (of_weights, pipeline.grouping, *((pipeline.norm, pipeline.place) if pipeline.on == "qkv" else ("none", "")))
 
 
-def contract(pipeline: Pipeline) -> str:
-    """The choices that every implementation has to make, in the order in which a pass meets them."""
+def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
+    """The choices that every implementation has to make, in the order in which a pass meets them.
+
+    Then those in which it is unlike `other`, the pipeline beside it, or unlike most: what is usual is not said.
+    """
     if pipeline.norm == "none":
         made = [say("placement.contract.no_norm")]
     else:
         made = [say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))]
     if pipeline.gain != "none":
         made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
-    rotated_alone = pipeline.norm == "none" and pipeline.order != "none"
+    rotated_alone = "order" in _idle(pipeline)
     made.append(say(f"placement.contract.{'rotary' if rotated_alone else pipeline.order}"))
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
     if pipeline.cap != "none":
         made.append(say("placement.contract.cap"))
+    unlike = differing(pipeline, other or pipeline)
+    more = dict.fromkeys([*unlike, *(name for name in differing(pipeline, _USUAL) if name not in _idle(pipeline))])
+    made += [
+        say("placement.contract.more", name=say(f"choice_name.{name}"), choice=_choice(pipeline, name))
+        for name in more
+        if name not in _said(pipeline) | _said(other or pipeline)
+    ]
     return "; ".join(made) + "."
+
+
+def _said(pipeline: Pipeline) -> set[str]:
+    """The choices that a contract names first, whatever they are."""
+    return {"norm", "gain", "scale", "cap"} | ({"place", "stored", "order"} - _idle(pipeline))
+
+
+def _idle(pipeline: Pipeline) -> set[str]:
+    """The choices that do nothing in this pipeline."""
+    found = {"place"} if pipeline.norm == "none" else set[str]()
+    found |= {"stored", "key_gain"} if pipeline.gain == "none" else set()
+    bare = pipeline.norm == pipeline.gain == pipeline.bias == "none" and pipeline.order != "none"
+    found |= {"order"} if bare else set()  # rotary alone: there is nothing that it could come before
+    return found | ({"layout", "rotated"} if pipeline.order == "none" else set())
 
 
 def _choice(pipeline: Pipeline, name: str) -> str:
@@ -126,26 +179,55 @@ def caught(settings: Settings) -> str:
     )
     swept, spread = over_spreads(uneven), uneven.gain_spread
     fresh, grown = swept.differences[0], swept.differences[spreads_of(uneven).index(spread)]
-    numbers = {"low": written(1 - spread, 3), "high": written(1 + spread, 3)}
-    numbers |= {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
+    numbers = {"fresh": written(100 * fresh.logits, 3), "grown": written(100 * grown.logits, 3)}
     numbers |= {"output": written(100 * grown.output, 3), "fresh_output": written(100 * fresh.output, 3)}
+    first = say("placement.caught.asked" if settings.format == "float64" else "placement.caught.asked_exactly")
+    kind = _caught(settings, fresh, grown)
+    told = say(f"placement.caught.{kind}", weights=_fresh(settings), learned=_learned(uneven, spread), **numbers)
+    return " ".join([first, told, *(_caught_by_rounding(settings) if kind == "none" else [])])
+
+
+def _caught(settings: Settings, fresh: Difference, grown: Difference) -> str:
+    """Where the sides differ: with fresh weights, with grown ones, in the output alone, or nowhere."""
     if fresh.logits >= ROUNDING:
-        return say("placement.caught.fresh", **numbers)
+        return "fresh"
     after = _differ_after(*pair_of(settings))
     if after and fresh.output >= ROUNDING:
-        return say(
-            "placement.caught.fresh_output" if grown.logits >= ROUNDING else "placement.caught.output", **numbers
-        )
+        return "fresh_output" if grown.logits >= ROUNDING else "output"
     if grown.logits >= ROUNDING:
-        return say("placement.caught.grown", **numbers)
-    return say(f"placement.caught.{'output' if after and grown.output >= ROUNDING else 'none'}", **numbers)
+        return "grown"
+    return "output" if after and grown.output >= ROUNDING else "none"
+
+
+def _fresh(settings: Settings) -> str:
+    """Weights before training, and what their gains and biases are, as far as a side has them."""
+    what = "_and_".join(name for name in ("gain", "bias") if _read(settings, name))
+    return say(f"placement.fresh.{what or 'alone'}")
+
+
+def _caught_by_rounding(settings: Settings) -> list[str]:
+    """What a number format alone tells apart of one function."""
+    apart = over_spreads(settings).differences[spreads_of(settings).index(settings.gain_spread)]
+    if not math.isfinite(apart.logits):
+        return [say("placement.caught.lost", format=settings.format)]
+    if apart.logits < ROUNDING:
+        return []
+    return [say("placement.caught.rounding", format=settings.format, score=written(100 * apart.logits, 3))]
 
 
 def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str) -> str:
     """What the pattern of the error says; that it holds before the softcap, where the reference has one."""
-    named = say(f"cause.{verdict.cause}", ratio=written(verdict.ratio), misfit=misfit, d=d_head)
-    undone = reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown")
-    return f"{named} {say('placement.before_cap')}" if undone else named
+    values = {"ratio": written(verdict.ratio), "misfit": misfit, "d": d_head}
+    other = other_scale(verdict.ratio, reference, d_head)
+    if other is not None:
+        values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
+    sentences = [say(f"cause.{verdict.cause}", **values)]
+    too = norm_too(verdict.ratio, reference, d_head)
+    if too and verdict.cause.startswith("scale"):
+        sentences.append(say(f"cause.{too}_too"))
+    if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):
+        sentences.append(say("placement.before_cap"))
+    return " ".join(sentences)
 
 
 def explain(result: Result) -> list[str]:
@@ -179,6 +261,6 @@ def _sentences(result: Result) -> list[str]:
         sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, gap(verdict.misfit, EXACT, 2)))
         ends = {name: gap_in_words(float(result.by_query[at]), ROUNDING) for name, at in (("first", 0), ("last", -1))}
         sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
-    if state == "apart" and settings.gains == "unit":
+    if state == "apart" and settings.gains == "unit" and _read(settings, "gain"):
         sentences.append(say("placement.unit_gains"))
     return sentences

@@ -101,8 +101,8 @@ class Result:
 
     @property
     def outside(self) -> int:
-        """How many plain arrows, query and keys, are longer than the frame is wide."""
-        return int((np.linalg.norm([self.query, *self.keys], axis=-1) > FRAME).sum())
+        """How many plain arrows, query and keys, leave the frame, which is a cube."""
+        return sum(leaves_frame(end) for end in (self.query, *self.keys))
 
 
 @lru_cache(maxsize=128)
@@ -131,6 +131,11 @@ def run(settings: Settings) -> Result:
         plain_scores=np.outer(lengths, lengths) * cosine / math.sqrt(WIDTH),
         twin_scores=flat,
     )
+
+
+def leaves_frame(end: NDArray[np.float64]) -> bool:
+    """Whether an arrow from the middle of the frame ends outside it."""
+    return bool(np.abs(end).max() > FRAME)
 
 
 def direction(settings: Settings) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qkdemo.charts.space import Trace, axis, camera, figure, line, path, surface, tip
 from qkdemo.charts.theme import Theme, mixed
-from qkdemo.labs.sphere.lab import FRAME, Result, Settings, direction, softmax, unit
+from qkdemo.labs.sphere.lab import FRAME, Result, Settings, direction, leaves_frame, softmax, unit
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -72,12 +72,12 @@ def _scene(settings: Settings, theme: Theme, reach: float) -> dict[str, Any]:
 
 def _arrow(end: NDArray[np.float64], name: str, colour: str, theme: Theme) -> tuple[Trace, Trace]:
     length = float(np.linalg.norm(end))
-    reach = float(np.abs(end).max())
-    cut = end * FRAME / reach if reach > FRAME else end
-    words = say("sphere.cut", name=name, length=written(length)) if reach > FRAME else name
-    symbol, width = ("square-open", 6.0) if reach > FRAME else ("circle", 6.0)
+    leaves = leaves_frame(end)
+    cut = end * FRAME / float(np.abs(end).max()) if leaves else end
+    words = say("sphere.cut", name=name, length=written(length)) if leaves else name
+    symbol = "square-open" if leaves else "circle"
     return line((0, 0, 0), cut.tolist(), colour, width=8 if name == "q" else 5), tip(
-        cut.tolist(), words, colour if name != "q" else theme.ink, symbol, width
+        cut.tolist(), words, colour if name != "q" else theme.ink, symbol, 6.0
     )
 
 

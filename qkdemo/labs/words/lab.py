@@ -6,27 +6,29 @@ attention becomes one-hot, its next word changes, and in float16 it ends without
 
 * `Settings`, `PRESETS`: the sentence, the weight scale, the number format, and whose attention is shown;
 * `run(settings)`: attention and next words on both sides, over a sweep of the weight scale;
+* `ends(settings, side)`: from which scales on a row is one-hot, and undefined;
 * `rows`, `next_rows`, `scale_rows`, `report`: the result as tables.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.dials import Choice, Dial, Dials, Sentence, Value, preferred_numbers
 from qkdemo.floats.formats import FormatWord
-from qkdemo.labs.words.network import SHAPE, SideWord, read
+from qkdemo.labs.words.network import SHAPE, SideWord, read, read_once
 from qkdemo.training.sentences import WORDS, following
 
 ONE_HOT: Final = 0.99  # of a row's attention on one word
 _FACTS: Final = "Ana has the red box . Ben has the blue hat ."
 
 _Shown = Literal["both", SideWord]
+_Row: TypeAlias = NDArray[np.float64]  # a row's largest weight at some scales, or these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +120,60 @@ class Result:
 
     def first_scale(self, side: SideWord, *, undefined: bool) -> float | None:
         """The scale, × 1 or more, from which on the word's row is undefined, or one-hot where it is not; or None."""
-        top = self.sides[side].top(self.settings.query)
-        lost = np.isnan(top)
-        others = ~lost if undefined else (top < ONE_HOT)
-        stays = np.flatnonzero(others | (self.scales < 1)).max(initial=-1) + 1
-        found = lost if undefined else ~lost
-        return float(self.scales[stays]) if stays < len(top) and found[stays] else None
+        one_hot, lost = ends(self.settings.but(scale=1.0, shown="both"), side)
+        return lost if undefined else one_hot
+
+
+@lru_cache(maxsize=512)
+def ends(settings: Settings, side: SideWord) -> tuple[float | None, float | None]:
+    """From which scales on, × 1 or more, the word's row is one-hot, and undefined; None if it is not to the last one.
+
+    Both are searched for, wherever the dial stands, and written up in four digits: there the row is so already.
+    """
+
+    row = (slice(None), settings.of_layer - 1, settings.of_head - 1, settings.query)
+
+    def tops(scales: _Row) -> _Row:
+        return np.asarray(_tops(side, settings.sentence, settings.format, scales)[row])
+
+    of_tried = _TRIED, np.asarray(_tops_of_tried(side, settings.sentence, settings.format)[row])
+    lost = _onset(np.isnan, of_tried, tops)
+    one_hot = _onset(lambda x: np.isnan(x) | (x >= ONE_HOT), of_tried, tops)
+    return (None if one_hot is None or (lost is not None and one_hot >= lost) else one_hot), lost
+
+
+@lru_cache(maxsize=32)
+def _tops_of_tried(side: SideWord, sentence: str, format: FormatWord) -> NDArray[np.float64]:
+    return _tops(side, sentence, format, _TRIED)
+
+
+def _tops(side: SideWord, sentence: str, format: FormatWord, scales: _Row) -> NDArray[np.float64]:
+    """[scales, layers, heads, words] The largest weight of every row."""
+    return np.asarray(read_once(side, sentence, format, scales.tolist()).weights.max(-1).values.numpy())
+
+
+_TRIED: Final = np.geomspace(1, 1000, 241)
+_CELLS: Final = 4  # between them that are looked at closely: about the limit rounding makes a row come and go
+_PARTS: Final = 8  # of each cell, and then of each part
+_ROUNDS: Final = 4
+
+
+def _onset(
+    holds: Callable[[_Row], NDArray[np.bool_]], tried: tuple[_Row, _Row], tops: Callable[[_Row], _Row]
+) -> float | None:
+    """The scale from which on it `holds` of a row's largest weight, where it is tried; None if not at the last one."""
+    scales, found = tried
+    for _ in range(_ROUNDS):
+        failing = int(np.flatnonzero(~holds(found)).max(initial=-1))
+        if failing == -1:
+            return float(scales[0])
+        if failing == len(scales) - 1:
+            return None
+        scales = np.geomspace(scales[failing], scales[min(failing + _CELLS, len(scales) - 1)], _CELLS * _PARTS + 1)
+        found = tops(scales)
+    high = scales[np.flatnonzero(~holds(found)).max(initial=-1) + 1]
+    step = 10.0 ** (math.floor(math.log10(high)) - 3)
+    return float(f"{math.ceil(high / step) * step:.4g}")
 
 
 def run(settings: Settings, scales: Sequence[float] | None = None) -> Result:

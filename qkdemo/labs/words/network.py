@@ -3,13 +3,14 @@
 * `RUNS`: the settings of both runs, plain and normalised, as the training lab knows them;
 * `weights(side)`: the recorded weights, by the names that the training engine gives them;
 * `read(sentence, format, scales)`: attention of every layer and head, and the shares of the next word, on both sides;
+  `read_once(side, …)`: on one, without keeping it;
 * `accuracy()`: how often each is right, where only one word is.
 
 The formulas are those of `training.network.model`: pre-norm blocks, LayerNorm with a gain, ReLU, learned positions.
 Sums are formed in float64; q, k, q·k and the logits are stored in the number format.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -66,13 +67,15 @@ def weights(side: SideWord) -> Mapping[str, Tensor]:
 @lru_cache(maxsize=64)
 def read(sentence: str, format: FormatWord, scales: tuple[float, ...]) -> Mapping[SideWord, Reading]:
     """Both sides, with W_q and W_k multiplied by each of `scales`."""
+    return {side: read_once(side, sentence, format, scales) for side in RUNS}
+
+
+def read_once(side: SideWord, sentence: str, format: FormatWord, scales: Sequence[float]) -> Reading:
+    """One side, and nothing is kept."""
     tokens = torch.tensor([WORDS.index(word) for word in sentence.split()]).expand(len(scales), -1)
     grown = torch.tensor(scales, dtype=torch.float64)[:, None, None, None]
-    found: dict[SideWord, Reading] = {}
-    for side in RUNS:
-        logits, attention, outputs = _forward(side, tokens, grown, FORMATS[format])
-        found[side] = Reading(logits, attention, outputs[:, -1].softmax(-1))
-    return found
+    logits, attention, outputs = _forward(side, tokens, grown, FORMATS[format])
+    return Reading(logits, attention, outputs[:, -1].softmax(-1))
 
 
 @cache

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from qkdemo.charts.axes import decades, share_axis
-from qkdemo.charts.columns import percent, readings, vectors, words
+from qkdemo.charts.columns import percent, readings, single, vectors, words
 from qkdemo.charts.panels import Arcs, Bars, Cells, Mark, Panel
 from qkdemo.charts.spec import Dial, Drawn, Exhibit, Pick
 from qkdemo.dials import Value
+from qkdemo.floats.formats import beside_rounding
 from qkdemo.labs.words.lab import Result, Settings
 from qkdemo.labs.words.network import SideWord
 from qkdemo.labs.words.words import explain, findings
@@ -49,8 +50,8 @@ def _columns(result: Result, side: SideWord) -> dict[str, Any]:
     one, query = result.sides[side], result.settings.query
     top, largest, counting = one.top(query), one.largest_logit(query), one.counting(query)
     columns: dict[str, Any] = {
-        "weights": vectors(one.weights.astype(np.float32)),
-        "row": vectors(one.row(query).astype(np.float32)),
+        "weights": vectors(single(one.weights)),
+        "row": vectors(single(one.row(query))),
         "top": top,
         "top.text": [percent(x) for x in top.tolist()],
         "logit.text": readings(largest),
@@ -163,6 +164,7 @@ def _curves(result: Result) -> list[Panel]:
                 {"role": side, "column": f"{side}.{name}", "label": say(f"words.line.{side}")} for side in result.sides
             ],
             "marks": marks if name == "top" else [],
+            "noise": beside_rounding(result.settings.format),
         }
         for name in names
     ]

@@ -226,6 +226,7 @@ def remember(found: drift.Result) -> Evidence:
         divided=bool(np.allclose(ratios, ratios[0])),
         ceiling=bool((twin.max_abs_logit <= twin.bound).all() and (plain.max_abs_logit > twin.bound).any()),
     )
+    assert np.allclose(twin.max_abs_logit, twin.max_abs_logit[0])
     numbers = {
         "low": written(found.scales[0]),
         "high": written(found.scales[-1]),

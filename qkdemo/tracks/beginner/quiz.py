@@ -22,6 +22,7 @@ from qkdemo.tracks.stop import closest, only
 _SEEDS: Final = 9999
 _FACTORS: Final = (3, 4, 5, 6, 7, 9, 10, 12)
 _CLEARLY: Final = 0.03  # of the attention: by as much a share is clearly larger
+_NEAR_TIE: Final = 0.1  # relative difference of two scores up to which a reader cannot be asked for the larger
 _SHORTER: Final = 12  # a query that much shorter gains less by pointing better than it loses
 _FAR: Final = 0.25  # relative difference from which on two numbers of keys are two answers
 
@@ -100,7 +101,7 @@ def _stuck(dice: random.Random) -> Asked:
 
 
 def _arrows(dice: random.Random) -> Asked:
-    """Two keys: a long one and a short one; one of them points closer to the query."""
+    """Two keys: a long one and a short one; one of them points closer to the query. No score comes near the other."""
     lengths = [dice.choice((4.0, 5.0, 6.0, 8.0)), dice.choice((1.0, 1.5, 2.0))]
     angles = [dice.choice((40, 45, 50, 55, 60, 65)), dice.choice((5, 10, 15, 20, 25))]
     if dice.random() < 0.5:
@@ -113,6 +114,8 @@ def _arrows(dice: random.Random) -> Asked:
     query = _arrow(size, 0)
     rows = query.expand_as(keys)[None]
     plain, normed = (scores(rows, keys[None], VARIANTS[word], Parameters()).raw[0, 0] for word in ("none", "l2"))
+    if plain.min() > (1 - _NEAR_TIE) * plain.max():
+        return _arrows(dice)
     wins = [bool(row[0] > row[1]) for row in (plain, normed)]
     answer = only(
         a_a=wins == [True, True], b_b=wins == [False, False], a_b=wins == [True, False], b_a=wins == [False, True]

@@ -9,7 +9,7 @@ from qkdemo.attention.variants import VariantWord
 from qkdemo.labs import drift
 from qkdemo.labs.drift.scale_sweep import Side
 from qkdemo.labs.drift.state import scores_at
-from qkdemo.notation import below, written
+from qkdemo.notation import at_most, below, written
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
 
@@ -57,8 +57,8 @@ def _softcap_place(found: drift.Result) -> Evidence:
     return Evidence(
         only(true=off_after < _SAME, false=off_before < _SAME < off_after),
         {
-            "moved": written((after - plain).abs().max().item(), 2),
-            "off": written(off_after, 3),
+            "moved": at_most((after - plain).abs().max().item(), 2),
+            "off": at_most(off_after, 3),
             "largest": written(found.plain.max_abs_logit[found.at]),
             "capped": written(found.twin.max_abs_logit[found.at]),
         },

@@ -10,7 +10,7 @@ from qkdemo.attention.norms import NORMS, normalise
 from qkdemo.labs import cache, cost, epsilon, mla, placement, rope
 from qkdemo.labs import training as twins
 from qkdemo.messages import say
-from qkdemo.notation import below, written
+from qkdemo.notation import at_least, at_most, below, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
@@ -31,7 +31,7 @@ def _commute(found: rope.Result) -> Evidence:
         only(true=held and not broken, false=not held, depends=held and broken),
         {
             "alike": below(max(one.disagreement for one in alike), _AGREE),
-            "apart": _percent(found.disagreement),
+            "apart": at_most(100 * found.disagreement, 3),
             "norm_first": written(found.norm_rotary.logit[found.at]),
             "rotary_first": written(found.rotary_norm.logit[found.at]),
             "centred": _percent(centred.disagreement),
@@ -147,8 +147,8 @@ def _fresh_test(found: placement.Result) -> Evidence:
             "seen": str(len(seen)),
             "all": str(len(every)),
             "names": ", ".join(say(f"mistake_name.{name}") for name in hidden),
-            "least": _percent(min(seen)),
-            "trained": _percent(trained),
+            "least": at_least(100 * min(seen), 3),
+            "trained": at_least(100 * trained, 3),
             "skipped": _percent(found.relative_score_error),
             "differ": _percent(differ),
         },
@@ -162,7 +162,7 @@ def _rounding(found: placement.Result) -> Evidence:
     apart = found.relative_score_error
     return Evidence(
         only(true=exact < _ROUNDING and apart > 1e-4, false=apart <= 1e-4),
-        {"exact": below(exact, _ROUNDING), "error": _percent(apart), "least": _percent(least)},
+        {"exact": below(exact, _ROUNDING), "error": _percent(apart), "least": at_least(100 * least, 3)},
     )
 
 
@@ -172,9 +172,9 @@ def _always_helps(found: twins.Result) -> Evidence:
     return Evidence(
         only(true=plain.outcome != "solved" and twin.outcome == "solved", false=both),
         {
-            "ratio": written(plain.max_abs_logit / twin.max_abs_logit, 1),  # one digit: alike on every machine
-            "plain": written(plain.final_loss, 1),
-            "twin": written(twin.final_loss, 1),
+            "ratio": written(plain.max_abs_logit / twin.max_abs_logit, 2),
+            "plain": written(plain.final_loss, 2),
+            "twin": written(twin.final_loss, 2),
         },
     )
 

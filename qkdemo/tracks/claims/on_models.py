@@ -9,7 +9,7 @@ from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.facts.softcap import READINGS, Reading, latest
 from qkdemo.labs import models
-from qkdemo.notation import written
+from qkdemo.notation import at_most, written
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
 
@@ -84,7 +84,7 @@ def _full_width(found: models.Result) -> Evidence:
         {
             "rows": str(len(found.models)),
             "names": ", ".join(model.model for model in named),
-            "per_head": written(per_head),
+            "per_head": at_most(per_head),
             "reached": written(reached),
             "heads": str(_MANY_HEADS),
             "width": str(_WIDE_HEAD),
@@ -104,8 +104,9 @@ def _fused(found: models.Result) -> Evidence:
     """FlashAttention itself, once and now; other kernels, and frameworks that call one, beside it."""
     own = [reading for reading in READINGS if reading.kernel == "FlashAttention"]
     refused, accepted = ([one for one in own if one.accepts is accepts] for accepts in (False, True))
-    others = [one for one in READINGS if one.kind == "kernel" and one.kernel != "FlashAttention" and one.accepts]
-    frameworks = [one for one in latest().values() if one.kind == "framework"]
+    now = latest().values()
+    others = [one for one in now if one.kind == "kernel" and one.kernel != "FlashAttention" and one.accepts]
+    frameworks = [one for one in now if one.kind == "framework"]
     assert not all(one.accepts for one in frameworks)
     turned = bool(refused) and bool(accepted) and refused[-1].date < accepted[-1].date
     return Evidence(

@@ -8,7 +8,7 @@ from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.labs import drift
-from qkdemo.notation import written
+from qkdemo.notation import at_least, written
 from qkdemo.tracks.claims.on_bounds import DRIFT, FRESH, PLAIN, plain_at
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only
@@ -28,7 +28,7 @@ def _entropy(found: drift.Result) -> Evidence:
             "bound": written(twin.bound),
             "d": str(d),
             "n": str(n),
-            "least": written(least),
+            "least": at_least(least),
             "share": written(100 * least / math.log(n), 2),
             "weight": written(largest_weight(twin.bound, n), 8),
             "measured": _percent(found.twin.entropy_fraction[found.at]),

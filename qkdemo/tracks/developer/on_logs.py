@@ -1,6 +1,6 @@
 """What the diagnosis of a log says, for a stop: of the run that comes with the app (`diagnose/examples`).
 
-* `case(_)`: the log with its logits, and with no more than loss, gradient norm and rate.
+* `case(beside)`: the log with its logits, and with no more than loss, gradient norm and rate.
 """
 
 import math
@@ -14,6 +14,8 @@ from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.labs import training as twins
 from qkdemo.notation import written
+from qkdemo.runs.plan import outcomes
+from qkdemo.tracks.developer.on_runs import first_spikes
 from qkdemo.tracks.stop import Evidence, only
 
 _LOGITS: Final = "max_logit"
@@ -29,7 +31,7 @@ def _diagnosed(*without: str) -> causes.Result:
     return causes.run(replace(log, columns={name: log.columns[name] for name in log.columns.keys() - dropped}))
 
 
-def case(_: twins.Result) -> Evidence:
+def case(beside: twins.Result) -> Evidence:
     """What each of the three logs lets a diagnosis say; the lab beside it shows the same run."""
     whole, bare, with_entropy = _diagnosed(), _diagnosed(*_OF_ATTENTION), _diagnosed(_LOGITS)
     (found,), (asked,), (half,) = whole.causes, bare.causes, with_entropy.causes
@@ -40,6 +42,8 @@ def case(_: twins.Result) -> Evidence:
     numbers = {
         "since": written(found.numbers["since"]),
         "step": written(found.numbers["step"]),
+        "diverged": str(outcomes(beside.plan, beside.curves)[0].diverged_at),
+        "spiked": str(first_spikes(beside)[0]),
         "ahead": written(found.numbers["step"] - found.numbers["since"]),
         "large": written(LARGE),
         "gone": written(100 * causes.COLLAPSED),

@@ -14,7 +14,7 @@ from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, formats
 from qkdemo.labs.formats.stages.error_counts import tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, drawn
-from qkdemo.notation import written
+from qkdemo.notation import at_most, written
 from qkdemo.tracks.stop import Evidence, closest, only
 
 TABLE: Final = (1, 2, 4, 8, 16)
@@ -51,10 +51,10 @@ def lines(found: drift.Result) -> Evidence:
     settings = found.settings
 
     def made(axis: int, heads: int = HEADS, keys: int = settings.n_keys) -> tuple[Tensor, Tensor]:
-        """The largest logit, and the lengths of q."""
+        """The largest logit, and the lengths of q and of k."""
         drawn = draw(Recipe(n_heads=heads, n_keys=keys, d_head=settings.d_head, seed=settings.seed))
         q, k = (normalize(settings.scale * x[None], dim=axis) for x in drawn)
-        return (settings.gain * q @ k.mT).abs().max(), q.norm(dim=-1)
+        return (settings.gain * q @ k.mT).abs().max(), torch.stack((q, k)).norm(dim=-1)
 
     (right, _), (wrong, lengths) = made(-1), made(_DEFAULT_AXIS)
     alone, hidden = made(_DEFAULT_AXIS, heads=1)[0], made(-2, keys=_MANY_KEYS)[0]
@@ -115,7 +115,7 @@ def small_g(found: drift.Result) -> Evidence:
         "usual": written(100 * usual.top_weight[0], 3),
         "effective": written(ALIGNED.gain / math.sqrt(settings.d_head)),
         "start_g": written(math.log2(n * n - n), 3),
-        "most": written(100 * largest_weight(settings.gain, n), 3),
+        "most": at_most(100 * largest_weight(settings.gain, n), 3),
         "slope": written(twin.softmax_slope[at], 2),
         "large_slope": written(large.softmax_slope[0], 2),
     }

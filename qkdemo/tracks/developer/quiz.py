@@ -19,7 +19,7 @@ from qkdemo.labs.formats.stages.error_counts import tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, Choices, drawn
 from qkdemo.labs.placement.comparisons import difference
 from qkdemo.labs.placement.mistakes import ROUNDING, pair_of
-from qkdemo.notation import written
+from qkdemo.notation import at_least, at_most, written
 from qkdemo.tracks.asked import Asked, Maker, digits_for, numeric
 from qkdemo.tracks.stop import only
 
@@ -84,7 +84,7 @@ def _small_g(dice: random.Random) -> Asked:
         "whole": 1,
         "root": 1 / math.sqrt(n),
     }
-    return numeric(dice, top, others, {"g": written(g), "n": written(n), "enough": written(enough, 3)}, _percent)
+    return numeric(dice, top, others, {"g": written(g), "n": written(n), "enough": at_most(enough, 3)}, _percent)
 
 
 def _worst_port(dice: random.Random) -> Asked:
@@ -112,7 +112,7 @@ def _hidden_port(dice: random.Random) -> Asked:
     answer = only(**{name: (error < ROUNDING) == (form == "hidden") for name, error in off.items()})
     least = min(error for error in off.values() if error >= ROUNDING)
     numbers = {"trained": _percent(_off(answer, recipe)), "spread": written(recipe.gain_spread)}
-    return Asked(names, answer, numbers | {"least": _percent(least)}, form)
+    return Asked(names, answer, numbers | {"least": at_least(100 * least, 3)}, form)
 
 
 def _length_on(dice: random.Random) -> Asked:
@@ -135,7 +135,8 @@ def _cached(dice: random.Random) -> Asked:
     found = {way: cache.run(settings.but(way=way)) for way in (dice.choice(one), *others)}
     answer = only(**{way: (result.label == "wrong") == (form == "wrong") for way, result in found.items()})
     off = min(max(result.weight_error) for result in found.values() if result.label == "wrong")
-    return Asked(tuple(found), answer, {"error": written(off, 3), "steps": written(settings.n_keys)}, form)
+    error = at_most(off, 3) if form == "wrong" else at_least(off, 3)
+    return Asked(tuple(found), answer, {"error": error, "steps": written(settings.n_keys)}, form)
 
 
 def _cost(dice: random.Random) -> Asked:

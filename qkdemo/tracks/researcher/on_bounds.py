@@ -7,7 +7,7 @@ import torch
 
 from qkdemo.attention.bounds import high_keys, largest_weight, least_entropy
 from qkdemo.labs import drift, placement, rope, sphere
-from qkdemo.notation import read, superscript, written
+from qkdemo.notation import at_most, read, superscript, written
 from qkdemo.tracks.stop import Evidence, closest
 
 _ODDS: Final = sphere.DECIDED / (1 - sphere.DECIDED)  # of nine tenths
@@ -62,7 +62,7 @@ def floor(found: drift.Result) -> Evidence:
         "zero" if least == 0 else closest(least / most, shares),
         {
             "bound": written(bound),
-            "most": written(most),
+            "most": at_most(most),
             "least": written(least),
             "high": str(high_keys(bound, n)),
             "weight": written(largest_weight(bound, n), 8),
@@ -124,6 +124,6 @@ def context(found: drift.Result) -> Evidence:
             "g_many": written(henry[many], 3),
             "raised": written(raised),
             "long": f"10{superscript(9)}",
-            "ceiling": written(largest_weight(found.twin.bound, 10**9), 2),
+            "ceiling": at_most(largest_weight(found.twin.bound, 10**9), 2),
         },
     )

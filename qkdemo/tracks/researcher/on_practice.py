@@ -10,12 +10,11 @@ from qkdemo.attention.variants import VariantWord
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import drift, epsilon, mla, models, placement
 from qkdemo.labs import training as twins
-from qkdemo.labs.learning_rates.sensitivity import Point, sensitivity
-from qkdemo.notation import below, written
+from qkdemo.notation import at_least, at_most, below, power, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Evidence, closest, only
+from qkdemo.training.optimizer import EPSILON
 from qkdemo.training.outcome import LARGE_LOGIT
-from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
 
 FRESH: Final = drift.Settings(scale=1)
@@ -35,13 +34,14 @@ def jacobian(found: drift.Result) -> Evidence:
             "times": written(fresh / slope),
             "gone": written(gone),
             "twin": written(twin),
+            "epsilon": power(EPSILON),
             "tie": written(tied * (1 - tied)),
         },
     )
 
 
 def course(found: twins.Result) -> Evidence:
-    """How plain attention ends. Sizes have one digit, alike on every machine, though a failing run is chaotic."""
+    """How plain attention ends."""
     plain, twin = outcomes(found.plan, found.curves)[:2]
     columns = {name: found.curves[:, :2, at] for at, name in enumerate(CURVES)}
     spectral = columns["spectral_q"][-1] / columns["spectral_q"][0]
@@ -59,8 +59,8 @@ def course(found: twins.Result) -> Evidence:
             "at": str(plain.first_step_logit_over_100),
             "lost": str(plain.lost_at),
             "jump": written(gradients.max() / np.median(gradients), 2),
-            "spectral_plain": written(float(spectral[0]), 1),
-            "spectral_twin": written(float(spectral[1]), 1),
+            "spectral_plain": written(float(spectral[0]), 2),
+            "spectral_twin": written(float(spectral[1]), 2),
             "clip": written(found.plan.legs[0].runs[0].grad_clip),
         },
     )
@@ -119,32 +119,14 @@ def _growth(found: drift.Result, variant: VariantWord) -> float:
 
 
 def rate(found: epsilon.Result) -> Evidence:
-    """The slope of the norm before and after its vector grew; and what one number makes of a wall of learning rates."""
+    """The slope of the norm before and after its vector grew."""
     k = 10.0
     short = epsilon.run(found.settings.but(size=found.settings.size / k))
     slopes = [one.slope[one.rule, one.at] for one in (short, found)]
-    ratio = slopes[0] / slopes[1]
-    few, bad = 3, 3
-    narrow, wide = (sensitivity(_with_a_wall(good, bad)) for good in (few, 2 * few))
     return Evidence(
-        closest(ratio, {"same": 1, "tenth": k, "hundredth": k * k}),
-        {
-            "before": written(slopes[0]),
-            "after": written(slopes[1]),
-            "k": written(k),
-            "good": str(few),
-            "bad": str(bad),
-            "narrow": written(narrow, 3),
-            "wide": written(wide, 3),
-        },
+        closest(slopes[0] / slopes[1], {"same": 1, "tenth": k, "hundredth": k * k}),
+        {"before": written(slopes[0]), "after": written(slopes[1]), "k": written(k)},
     )
-
-
-def _with_a_wall(good: int, bad: int) -> list[Point]:
-    """The curve of a model, made up, that is perfect at `good` rates and at chance at the `bad` ones above them."""
-    chance = TASKS["copy"].chance()
-    losses = [0.0] * good + [chance] * bad
-    return [Point(10.0 ** (at - good), (loss,), chance) for at, loss in enumerate(losses)]
 
 
 def rounding(found: placement.Result) -> Evidence:
@@ -160,8 +142,8 @@ def rounding(found: placement.Result) -> Evidence:
         closest(found.relative_score_error, choices),
         {
             "error": _percent(found.relative_score_error),
-            "least": _percent(min(others)),
-            "most": _percent(max(others)),
+            "least": at_least(100 * min(others), 3),
+            "most": at_most(100 * max(others), 3),
         },
     )
 

@@ -156,8 +156,7 @@ export class Stage {
     const [ofPlain, ofNorm] = [winners(plain.shares), winners(norm.shares)];
     const named = (keys) =>
       keys.map((at) => names.keys[at]).reduce((head, last) => (head ? fill(words.both, { head, last }) : last), "");
-    // A query of length 0 has equal shares.
-    const level = [plain, norm].every(({ shares }) => Math.min(...shares) === Math.max(...shares));
+    const level = [ofPlain, ofNorm].every((keys) => keys.length === names.keys.length); // as for a query of length 0
     const most = { plain: named(ofPlain), norm: named(ofNorm) };
     const kind = ofPlain.length === 0 ? "undefined" : level ? "level" : most.plain === most.norm ? "alike" : "apart";
     return fill(words[kind], {

@@ -5,7 +5,8 @@ import { keyUnder } from "./drawn/bars.js";
 import { guessUnder, rowUnder } from "./drawn/curves.js";
 import { cellUnder } from "./drawn/heat.js";
 import { holdCurves, holdGrid, holdTable } from "./hands.js";
-import { cellOf, placed } from "./heard/hear.js";
+import { placed } from "./heard/cells.js";
+import { cellOf, keyNamed } from "./heard/hear.js";
 import { savePng, saveSvg } from "./pens/save.js";
 
 // Puts the panel numbered `i` into the visitor's hands.
@@ -46,7 +47,7 @@ function heatGrid(stage, plot, i) {
     choice: ([query, key]) => ({ query, key, from: "heat" }),
     name(cell) {
       const held = cellOf(cell, stage.scene(i));
-      return `${placed(cell, stage.panel(i))}${held && `: ${held}`}`;
+      return `${placed(cell, stage.panel(i), stage.view.words)}${held && `: ${held}`}`;
     },
   };
 }
@@ -61,7 +62,7 @@ function barsGrid(stage, plot, i, under) {
       return [1, stage.panel(i).labels.length];
     },
     choice: ([, at]) => ({ key: at, from: "bars" }),
-    name: ([, at]) => `${stage.panel(i).key_label ?? ""} ${stage.panel(i).labels[at]}: ${cellOf([0, at], stage.scene(i))}`.trim(),
+    name: ([, at]) => `${keyNamed(at, stage.panel(i), stage.view.words)}: ${cellOf([0, at], stage.scene(i))}`,
   };
 }
 

@@ -34,7 +34,9 @@ from qkdemo.web.track import lesson, shown
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = frozenset(Pick.__annotations__)
-_HEARD: Final = ("at", "first", "last", "cross", "most", "largest", "arrow", "hidden", "listen")
+_HEARD: Final = ("at", "first", "last", "cross", "largest", "arrow", "hidden", "listen")
+_OF_WEIGHTS: Final = ("most", "most_of", "pooled", "one_of", "one_of_many")
+_NUMBERS: Final = ("less", "about", "more")
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -129,9 +131,15 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
         view = view | {"alt": "", "panels": told_apart([untold(panel) for panel in view["panels"]])}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
-    words = {**view["words"], **{name: phrase(f"exhibit.{name}") for name in _HEARD}, **signs()}
+    words = {**view["words"], **spoken()}
     taught = view | {"words": words, "stop": lesson.current() is not None}
     return taught | {"veil": shown.veil(dial), "guesses": shown.marks(dial), "lecture": lecture.on()}
+
+
+def spoken() -> dict[str, str]:
+    """The words with which the browser says a picture, and the signs of its numbers."""
+    heard = {name: phrase(f"exhibit.{name}") for name in (*_HEARD, *_OF_WEIGHTS)}
+    return {**heard, **{name: phrase(f"number.{name}") for name in _NUMBERS}, **signs()}
 
 
 def untold(panel: Panel) -> Panel:

@@ -12,7 +12,8 @@ alone. It is named by its content. `exhibit/rows/parcel.js` opens what is laid o
             then the second …; and of these the lowest bytes, then the next … What lies side by side is then alike.
 
 Each head stands behind its length (4 bytes, little-endian). View and parts are deflated, unless `plain`. Numbers are
-float32, which is more than pixels show; but `exact` is float64, and what float32 would make infinite or zero.
+float32, which is more than pixels show; but `exact` is float64, and what float32 would make infinite or so small that
+it loses digits.
 """
 
 import json
@@ -132,7 +133,7 @@ def _small(numbers: NDArray[Any]) -> NDArray[Any]:
         return numbers
     with np.errstate(over="ignore"):
         small = numbers.astype(np.float32)
-    lost = (np.isinf(small) & np.isfinite(numbers)) | ((small == 0) & (numbers != 0))
+    lost = (np.isinf(small) & np.isfinite(numbers)) | ((np.abs(small) < np.finfo(np.float32).tiny) & (numbers != 0))
     return numbers if lost.any() else small
 
 

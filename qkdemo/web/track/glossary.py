@@ -29,17 +29,22 @@ def linked(text: str) -> str:
 
     On a projector there are no links: nobody in a hall can follow them.
     """
-    return _markdown(text) if st.query_params.get(LECTURE) == "1" else _with_words(text)
+    return _markdown(text) if _in_a_hall() else _with_words(text)
 
 
 def read_as(text: str) -> str:
     """A stop's text as Markdown: words and sources are links, what drives a chart is text."""
-    return linked("".join(f"[{word.text}](@{word.source})" if word.source else word.text for word in words_of(text)))
+    words = words_of(text if _in_a_hall() else marked(text))
+    return _markdown("".join(word.written if word.source or word.term else word.text for word in words))
 
 
 def address(term: str) -> str:
     """Where a word of the glossary stands, from any page."""
     return f"{PAGE}?{_TERM}={quote(term)}"
+
+
+def _in_a_hall() -> bool:
+    return st.query_params.get(LECTURE) == "1"
 
 
 @in_each_language(1024)

@@ -25,6 +25,8 @@ def drawn(rng: Rng) -> Log:
     for name, draw, share in _COLUMNS:
         if rng.random() < share:
             columns[str(rng.choice(_NAMES.get(name, (name,))))] = _in_places(rng, draw(rng, rows))
+    if rows == 40 and "max_logit" in columns:  # a name that may be of other logits
+        columns["logits/max"] = columns.pop("max_logit")
     if not columns:
         columns["loss"] = np.full(rows, 2.0)
     kept = {name: column for name, column in columns.items() if not np.isnan(column).all()}
@@ -116,7 +118,8 @@ class Told:
     def __init__(self, log: Log) -> None:
         self.log, self.step = log, log.step
         self.loss = self._column("loss")
-        self.logit = np.abs(self._column("max_logit"))
+        self.logit_name = next((name for name in log.columns if "logit" in name), "")
+        self.logit = np.abs(self._column(self.logit_name))
         self.updates, self.gradient = self._column("update_norm"), self._column("grad_norm")
         self.lengths = self._column("q_norm"), self._column("k_norm")
         self.entropy_name = next((name for name in log.columns if "entropy" in name), "")

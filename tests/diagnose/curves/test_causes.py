@@ -15,6 +15,8 @@ from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.readers.columns import Log
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.diagnose.samples import SAMPLES
 from tests.diagnose.forty_runs import HEALTHY, ILL, diagnosed
 
 NONE, LOST = math.nan, math.inf
@@ -66,6 +68,33 @@ def test_the_interval_of_a_slope_holds_its_truth_nineteen_times_in_twenty() -> N
     assert 0.9 <= held / 200 <= 0.99
 
 
+def test_rows_that_vary_together_widen_the_interval_of_a_slope() -> None:
+    """It holds its truth in nine of ten draws; counted as independent they hold it in two of three."""
+    x, held = np.arange(120.0), 0
+    for seed in range(100):
+        noise = np.random.default_rng(seed).standard_normal(170)
+        for at in range(1, len(noise)):
+            noise[at] += 0.6 * noise[at - 1]
+        _, low, high = slope(x, 0.02 * x + noise[50:])
+        held += low <= 0.02 <= high
+    assert 0.82 <= held / 100 <= 0.99
+
+
+def test_the_interval_of_the_example_is_about_that_of_a_bootstrap_of_blocks() -> None:
+    name, make = SAMPLES["log"]
+    (example,) = read_logs(make(), name)
+    x, y = (column[100:] for column in (example.step, np.log(example.columns["max_logit"])))  # the later two thirds
+    rate, low, high = slope(x, y)
+    rest, dice, block = y - rate * x, np.random.default_rng(0), 15
+    redrawn = []
+    for _ in range(200):
+        starts = dice.integers(0, len(x) - block + 1, size=math.ceil(len(x) / block))
+        blocks = np.concatenate([rest[at : at + block] for at in starts])[: len(x)]
+        redrawn.append(slope(x, rate * x + blocks)[0])
+    least, most = np.quantile(redrawn, (0.025, 0.975))
+    assert (high - low) / (most - least) == pytest.approx(1, abs=0.3)
+
+
 def test_growth_says_when_a_limit_will_be_reached() -> None:
     found = growth(STEPS, 2 * np.exp(STEPS / 100))
     assert found is not None
@@ -100,6 +129,30 @@ def test_logits_are_blamed_only_if_they_were_large_before_the_loss_moved() -> No
     assert calm.causes[0].key == "not_attention"
     after = run(log(loss=LOST_LATE, max_logit=np.where(STEPS < 160, 10, 5000)))
     assert after.causes[0].key == "not_attention"
+
+
+def test_large_logits_that_had_passed_long_before_the_loss_moved_are_not_blamed() -> None:
+    once = np.where((STEPS > 20) & (STEPS < 40), 300.0, 8.0)
+    found = run(log(loss=LOST_LATE, max_logit=once)).causes[0]
+    assert found.key == "logits_passed"
+    assert (found.numbers["last_large"], found.numbers["logit"], found.numbers["step"]) == (39, 8, 150)
+    again = run(log(loss=LOST_LATE, max_logit=np.where(STEPS > 120, 900.0, once))).causes[0]
+    assert (again.key, again.numbers["since"], again.numbers["logit"]) == ("attention_max_logit", 121, 900)
+    briefly = run(log(loss=LOST_LATE, max_logit=np.where((STEPS > 120) & (STEPS % 3 > 0), 900.0, once))).causes[0]
+    assert (briefly.key, briefly.numbers["since"]) == ("attention_max_logit", 121)  # a gap of a row is none
+
+
+def test_an_entropy_that_was_low_long_before_the_loss_moved_is_not_blamed() -> None:
+    once = np.where((STEPS > 20) & (STEPS < 40), 0.01, 0.7)
+    assert run(log(loss=LOST_LATE, entropy=once)).causes[0].key == "entropy_alone"
+    assert run(log(loss=LOST_LATE, entropy=once, max_logit=np.full(200, 8.0))).causes[0].key == "not_attention"
+
+
+def test_logits_that_are_logged_rarely_count_and_those_of_a_column_that_ended_do_not() -> None:
+    rarely = np.where(STEPS % 40 == 0, GROWN, NONE)
+    assert run(log(loss=LOST_LATE, max_logit=rarely)).causes[0].key == "attention_max_logit"
+    ended = np.where(STEPS < 100, GROWN, NONE)
+    assert run(log(loss=LOST_LATE, max_logit=ended)).causes[0].key == "cannot_tell"
 
 
 def test_what_shows_in_the_same_row_of_a_log_did_not_come_first() -> None:
@@ -170,6 +223,14 @@ def test_a_loss_that_only_bounces_upwards_has_steps_that_are_too_long_whatever_t
         found = run(log(loss=BOUNCING, **columns)).causes[0]
         assert found.key == "stuck_rate"
         assert found.numbers["times"] > 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_loss_that_bends_slowly_is_not_restless(seed: int) -> None:
+    """Its highest values are its first, far above its median, and no step did that."""
+    bowed = 2.8 + 0.08 * np.exp(-STEPS / 40) + 0.001 * np.random.default_rng(seed).standard_normal(200)
+    assert run(log(loss=bowed)).causes[0].key == "stuck"
+    assert run(log(loss=bowed[::-1])).causes[0].key == "stuck"
 
 
 def test_a_loss_far_above_its_start_is_not_put_down_to_attention_alone() -> None:
@@ -262,3 +323,12 @@ def test_the_name_of_a_run_stands_apart_from_what_is_said_of_it() -> None:
     logs = [log(loss=np.linspace(5, 1, 40)), log(loss=np.linspace(5, 2, 40))]
     report = of_logs([run(each) for each in logs], "runs.csv")
     assert all(finding.sentence.startswith("run: ") for finding in report.findings)
+
+
+@pytest.mark.parametrize("name", ["eval_loss", "eval/loss", "val_loss", "dev/loss"])
+def test_a_loss_of_an_evaluation_alone_does_not_tell_what_became_of_the_training(name: str) -> None:
+    assert run(log(**{name: FALLING}, lr=np.full(200, 0.1))).causes[0].key == "no_loss"
+    assert run(log(**{name: FALLING}, max_logit=np.full(200, 8.0))).causes[0].key == "logits_alone"
+    both = run(log(**{name: FALLING, "loss": LOST_LATE}, max_logit=np.full(200, 8.0)))
+    assert both.roles["loss"] == "loss"
+    assert run(log(**{name: FALLING}), {"loss": name}).causes[0].key == "healthy"  # where one asks for it

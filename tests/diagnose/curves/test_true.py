@@ -48,26 +48,64 @@ def stands(name: str) -> Oracle:
 
 
 def since(name: str, *, together: bool) -> Oracle:
-    """What was bad from a row on, before the loss moved or in that row."""
+    """What was bad from a row on until the loss moved, or in that row, and well in the row before."""
 
     def holds(said: Said, told: Told) -> bool:
         moved = told.row(said)
-        bad = told.logit >= LARGE if name == "logit" else told.entropy <= GONE
-        first = int(np.flatnonzero(bad)[0])
-        right = first == moved if together else first == told.row(said, "since") < moved
-        return right and ("logit" not in said.sentence or near(said.number("logit"), largest(told, moved)))
+        column, wrong = (told.logit, lambda x: x >= LARGE) if name == "logit" else (told.entropy, lambda x: x <= GONE)
+        bad = spell(column[: moved + 1], wrong)
+        right = bad[0] == moved if together else bad[0] == told.row(said, "since") < moved
+        return right and ("logit" not in said.sentence or near(said.number("logit"), largest(told, moved, bad[0])))
 
     return holds
 
 
-def largest(told: Told, row: int) -> float:
-    return float(there(told.logit[: row + 1]).max(initial=-1.0))
+def spell(values: Numbers, wrong: Callable[[float], bool]) -> list[int]:
+    """The rows of the last spell in which values are wrong, from its first on: five that are well in a row end one.
+
+    Empty if the last five values are well.
+    """
+    bad: list[int] = []
+    well = 0
+    for row in reversed(range(len(values))):
+        if math.isnan(values[row]):
+            continue
+        if wrong(float(values[row])):
+            bad, well = [row, *bad], 0
+        elif (well := well + 1) == 5:
+            break
+    return bad
+
+
+def largest(told: Told, row: int, first: int = 0) -> float:
+    return float(there(told.logit[first : row + 1]).max(initial=-1.0))
+
+
+def just_before(values: Numbers, row: int) -> Numbers:
+    """The last five values up to a row."""
+    return there(values[: row + 1])[-5:]
 
 
 def calm(said: Said, told: Told) -> bool:
     row = told.row(said)
-    gone = (told.entropy[: row + 1] <= GONE).any()
-    return near(said.number("logit"), largest(told, row)) and largest(told, row) < LARGE and not gone
+    below = largest(told, row) < LARGE or said.key.endswith("unsettled")
+    below &= bool((just_before(told.logit, row) < LARGE).all())
+    known = told.entropy[max(0, row - 4) : row + 1]  # of a full column: one that ends earlier says nothing
+    gone = bool((known <= GONE).any()) and not np.isnan(known).any()
+    return near(said.number("logit"), largest(told, row)) and below and not gone
+
+
+def passed(said: Said, told: Told) -> bool:
+    """Large once, and not in any of the last values until the loss moved."""
+    row, last = told.row(said), told.row(said, "last_large")
+    after = there(told.logit[last + 1 : row + 1])
+    held = near(said.number("logit"), float(just_before(told.logit, row).max()))
+    return bool(held and told.logit[last] >= LARGE and len(after) >= 5 and (after < LARGE).all())
+
+
+def holds_just_before(values: Numbers, row: int) -> bool:
+    """Whether a column has a value in this row."""
+    return not math.isnan(values[row])
 
 
 def of_last_rows(said: Said, told: Told) -> bool:
@@ -114,9 +152,11 @@ def by(low: float, high: float) -> Oracle:
 
 
 def restless(said: Said, told: Told) -> bool:
-    v = np.sort(told.losses[len(told.losses) // 3 :])
-    tail, middle = max(3, int(0.05 * len(v))), float(np.median(v))
-    up, down = float(v[-tail:].mean()) - middle, middle - float(v[:tail].mean())
+    v = told.losses[len(told.losses) // 3 :]
+    half = max(3, len(v) // 16)
+    away = np.array([v[at] - np.median(v[at - half : at + half + 1]) for at in range(half, len(v) - half)])
+    tail, away = max(3, int(0.05 * len(away))), np.sort(away)
+    up, down = float(away[-tail:].mean()), -float(away[:tail].mean())
     return up > 2 * down > 0 and near(said.number("times"), up / down, 0.01)
 
 
@@ -207,13 +247,12 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "together_max_logit": since("logit", together=True),
     "together_entropy": since("entropy", together=True),
     "not_attention": calm,
+    "logits_passed": passed,
     "one_batch": calm,
     "unsettled": calm,
-    "cannot_tell": lambda said, told: (
-        not there(np.append(*(x[: told.row(said) + 1] for x in (told.logit, told.entropy)))).size
-    ),
+    "cannot_tell": lambda said, told: not any(holds_just_before(x, told.row(said)) for x in (told.logit, told.entropy)),
     "entropy_alone": lambda said, told: (
-        largest(told, told.row(said)) < 0 and (there(told.entropy[: told.row(said) + 1]) > GONE).all()
+        not holds_just_before(told.logit, told.row(said)) and (just_before(told.entropy, told.row(said)) > GONE).all()
     ),
     "updates": jumped,
     "updates_lost": lambda said, told: jumped(said, told, lost=True),
@@ -234,6 +273,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "growth": doubled,
     "sampled": lambda said, told: told.log.sampled,
     "entropy_share": lambda said, told: told.shares and said.values["column"] == told.entropy_name == "entropy",
+    "logit_read": lambda said, told: said.values["column"] == told.logit_name == "logits/max",
     "entropy_unread": lambda said, told: not told.shares and said.values["column"] == told.entropy_name,
     "beyond_start": beyond,
     "still.start": stands("start"),
@@ -262,10 +302,8 @@ def search(seeds: range) -> set[str]:
             for finding in report.findings:
                 _ = finding.sentence, finding.advice
         asked |= hold(said, ORACLES, Told(log), f"seed {seed}")
-        well = report.healthy and "loss" in log.columns
-        assert (
-            not well or not np.isinf(np.append(*(log.columns.get(x, np.zeros(1)) for x in ("loss", "max_logit")))).any()
-        )
+        columns = [log.columns.get(name, np.zeros(1)) for name in ("loss", "max_logit", "logits/max")]
+        assert not (report.healthy and "loss" in log.columns and np.isinf(np.concatenate(columns)).any())
     return asked
 
 

@@ -17,9 +17,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkdemo.diagnose.readers import arrays
 from qkdemo.diagnose.readers.arrays import read_arrays
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.readers.safetensors import _OTHER_BITS, Safetensors
 
 GOOD = safetensors.torch.save({"a": torch.tensor([[1.0, 2], [3, 4]]), "b": torch.tensor([5.0])})
 
@@ -81,11 +82,29 @@ def test_bits_of_narrow_formats_are_what_they_mean() -> None:
         "bf16": entry([2], [0, 4], "BF16"),
         "e4m3": entry([4], [4, 8], "F8_E4M3"),
         "e5m2": entry([4], [8, 12], "F8_E5M2"),
+        "e4m3fnuz": entry([2], [12, 14], "F8_E4M3FNUZ"),
+        "e5m2fnuz": entry([2], [14, 16], "F8_E5M2FNUZ"),
     }
+    data += bytes.fromhex("7F80") + bytes.fromhex("7F80")
     file = opened(made(header, data))
     assert file.read("bf16").tolist() == [1.0, -3.0]
     assert file.read("e4m3").float().tolist() == pytest.approx([448, math.nan, 1, math.nan], nan_ok=True)
     assert file.read("e5m2").float().tolist() == pytest.approx([57344, math.inf, 1, math.nan], nan_ok=True)
+    assert file.read("e4m3fnuz").float().tolist() == pytest.approx([240, math.nan], nan_ok=True)
+    assert file.read("e5m2fnuz").float().tolist() == pytest.approx([57344, math.nan], nan_ok=True)
+
+
+@pytest.mark.parametrize("dtype", ["F4", "F6_E2M3", "F6_E3M2", "F8_E8M0", "U16", "U32", "U64", "C64"])
+def test_a_format_that_is_known_and_not_read_stops_only_its_own_tensor(dtype: str) -> None:
+    file = opened(
+        made(
+            {"a": entry([4], [0, _OTHER_BITS[dtype] // 2], dtype), "b": entry([0], [_OTHER_BITS[dtype] // 2] * 2)},
+            bytes(_OTHER_BITS[dtype] // 2),
+        )
+    )
+    assert file.read("b").tolist() == []
+    with pytest.raises(InputError, match=f"a is stored as {dtype}, which is no number format that is read here"):
+        file.read("a")
 
 
 WRONG_SAFETENSORS: dict[str, tuple[bytes, str]] = {
@@ -105,6 +124,15 @@ WRONG_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "twice": (made(b'{"a": 1, "a": 2}'), "names 'a' twice"),
     "huge shape": (made({"a": entry([2**32, 2**32], [0, 16])}, bytes(16)), "which is 73786976294838206464 bytes"),
     "negative": (made({"a": entry([-1], [0, 4])}, bytes(4)), "a shape or a place that is none"),
+    "no word": (
+        made({"a": entry([1], [0, 4]) | {"dtype": 3}}, bytes(4)),
+        "has a dtype, a shape or a place that is none",
+    ),
+    "axes": (made({"a": entry([1] * 17, [0, 4])}, bytes(4)), "a in x.safetensors has 17 axes; at most 16 are read"),
+    "no header": (
+        struct.pack("<Q", 300) + bytes(200),
+        "The download is not complete, or this is no .safetensors file.",
+    ),
     "real": (made({"a": entry([1.5], [0, 4])}, bytes(4)), "a shape or a place that is none"),
     "true": (made({"a": entry([True], [0, 4])}, bytes(4)), "a shape or a place that is none"),
     "no place": (made({"a": {"dtype": "F32", "shape": [1]}}, bytes(4)), "lacks its dtype, shape or place"),
@@ -128,7 +156,7 @@ def test_a_tensor_that_is_too_large_or_not_there_gets_its_sentence() -> None:
     file = opened(GOOD)
     for act, sentence in (
         (lambda: file.read("c"), "has no tensor 'c'"),
-        (lambda: file.read("a", most=8), "a needs 16 bytes; at most 8 bytes"),
+        (lambda: file.read("a", most=8), "a needs more than 8 bytes, and no more is read at once"),
         (lambda: file.rows("a", 1, 3), r"a has the shape \[2, 2\], so no rows 1 to 3"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -186,6 +214,13 @@ WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "foreign": (lambda: b"hello, world, this is text", "x is of a kind that is not known here"),
     "pickle": (lambda: b"\x80\x04\x95" + bytes(40), "could run anything"),
 }
+
+
+def test_a_size_just_above_the_most_is_not_written_as_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "_MOST_JSON", 20 << 10)
+    with pytest.raises(InputError) as error:
+        read_arrays(io.BytesIO(json.dumps({"q": [0] * 9000}).encode()), "x.json")
+    assert str(error.value).startswith("x.json holds more than 20.0 KiB, and no more of such a file is read.")
 
 
 @pytest.mark.parametrize("name", WRONG_ARRAYS)

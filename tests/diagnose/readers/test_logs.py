@@ -177,6 +177,14 @@ def test_a_column_is_known_by_what_people_call_it() -> None:
             assert roles(log) == {role: word}, word
 
 
+@pytest.mark.parametrize("other", ["critic/score/max", "z_loss/output_logits_max", "policy_entropy", "router/entropy"])
+def test_a_score_or_an_entropy_of_something_else_is_not_that_of_attention(other: str) -> None:
+    """A reward of 1 is not "no large logits"; a norm of q and k bounds no output logit."""
+    rows = [{"step": s, "loss": x, other: 180.0} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
+    assert roles(log) == {"loss": "loss"}
+
+
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
@@ -222,7 +230,15 @@ WRONG: dict[str, tuple[bytes, str]] = {
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
         "an evaluation alone",
     ),
-    "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "begins as JSON and does not end as such"),
+    "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "from line 1 on cannot be read as such"),
+    "broken line": (
+        "\n".join([*map(json.dumps, ROWS[:3]), "", '{"step": 4, ', *map(json.dumps, ROWS[3:])]).encode(),
+        "begins as JSON, and from line 5 on cannot be read as such: is it cut off, or damaged there?",
+    ),
+    "broken indented": (
+        json.dumps({"log_history": ROWS}, indent=1).replace('"loss"', "loss", 1).encode(),
+        "and from line 5 on",
+    ),
     "pickle": (b"\x80\x04\x95" + bytes(40), "could run anything"),
     "bytes": (bytes(range(256)), "of a kind that is not known here"),
     "Parquet cut": (PARQUET.getvalue()[:-40], "cannot be read"),

@@ -1,5 +1,8 @@
 """Whether QK norm is really on: real classes, and every way in which it has been shipped broken."""
 
+import importlib
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,6 +11,8 @@ from torch.nn import functional
 from qkdemo import assert_qk_norm
 from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
 from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
+
+transformers: Any = pytest.importorskip("transformers")
 
 X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
 
@@ -75,6 +80,61 @@ def test_a_norm_without_a_module_is_seen_by_its_lengths() -> None:
     model = Functional()
     del model.q_norm, model.k_norm
     assert [each.state for each in assert_qk_norm(model, X)] == ["on"]
+
+
+class OneHead(nn.Module):
+    """Attention of one head, with rotary positions or without, and a norm without gain or none."""
+
+    def __init__(self, *, norm: bool, rotary: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.q, self.k = (nn.Linear(16, 16, bias=False) for _ in "qk")
+        self.norm, self.rotary = norm, rotary
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k = (side(x)[:, None] for side in (self.q, self.k))
+        if self.norm:
+            q, k = functional.rms_norm(q, (16,)), functional.rms_norm(k, (16,))
+        if self.rotary:
+            angles = torch.arange(x.shape[1])[:, None] * torch.logspace(0, -2, 8)
+            turn = torch.polar(torch.ones_like(angles), angles)
+            q, k = (
+                torch.view_as_real(torch.view_as_complex(s.reshape(*s.shape[:-1], 8, 2)) * turn).flatten(-2)
+                for s in (q, k)
+            )
+        return functional.scaled_dot_product_attention(q, k, x[:, None])
+
+
+@pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.parametrize(
+    "same", [X[:1, :1], torch.ones(2, 8, 16), torch.ones(2, 8, 16) * torch.tensor([1.0, -1] * 4)[:, None]]
+)
+def test_equal_lengths_of_equal_inputs_show_no_norm(rotary: bool, same: Tensor) -> None:
+    for norm in (False, True):
+        model = OneHead(norm=norm, rotary=rotary)
+        with pytest.raises(AssertionError, match=r"is not seen to be on in 1 of 1 .*\n.* try a batch of different"):
+            assert_qk_norm(model, same)
+        assert [each.state for each in qk_norm_of(model, X)] == ["on" if norm else "off"]
+
+
+def test_a_norm_before_the_projection_is_none_of_q_and_k() -> None:
+    """As BLT's cross attention has it; OLMo 2's is as wide, and stands after the projection."""
+    config = transformers.BltConfig().encoder_config
+    config.hidden_size, config.num_attention_heads, config.num_key_value_heads = 32, 4, 4
+    config._attn_implementation = "sdpa"
+    module = importlib.import_module("transformers.models.blt.modeling_blt")
+    torch.manual_seed(0)
+    attend = module.BltCrossAttention(config, 0, 32).eval()
+    states = torch.randn(2, 6, 32)
+    found = qk_norm_of(attend, states, cross_attention_states=states.flip(1))
+    assert [each.state for each in found] == ["not used"]
+
+
+def test_one_token_shows_no_norm_of_a_language_model_without_gains() -> None:
+    model = language_model("Llama 4", "sdpa")
+    assert {each.state for each in qk_norm_of(model, input_ids=IDS[:1, :1])} == {"on"}  # its norm is a module
+    plain = language_model("GPT-2", "sdpa")
+    assert "on" not in {each.state for each in qk_norm_of(plain, input_ids=IDS[:1, :1])}
 
 
 def test_gains_of_a_new_model_are_pointed_at() -> None:

@@ -275,7 +275,7 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
             Settings(scale=400, format="float16"),
             (
                 "At weight scale 400, 242 of the 256 scores of plain attention are infinite or no number in float16, "
-                "and 16 of 16 rows have no defined weights. "
+                "and 16 of 16 rows have no defined attention weights. "
                 "With L2 norm and learned scale g, entropy is 76.7 % of the most possible, nearly as at weight scale 1."
             ),
         ),
@@ -317,7 +317,7 @@ def test_a_twin_that_fails_alone_is_not_said_to_fail_as_well() -> None:
     finding, *numbers = explain(run(state))
     assert finding == (
         "At weight scale 0.01, plain attention spreads over its keys: entropy is 100 % of the most possible. "
-        "With full-width RMSNorm, 16 of 64 rows have no defined weights."
+        "With full-width RMSNorm, 16 of 64 rows have no defined attention weights."
     )
     assert any(sentence.startswith("Full-width RMSNorm: 16 of 64 rows") for sentence in numbers)
 

@@ -42,22 +42,27 @@ def test_a_cell_of_a_pooled_heat_map_stands_for_its_first_key() -> None:
     assert picked(Settings(n_keys=256), {"query": 19, "key": 31}) == {"query": 152, "key": 248}
 
 
-@pytest.mark.parametrize(("n_keys", "cell", "bar"), [(64, (29, 6), 12), (256, (7, 1), 3)])
-def test_a_pooled_picture_names_the_query_and_the_key_that_were_chosen(
-    n_keys: int, cell: tuple[int, int], bar: int
+@pytest.mark.parametrize(
+    ("n_keys", "cell", "spans", "bar"),
+    [(64, (29, 6), ("58–59", "12–13"), (12, "12")), (256, (7, 1), ("56–63", "8–15"), (3, "12–15"))],
+)
+def test_a_pooled_picture_names_all_queries_and_keys_that_the_chosen_cell_stands_for(
+    n_keys: int, cell: tuple[int, int], spans: tuple[str, str], bar: tuple[int, str]
 ) -> None:
     result = run(Settings(n_keys=n_keys, query=59, key=12))
     table, view = drift_exhibit(result)
     heats = [panel for panel in view["panels"] if panel["kind"] == "heat"]
     (bars,) = (panel for panel in view["panels"] if panel["kind"] == "bars")
     for heat in heats:
-        assert (heat["selected"], heat["chosen"]) == (cell, (59, 12))
-        assert str(heat["each"]) in heat["subtitle"]
-        axes = chart(table, view, heat, Look(1, 0, table.num_rows - 1))["encoding"]
-        assert '"12"' in axes["x"]["axis"]["labelExpr"]
-        assert '"59"' in axes["y"]["axis"]["labelExpr"]
-    assert bars["labels"][bar] == "12"
-    assert bars["selected"] == bar
+        assert heat["selected"] == cell
+        assert str(heat["pooled"]["each"]) in heat["subtitle"]
+        spec = chart(table, view, heat, Look(1, 0, table.num_rows - 1))
+        for side, name, numbers in zip("yx", ("queries", "keys"), spans, strict=True):
+            assert f'"{numbers}"' in spec["encoding"][side]["axis"]["labelExpr"]
+            assert f"{name} {numbers}" in spec["description"]
+    assert bars["labels"][bar[0]] == bar[1]
+    assert bars["selected"] == bar[0]
+    assert ("pooled" in bars) == (n_keys > 64)
     assert bool(bars["subtitle"]) == (n_keys > 64)
 
 

@@ -4,6 +4,7 @@ import json
 import math
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -156,4 +157,19 @@ def test_what_is_said_of_a_vector_holds_in_a_narrow_format(rule: str, value: flo
         assert ("entries of it" in said) == math.isnan(share)
         assert not math.isnan(share) or bool((x == 0).any())
     if f"holds this at about {written(result.steepest, 3)}" in explain(result)[2]:
-        assert result.slope[result.rule].max() <= 1.01 * result.steepest
+        slopes = result.slope[result.rule]
+        assert (slopes[~np.isnan(slopes)] if rule == "floored_root" else slopes).max() <= 1.01 * result.steepest
+
+
+@pytest.mark.parametrize(("format", "size"), [("float16", 1e-5), ("float32", 1e-30), ("bfloat16", 1e-30)])
+def test_under_a_root_epsilon_stops_no_slope_of_a_vector_whose_squares_are_0(format: str, size: float) -> None:
+    """Its entries are not 0 in the format, and the gradient is not a number: no sentence says that ε stops it."""
+    settings = Settings(rule="floored_root", epsilon=1e-5, format=format, norm_in_format=True, size=1)  # type: ignore[arg-type]
+    x = torch.full((4,), size, dtype=getattr(torch, format), requires_grad=True)
+    (gradient,) = torch.autograd.grad(normalise(x, NORMS["rms"], "floored_root", 1e-5).sum(), x)
+    assert x.ne(0).all()
+    assert gradient.isnan().all()
+    told = explain(run(settings))[2]
+    assert f"As long as what stands under the root is above 0 in {format}" in told
+    assert "However small a vector is" not in told
+    assert "However small a vector is" in explain(run(settings.but(rule="inside")))[2]

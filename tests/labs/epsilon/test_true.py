@@ -142,6 +142,19 @@ def stopped(about: About, v: dict[str, str]) -> bool:
     return slope(about, v) and reads(v["steepest"], 1 / least, 3) and zeros
 
 
+def squares(about: About, v: dict[str, str]) -> bool:
+    """Bounded wherever something is left under the root in the format that computes it, no number where nothing is."""
+    least = about.divisor_of(np.zeros(2))
+    kind = getattr(torch, v["computed"])
+    right = slope(about, v) and reads(v["steepest"], 1 / least, 3)
+    for at, found in enumerate(about.result.slope[about.result.rule]):
+        x = torch.from_numpy(About(about.result, at).x).to(kind)
+        x = x - x.mean() if NORMS[about.settings.norm].centred else x
+        under = x.square().sum() / (1 if about.settings.norm == "l2" else len(x))
+        right &= bool(found <= 1.1 / least) if under > 0 else math.isnan(found)
+    return right
+
+
 def smaller(about: About) -> bool:
     """Steeper for smaller vectors, where the format tells them apart."""
     slopes, sizes = about.result.slope[about.result.rule], about.result.sizes
@@ -162,6 +175,7 @@ TRUTHS: Final[dict[str, Truth]] = {
     "epsilon.rule.floored_root": floored_root,
     "epsilon.rule.absent": absent,
     "epsilon.slope.stopped": stopped,
+    "epsilon.slope.squares": squares,
     "epsilon.slope.overflow": lambda about, v: (
         slope(about, v)
         and smaller(about)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from qkdemo.attention.norms import NormWord
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats import PRESETS, Settings, choices_of, recipe_of, rows, run
-from qkdemo.labs.formats.stages.error_counts import tally
+from qkdemo.labs.formats.stages.error_counts import _Order, tally
 from qkdemo.labs.formats.stages.exact import exactly
 from qkdemo.labs.formats.stages.kinds import IN_NORM, OVER_KEYS, STAGES, STORED, Choices, Inputs, drawn
 from qkdemo.labs.formats.stages.rounded import follow
@@ -34,6 +34,7 @@ def counted_by_hand(state: Settings, variant: NormWord) -> dict[str, dict[str, i
         for i, of_row in enumerate(values):
             seen = [j for j in range(len(of_row)) if not (stage in OVER_KEYS and state.causal and j > i)]
             by_size = sorted(seen, key=lambda j: order[i][j])
+            least = 1e-12 * max(abs(order[i][j]) for j in seen)
             found["n"] += len(seen)
             found["n_inf"] += sum(math.isinf(of_row[j]) for j in seen)
             found["n_nan"] += sum(math.isnan(of_row[j]) for j in seen)
@@ -44,7 +45,7 @@ def counted_by_hand(state: Settings, variant: NormWord) -> dict[str, dict[str, i
             for place, j in enumerate(by_size):
                 beside = by_size[max(place - 1, 0) : place] + by_size[place + 1 : place + 2]
                 found["n_merged"] += of_row[j] not in (0, math.inf, -math.inf) and any(
-                    of_row[j] == of_row[m] and order[i][j] != order[i][m] for m in beside
+                    of_row[j] == of_row[m] and abs(order[i][j] - order[i][m]) > least for m in beside
                 )
         counts[stage] = found
     return counts
@@ -106,3 +107,13 @@ def test_an_entry_that_underflows_exactly_has_no_relative_error(q: float) -> Non
     assert (weight == 0) == (q > 20.7)
     assert found.max_rel_error[e4m3, STAGES.index("weight")].tolist() == [0.5]  # of the first weight, exactly 1
     assert not np.isinf(found.max_rel_error).any()
+
+
+def test_logits_that_are_equal_but_for_the_order_of_their_sums_do_not_merge() -> None:
+    """DyT at a large α makes ±γ of every channel: many logits are one number, and float64 moves each by its order."""
+    equal = torch.tensor([[[0.0, 3.0, 1.0, 3.0, 1.0, 2.0, -math.inf]]], dtype=torch.float64)
+    moved = equal + 1e-15 * torch.tensor([0, 1, 2, 3, 1, 1, 0.0])
+    pairs = [_Order.of(x).differ.sum() for x in (equal, moved)]
+    assert pairs == [3, 3]  # 0 and 1, 1 and 2, 2 and 3; and no hidden key
+    apart = equal + torch.tensor([0, 1e-10, 0, 0, 1e-10, 0, 0])
+    assert _Order.of(apart).differ.sum() == 5

@@ -3,13 +3,14 @@
 import random
 
 import numpy as np
+import pytest
 
 from qkdemo.labs.formats import Settings, explain, run
 from qkdemo.labs.formats.lab import sweep
-from qkdemo.labs.formats.stages.kinds import STORED
-from qkdemo.labs.formats.table import _findings
+from qkdemo.labs.formats.stages.kinds import STAGES, STORED
+from qkdemo.labs.formats.table import _findings, formats_table
 from qkdemo.labs.formats.view import _losses
-from tests.labs.formats.truths import NAMES, TRUTHS, About
+from tests.labs.formats.truths import NAMES, TRUTHS, About, Entries, cell
 from tests.labs.told import HOW_MANY, SEED, computed, hold, states
 from tests.oracles import heard
 
@@ -19,7 +20,9 @@ SMALL = {"n_keys": 8, "d_head": 16}
 def test_every_sentence_of_a_result_has_an_oracle() -> None:
     needed = computed(r"formats\.finding\..*", r"formats\.(lost|undefined|undefined_weights|vanished|vanished_alone)")
     needed |= computed(r"formats\.(merged|flushed|blurred|off|visible|safe|leaked|beginning|beginning_early)")
-    needed |= computed(r"formats\.(never|never_early)", r"formats\.rule\..*", r"formats\.panel\.(losing|later|never).*")
+    needed |= computed(
+        r"formats\.(never|never_early)", r"formats\.rule\..*", r"formats\.panel\.(losing|later|never|absent).*"
+    )
     assert needed == set(TRUTHS)
 
 
@@ -48,3 +51,27 @@ def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
     if HOW_MANY:
         print(len(held), "of", len(TRUTHS), "were heard; not", sorted(set(TRUTHS) - held))
     assert len(held) > 0.4 * len(TRUTHS)
+
+
+@pytest.mark.parametrize("state", [Settings(), Settings(causal=True), *states(Settings, 4, SMALL)])
+def test_a_cell_of_the_grid_counts_what_it_names(state: Settings) -> None:
+    table = formats_table(state)
+    at = table["scale"].to_pylist().index(state.scale)
+    with np.errstate(all="ignore"):
+        for role, variant in (("plain", "none"), ("norm", state.variant)):
+            for word in STORED:
+                it = Entries(state, variant, word, state.scale)
+                texts = table[f"grid.{word}.{role}"][at].as_py().split("\t")
+                for stage, text in zip(STAGES, texts, strict=True):
+                    assert cell(it, stage, text), (word, role, stage, text)
+
+
+def test_of_entries_that_are_lost_in_two_ways_all_are_counted_and_none_is_named() -> None:
+    table = formats_table(Settings())
+    at, place = table["scale"].to_pylist().index(400), STAGES.index("max_subtracted")
+    assert table["grid.float16.plain"][at].as_py().split("\t")[place] == "256 lost"
+
+
+def test_a_stage_that_neither_side_has_is_not_said_to_lose_nothing() -> None:
+    state = Settings(variant="dyt", stage="q_sum_of_squares", **SMALL)
+    assert _losses(run(state), sweep(state), "float16")["title"] == "float16: there is no sum of squares of q"

@@ -82,7 +82,7 @@ def test_what_nothing_happens_to_is_called_whole() -> None:
     plain, _, twin = said.partition(" With L2 · g ")
     assert plain.startswith("At weight scale 1, nothing overflows in float32 in plain attention, no weight vanishes")
     assert twin.startswith(
-        "nothing overflows, no weight vanishes and no logits merge. Rounding moves weights by up to "
+        "nothing overflows, no weight vanishes and no logits merge. Rounding moves attention weights by up to "
     )
 
 

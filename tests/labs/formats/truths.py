@@ -52,6 +52,9 @@ class Entries:
         beyond = self.seen(stage, self.held[stage].beyond[0, 0].numpy())
         return int((beyond.astype(bool) | ~np.isfinite(self.values(stage))).sum())
 
+    def infinite(self, stage: StageWord) -> int:
+        return int(np.isinf(self.values(stage)).sum())
+
     def nan(self, stage: StageWord) -> int:
         return int(np.isnan(self.values(stage)).sum())
 
@@ -60,7 +63,10 @@ class Entries:
         return int(((self.values(stage) == 0) & ((exact != 0) | (stage in POSITIVE))).sum())
 
     def merged(self, stage: StageWord) -> int:
-        """Finite entries, not zero, equal to the next one of their row by exact size, from which they differ."""
+        """Finite entries, not zero, equal to the next one of their row by exact size, from which they differ.
+
+        By more than sums in float64 can be off.
+        """
         count = 0
         over_keys = stage in OVER_KEYS
         truth = self.exact["masked" if over_keys else stage]
@@ -68,7 +74,8 @@ class Entries:
             seen = self.visible[at] if over_keys and self.visible is not None else slice(None)
             order = np.argsort(exact[seen], kind="stable")
             value, place = row[seen][order], exact[seen][order]
-            same = (value[1:] == value[:-1]) & (place[1:] != place[:-1]) & (value[1:] != 0) & np.isfinite(value[1:])
+            told = place[1:] - place[:-1] > 1e-12 * np.abs(place[np.isfinite(place)]).max(initial=0)
+            same = (value[1:] == value[:-1]) & told & (value[1:] != 0) & np.isfinite(value[1:])
             count += int((np.append(same, [False]) | np.append([False], same)).sum())
         return count
 
@@ -197,6 +204,26 @@ def titled(about: About, v: dict[str, str], *, loses: bool) -> bool:
     return any(found) == loses
 
 
+def shown(about: About, word: str) -> bool:
+    """Either side has the shown stage."""
+    settings = about.settings
+    sides = (Entries(settings, variant, word, 1.0) for variant in ("none", settings.variant))  # type: ignore[arg-type]
+    return any(side.n(settings.stage) for side in sides)
+
+
+def cell(it: Entries, stage: StageWord, text: str) -> bool:
+    """A cell of the grid names the one kind of loss that there is, or the number of all."""
+    lost = it.lost(stage)
+    if not lost:
+        return not any(kind in text for kind in ("∞", "NaN", "↑", "lost"))
+    kinds = {"∞": it.infinite(stage), "NaN": it.nan(stage), "lost": lost}
+    if text == "NaN":
+        return it.nan(stage) == it.n(stage)
+    count, kind = text.split(" ")
+    kinds["↑"] = lost - kinds["∞"] - kinds["NaN"]
+    return int(count) == lost == kinds[kind] and (kind != "lost" or lost not in (kinds["∞"], kinds["NaN"], kinds["↑"]))
+
+
 def rises(about: About, word: str) -> bool:
     """The shown stage loses entries at some scale of the dial."""
     settings, stops = about.settings, np.geomspace(0.01, 1000, 51)
@@ -249,6 +276,7 @@ TRUTHS: Final[dict[str, Truth]] = {
         for name in ("losing", "later")
         for more in ("", "_early")
     },
-    "formats.panel.never": lambda about, v: titled(about, v, loses=False),
+    "formats.panel.never": lambda about, v: titled(about, v, loses=False) and shown(about, v["format"]),
+    "formats.panel.absent": lambda about, v: not shown(about, v["format"]),
     "formats.panel.never_early": lambda about, v: rises(about, v["format"]),
 }

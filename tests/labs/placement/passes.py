@@ -1,10 +1,13 @@
 """Two passes through one block as plain numbers, and how far they are apart: what the truths are told from."""
 
+import dataclasses
 import math
+import re
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import Block, spread_to
@@ -79,6 +82,32 @@ class About:
             return text == "of 1"
         low, high = text.removeprefix("from ").split(" to ")
         return reads(low, 1 - self.spread, 3) and reads(high, 1 + self.spread, 3)
+
+    def moves(self, name: str) -> bool:
+        """Whether a score of either side changes with the gains, or with the biases, of the checkpoint."""
+        drawn = {f"{name}_{side}": getattr(self.block, f"{name}_{side}") for side in "qk"}
+        other = dataclasses.replace(self.block, **{key: 3 * x + 1 for key, x in drawn.items()})
+        return any(not torch.equal(*(trace(side, block).raw for block in (self.block, other))) for side in self.pair)
+
+    def where(self, text: str) -> bool:
+        """Gains and biases are told where there are some, and as they are."""
+        told = re.fullmatch(
+            r"On this block|With (gains (?P<gains>of 1|from \S+ to [\d.]+))?( and )?"
+            r"(biases (of 0|from (\S+) to (?P<bias>\S+)))?",
+            text,
+        )
+        if (
+            told is None
+            or (told["gains"] is not None) != self.moves("gain")
+            or ("biases" in text) != self.moves("bias")
+        ):
+            return False
+        bias = told["bias"] is None or (bool(self.spread) and reads(told["bias"], self.spread, 3))
+        return (told["gains"] is None or self.gains(told["gains"])) and bias
+
+    @property
+    def pair(self) -> tuple[Pipeline, Pipeline]:
+        return self.left, self.right
 
     @cached_property
     def ratio(self) -> NDArray[np.float64]:

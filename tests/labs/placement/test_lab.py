@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.norms import SIZED
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.labs import placement
@@ -251,6 +252,19 @@ def test_a_pipeline_beside_itself_is_the_same(words: dict[str, str]) -> None:
         SMALL.but(left_key_gain="q_alone", left_layout="interleaved", right_rotated="quarter").but(
             right_conversion="weights_and_gain", right_layout="half_split_swapped", n_kv_heads=2, right_key_gain="of_q"
         ),
+        *(
+            SMALL.but(left_place="in_product", left_norm=norm, right_norm=norm, format="float16").but(
+                left_bias="channel",
+                right_bias="channel",
+                left_on=on,
+                right_on=on,
+                n_kv_heads=2,
+                mean=1.0,
+                head_spread=16,
+            )
+            for norm in SIZED
+            for on in ("qk", "k")
+        ),
     ],
 )
 def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,7 +273,7 @@ def test_the_snippet_is_a_second_opinion(settings: Settings, capsys: pytest.Capt
     exec(program, {})
     result = run(settings)
     for name, value in json.loads(capsys.readouterr().out).items():
-        narrow = settings.format == "bfloat16"
+        narrow = settings.format != "float64"
         assert value == pytest.approx(getattr(result, name), rel=0.02 if narrow else 1e-9, abs=1e-9)
 
 

@@ -1,20 +1,25 @@
 """Every sentence of the placement lab that depends on a result, held against both passes at random settings."""
 
+import itertools
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import pytest
 
+from qkdemo.attention.pipeline import CHOICES as CHOICES_OF
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.labs.placement import Settings, explain, run
 from qkdemo.labs.placement.lab import PRESETS, mistakes_of, spreads_of
 from qkdemo.labs.placement.mistakes import MISTAKES, explain_mistakes
-from qkdemo.labs.placement.words import caught, findings
+from qkdemo.labs.placement.words import caught, contract, findings
 from tests.labs.placement.passes import About
 from tests.labs.placement.truths import CAUSES, NAMES, TRUTHS, mistaken
 from tests.labs.told import HOW_MANY, SEED, computed, hold, reads, states
 from tests.oracles import heard
 
-SMALL = {"d_model": 32, "n_heads": 4, "n_kv_heads": 4, "d_head": 16, "n_keys": 16}
+SMALL: dict[str, Any] = {"d_model": 32, "n_heads": 4, "n_kv_heads": 4, "d_head": 16, "n_keys": 16}
 
 
 def drawn() -> Iterator[Settings]:
@@ -69,6 +74,72 @@ def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
     if HOW_MANY:
         print(len(held), "of", len(TRUTHS), "were heard; not", sorted(set(TRUTHS) - held))
     assert len(held) > 8
+
+
+def held(state: Settings) -> set[str]:
+    """What is said of one state, all of it true."""
+    at = spreads_of(state).index(state.gain_spread)
+    with heard() as said, np.errstate(all="ignore"):
+        assert caught(state)
+        explain(run(state))
+        assert findings(state)
+    headlines = [each for each in said if each.key.startswith("placement.finding")]
+    of_state = [each for each in said if each not in headlines] + headlines[at : at + 1]
+    return hold(of_state, TRUTHS, NAMES, About(state, state.gain_spread, run(state)), state)
+
+
+SCALES = ("inverse_root", "one", "root", "inverse")
+
+
+@pytest.mark.parametrize(
+    "norms", [("none", "none"), ("rms", "rms"), ("rms", "l2"), ("l2", "rms"), ("layernorm", "rms")]
+)
+@pytest.mark.parametrize("left", SCALES)
+def test_a_scale_is_told_from_what_the_left_side_has(left: Any, norms: Any) -> None:
+    """Only where it has 1/√d can that be missing, and only where it has RMSNorm can L2 stand in its place."""
+    state = Settings(**SMALL, left_scale=left, left_norm=norms[0], right_norm=norms[1], right_order="norm_rotary")
+    for right in SCALES:
+        for on in ("qk", "q"):
+            held(state.but(right_scale=right, left_on=on, right_on=on))
+
+
+@pytest.mark.parametrize("gains", ["none", "channel"])
+@pytest.mark.parametrize("bias", ["none", "channel"])
+def test_gains_and_biases_are_named_where_a_side_has_them(gains: Any, bias: Any) -> None:
+    alike = {"left_gain": gains, "right_gain": gains, "left_bias": bias, "right_order": "norm_rotary"}
+    for changes in (
+        {},
+        {"right_norm": "layernorm"},
+        {"gain_spread": 0.0},
+        {"gains": "unit"},
+        {"right_key_gain": "k_alone"},
+    ):
+        held(Settings(**SMALL | alike | changes))
+    held(Settings(**SMALL | alike, left_on="q", right_on="q", left_key_gain="k_alone", right_key_gain="k_alone"))
+
+
+@pytest.mark.parametrize("format", ["float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("changes", [{}, {"right_cast": "gain_first"}, {"right_order": "rotary_norm"}, {"mean": 3.0}])
+def test_a_test_in_a_narrow_format_is_told_by_that_format(format: Any, changes: Any) -> None:
+    held(Settings(**SMALL, format=format).but(**{"right_order": "norm_rotary"} | changes))
+
+
+@pytest.mark.parametrize("gains", ["unit", "tied", "untied"])
+def test_what_fresh_weights_hide_gains_uneven_within_pairs_show(gains: Any) -> None:
+    assert "placement.vanishing" in held(Settings(**SMALL, compare="all_mistakes", gains=gains))
+
+
+def test_two_sides_that_differ_in_any_dial_have_different_contracts() -> None:
+    for name, words in CHOICES_OF.items():
+        for base in (Pipeline(), Pipeline(norm="none", gain="none", order="none")):
+            for one, other in itertools.permutations([base.but(**{name: word}) for word in words], 2):
+                assert contract(one, other) != contract(other, one), (name, one, other)
+
+
+def test_what_is_not_usual_is_named_even_if_both_sides_have_it() -> None:
+    told = contract(Pipeline(on="q"), Pipeline(on="q"))
+    assert told.endswith("; what is normalised: q alone.")
+    assert "normalised" not in contract(Pipeline(), Pipeline())
 
 
 def test_what_is_said_of_eight_draws_is_their_numbers() -> None:

@@ -1,6 +1,7 @@
 """When each sentence of the placement lab that depends on a result is true, told from both passes' scores."""
 
-import math
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +14,12 @@ from qkdemo.attention.rotary import partners, turned
 from qkdemo.labs.placement.mistakes import MISTAKES, pair_of
 from qkdemo.messages import say
 from qkdemo.notation import read
-from tests.labs.placement.passes import ROUNDING, About, error, percent
+from tests.labs.placement.passes import ROUNDING, About, Pass, error, percent
 from tests.labs.told import Truth, reads
 
 NAMES: Final = (
-    r"number\..*|(choice|mistake)_name\..*|models\..*|choice\..*"
-    r"|placement\.(unit|spread|several|left_who|right_who|contract\..*|differs|unit_gains|before_cap)"
+    r"number\..*|list\.and|(choice|mistake)_name\..*|models\..*|choice\..*"
+    r"|placement\.(unit|spread|with|on_block|gains|biases|no_biases|fresh\..*|several|left_who|right_who|contract\..*|differs|unit_gains|before_cap)"
 )
 SUPPOSED: Final[dict[str, dict[str, Any]]] = {
     "layernorm": {"norm": "layernorm"},
@@ -30,31 +31,36 @@ SUPPOSED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def finding_apart(it: About, v: dict[str, str]) -> bool:
+def finding_apart(it: About, v: Mapping[str, str]) -> bool:
     return (
-        it.gains(v["gains"]) and percent(v["score"], it.off("logits")) and it.off("logits", it.exactly) > ROUNDING / 2
+        it.where(v["where"]) and percent(v["score"], it.off("logits")) and it.off("logits", it.exactly) > ROUNDING / 2
     )
 
 
-def agreeing(it: About, v: dict[str, str]) -> bool:
+def agreeing(it: About, v: Mapping[str, str]) -> bool:
     """Nothing sets them apart: neither logits nor output."""
-    return it.gains(v["gains"]) and it.off("logits") < 1e-11 and it.agree("output")
+    return placed(it, v) and it.off("logits") < 1e-11 and it.agree("output")
 
 
-def only_output(it: About, v: dict[str, str]) -> bool:
+def placed(it: About, v: Mapping[str, str]) -> bool:
+    """A headline says with which gains and biases."""
+    return "where" not in v or it.where(v["where"])
+
+
+def only_output(it: About, v: Mapping[str, str]) -> bool:
     """The logits agree, the output does not, and one side normalises weights or v in another way."""
-    told = percent(v["output"], it.off("output")) if "gains" in v else error(v["output"], it.off("output"))
+    told = percent(v["output"], it.off("output")) if "where" in v else error(v["output"], it.off("output"))
     ways = {(side.norm, side.on, side.place, side.grouping) for side in (it.left, it.right)}
-    return it.off("logits") < 1e-11 and told and len(ways) == 2
+    return placed(it, v) and it.off("logits") < 1e-11 and told and len(ways) == 2
 
 
-def narrow(it: About, v: dict[str, str]) -> bool:
-    score = read(v["score"]) / (100 if "gains" in v else 1)  # another order of the same sums rounds otherwise
+def narrow(it: About, v: Mapping[str, str]) -> bool:
+    score = read(v["score"]) / (100 if "where" in v else 1)  # another order of the same sums rounds otherwise
     told = 0.5 * score < it.off("logits") < 2 * score
-    return it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11 and told
+    return placed(it, v) and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11 and told
 
 
-def apart(it: About, v: dict[str, str]) -> bool:
+def apart(it: About, v: Mapping[str, str]) -> bool:
     return (
         error(v["score"], it.off("logits"))
         and error(v["raw"], it.off("raw"))
@@ -64,7 +70,7 @@ def apart(it: About, v: dict[str, str]) -> bool:
     )
 
 
-def by_position(it: About, v: dict[str, str]) -> bool:
+def by_position(it: About, v: Mapping[str, str]) -> bool:
     first, last = it.settings.offset, it.settings.offset + it.settings.n_keys - 1
     places = (int(v["offset"]), int(v["last_position"])) == (first, last)
     return places and error(v["first"], it.at(0)) and error(v["last"], it.at(-1))
@@ -90,7 +96,7 @@ def sizes(it: About, what: str) -> NDArray[np.float64]:
     return np.asarray(own.numpy()[:, visible])
 
 
-def fits(it: About, v: dict[str, str], **changes: Any) -> bool:
+def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
     """Some products of gains fit the logits of the second head, by numpy's own least squares over all its pairs."""
     told = v["misfit"].startswith("<") or read(v["misfit"]) <= 1e-6
     if it.left.cap != "none":
@@ -127,7 +133,7 @@ def other_way(it: About) -> dict[str, Any]:
     return {"layout": "half_split_swapped" if it.left.layout == "half_split" else "half_split"}
 
 
-def scaled(it: About, v: dict[str, str], value: float) -> bool:
+def scaled(it: About, v: Mapping[str, str], value: float) -> bool:
     return reads(v["ratio"], value, 4, 1e-4) and it.constant(1.0, value)
 
 
@@ -141,20 +147,22 @@ def mistaken(it: About) -> dict[str, float]:
     return found
 
 
-def some(it: About, v: dict[str, str]) -> bool:
+def some(it: About, v: Mapping[str, str]) -> bool:
     hidden = sum(x < 1e-11 for x in mistaken(it).values())
     return it.gains(v["gains"]) and 0 < int(v["hidden"]) == hidden and int(v["all"]) == len(MISTAKES)
 
 
-def every(it: About, v: dict[str, str]) -> bool:
+def every(it: About, v: Mapping[str, str]) -> bool:
     errors = mistaken(it).values()
     least, most = reads(v["least"], 100 * min(errors), 2, 1e-3), reads(v["most"], 100 * max(errors), 3, 1e-3)
     return it.gains(v["gains"]) and least and most and min(errors) > ROUNDING / 10
 
 
-def vanishing(it: About, v: dict[str, str]) -> bool:
+def vanishing(it: About, v: Mapping[str, str]) -> bool:
     hidden = [name for name, x in mistaken(About(it.settings, 0.0)).items() if x < 1e-11]
-    return v["names"] == ", ".join(say(f"mistake_name.{name}") for name in hidden) and int(v["hidden"]) == len(hidden)
+    told = v["names"] == ", ".join(say(f"mistake_name.{name}") for name in hidden) and int(v["hidden"]) == len(hidden)
+    uneven = mistaken(About(it.settings.but(gains="untied"), 0.5))  # uneven within pairs
+    return told and all(uneven[name] > ROUNDING for name in hidden if it.settings.n_heads > 1 or name != "full_width")
 
 
 def uneven(it: About) -> About:
@@ -164,7 +172,7 @@ def uneven(it: About) -> About:
     return About(settings.but(gains=kind, format="float64"), settings.gain_spread or 0.5)
 
 
-def caught(it: About, v: dict[str, str], *, fresh: str, grown: str) -> bool:
+def caught(it: About, v: Mapping[str, str], *, fresh: str, grown: str) -> bool:
     """`fresh` and `grown`: what differs, logits, output or nothing."""
     later = uneven(it)
     first = About(later.settings, 0.0)
@@ -176,18 +184,49 @@ def caught(it: About, v: dict[str, str], *, fresh: str, grown: str) -> bool:
             return False
         if differs == "" and not state.agree("output"):
             return False
-        if differs == "logits" and told in v and not percent(v[told], state.off("logits")):
+        if differs == "logits" and not percent(v[told], state.off("logits")):
             return False
-    return True
+    return fresh_weights(v["weights"], first) and (grown != "logits" or later.where(f"With {v['learned']}"))
+
+
+def fresh_weights(text: str, it: About) -> bool:
+    """Gains and biases are told where there are some."""
+    return (bool(re.search("gains are 1", text)), "bias" in text) == (it.moves("gain"), it.moves("bias"))
+
+
+def narrow_test(it: About, v: Mapping[str, str]) -> bool:
+    """The logits are one function, and a narrow format sets them so far apart."""
+    told = 0.5 < it.off("logits") / (read(v["score"]) / 100) < 2  # another order of the same sums rounds otherwise
+    return told and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11
+
+
+def scale(it: About, v: Mapping[str, str], power: int) -> bool:
+    """The left side has 1/√d, and the ratio is this power of √d."""
+    return it.left.scale == "inverse_root" and scaled(it, v, it.settings.d_head ** (power / 2))
+
+
+def other_scale(it: About, v: Mapping[str, str]) -> bool:
+    """The left side with the other scale in the place of its own has the logits of the right one."""
+    powers = {"1/√d": -0.5, "1": 0, "√d": 0.5, "1/d": -1}
+    own = {"inverse_root": "1/√d", "one": "1", "root": "√d", "inverse": "1/d"}[it.left.scale]
+    return v["own"] == own and scaled(it, v, it.settings.d_head ** (powers[v["other"]] - powers[own]))
+
+
+def other_norm(it: About, of: str, other: str) -> bool:
+    """The left side has that norm, and with the other one and its own scale it has the logits of the right one."""
+    if it.left.norm != of:
+        return False
+    changed = Pass(it.left.but(norm=other, cap="none"), it.block, "float64").seen("logits")
+    plain = Pass(it.left.but(cap="none"), it.block, "float64").seen("logits")
+    return it.constant(1.0, float(np.median(changed / plain)))
 
 
 TRUTHS: Final[dict[str, Truth]] = {
     "placement.finding.nothing": lambda it, v: it.left == it.right,
+    **dict.fromkeys(("placement.finding.same", "placement.same"), agreeing),
     **dict.fromkeys(
-        ("placement.finding.same", "placement.same"), lambda it, v: it.off("logits") < 1e-11 and it.agree("output")
-    ),
-    **dict.fromkeys(
-        ("placement.finding.lost", "placement.lost"), lambda it, v: not it.finite and it.settings.format != "float64"
+        ("placement.finding.lost", "placement.lost"),
+        lambda it, v: placed(it, v) and not it.finite and it.settings.format != "float64",
     ),
     **dict.fromkeys(("placement.finding.only_output", "placement.only_output"), only_output),
     **dict.fromkeys(("placement.finding.rounding", "placement.rounding"), narrow),
@@ -203,11 +242,18 @@ TRUTHS: Final[dict[str, Truth]] = {
     "placement.caught.grown": lambda it, v: caught(it, v, fresh="", grown="logits"),
     "placement.caught.output": lambda it, v: caught(it, v, fresh="any", grown="output"),
     "placement.caught.none": lambda it, v: caught(it, v, fresh="", grown=""),
+    "placement.caught.asked": lambda it, v: it.settings.format == "float64",
+    "placement.caught.asked_exactly": lambda it, v: it.settings.format != "float64",
+    "placement.caught.rounding": narrow_test,
+    "placement.caught.lost": lambda it, v: not it.finite and it.settings.format != "float64",
     "cause.cap": lambda it, v: it.left.cap != it.right.cap,
-    "cause.scale_one": lambda it, v: scaled(it, v, math.sqrt(it.settings.d_head)),
-    "cause.scale_twice": lambda it, v: scaled(it, v, 1 / math.sqrt(it.settings.d_head)),
-    "cause.scale_root": lambda it, v: scaled(it, v, it.settings.d_head),
-    "cause.unit_vectors": lambda it, v: scaled(it, v, 1 / it.settings.d_head),
+    "cause.scale_one": lambda it, v: scale(it, v, 1),
+    "cause.scale_twice": lambda it, v: scale(it, v, -1),
+    "cause.scale_root": lambda it, v: scale(it, v, 2),
+    "cause.scale_other": other_scale,
+    "cause.l2_too": lambda it, v: other_norm(it, "rms", "l2"),
+    "cause.rms_too": lambda it, v: other_norm(it, "l2", "rms"),
+    "cause.unit_vectors": lambda it, v: it.constant(1.0, read(v["ratio"])) and other_norm(it, "rms", "l2"),
     "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
     **{
         f"cause.{name}": lambda it, v, name=name: it.constant(sizes(it, name))
@@ -226,6 +272,9 @@ CAUSES: Final = (
         "scale_one",
         "scale_twice",
         "scale_root",
+        "scale_other",
+        "l2_too",
+        "rms_too",
         "unit_vectors",
         "constant",
         "norm_skipped",

@@ -72,7 +72,17 @@ def test_the_scale_changes_nothing_on_the_normalised_side(scale: float, seed: in
 
 
 def test_arrows_leave_the_frame_as_the_scale_grows() -> None:
-    assert [run(Settings(scale=scale)).outside for scale in (1, 2, 10)] == [0, 2, 6]
+    assert [run(Settings(scale=scale)).outside for scale in (1, 2, 10)] == [0, 1, 6]
+
+
+@pytest.mark.parametrize("scale", [1, 1.2, 2, 3, 4])
+def test_as_many_arrows_are_cut_and_say_their_length_as_are_said_to_leave_the_frame(scale: float) -> None:
+    for seed in range(20):
+        result = run(Settings(scale=scale, seed=seed))
+        tips = [trace for trace in plain_arrows(result, LIGHT)["data"] if "text" in trace]
+        cut = [trace for trace in tips if trace["marker"]["symbol"] == "square-open"]
+        assert len(cut) == result.outside == sum("length" in trace["text"][0] for trace in tips)
+        assert all(max(abs(trace[side][0]) for side in "xyz") == pytest.approx(3) for trace in cut)
 
 
 def test_the_score_is_a_saddle_without_the_norm_and_a_plateau_with_it() -> None:

@@ -83,11 +83,13 @@ def none(it: About, v: dict[str, str]) -> bool:
 
 
 def longest(it: About, v: dict[str, str]) -> bool:
-    lengths = np.sqrt((np.array([it.query, *it.keys]) ** 2).sum(-1))
+    arrows = np.array([it.query, *it.keys])
+    lengths = np.sqrt((arrows**2).sum(-1))
+    beyond = [any(abs(x) > 3 for x in arrow) for arrow in arrows]
     return (
         reads(v["length"], float(lengths.max()))
         and read(v["frame"]) == 3
-        and int(v["outside"]) == int((lengths > 3).sum())
+        and int(v["outside"]) == sum(beyond)
         and int(v["arrows"]) == len(lengths)
     )
 

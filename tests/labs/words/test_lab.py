@@ -177,6 +177,31 @@ def test_the_plain_row_becomes_one_hot_and_then_has_no_number_while_the_other_go
     assert run(Settings(format="float64")).first_scale("plain", undefined=True) is None
 
 
+@pytest.mark.parametrize("name", ["which", "verb", "no_story", "next"])
+def test_from_where_on_a_row_has_no_number_is_no_scale_that_happened_to_be_tried(name: str) -> None:
+    found = run(PRESETS[name]).first_scale("plain", undefined=True)
+    assert found is not None
+    row = run(PRESETS[name], [found * 0.998, found, found * 1.01, 2 * found]).sides["plain"].top(PRESETS[name].query)
+    assert np.isnan(row).tolist() == [False, True, True, True]
+
+
+def test_the_end_of_a_row_does_not_depend_on_where_the_dial_stands() -> None:
+    """As read in the preset “A verb far from its noun”: 63 at scale 1, and 51 at scale 51, where it is 50.06."""
+    ends = [explain(run(PRESETS["verb"].but(scale=scale)))[4] for scale in (1, 51, 300)]
+    assert len(set(ends)) == 1
+    assert "until from × 50.06 on the row is undefined" in ends[0]
+
+
+@pytest.mark.parametrize("name", ["which", "owner", "verb", "no_story"])
+def test_a_row_is_one_hot_at_the_scale_that_is_named_and_not_just_below(name: str) -> None:
+    """In float64, where rounding does not make it come and go."""
+    state = PRESETS[name].but(format="float64", scale=1.0)
+    found = run(state).first_scale("plain", undefined=False)
+    assert found is not None
+    row = run(state, [0.998 * found, found, 1.01 * found, 2 * found]).sides["plain"].top(state.query)
+    assert (row >= 0.99).tolist() == [False, True, True, True]
+
+
 def test_a_wrong_answer_is_called_wrong_and_a_right_one_right() -> None:
     assert "“Ben” is right, and both models say so" in verdict(run(Settings()))
     lost = verdict(run(Settings(scale=1000)))

@@ -10,6 +10,7 @@ import pytest
 
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, run
+from qkdemo.labs.arrows.words import findings
 from qkdemo.web.lab.parts.arrows_exhibit import read_pick, state_of, view
 from tests.javascript import node
 from tests.serving import ROOT
@@ -23,6 +24,20 @@ const word = (x) => (Number.isFinite(x) ? x : String(x));
 for await (const line of createInterface({ input: process.stdin })) {
   const { plain, norm } = attend(JSON.parse(line));
   console.log(JSON.stringify([plain, norm].map((side) => [side.raw.map(word), side.shares.map(word)])));
+}
+"""
+
+
+# Reads the view, and then states: prints the headline, how many keys count on either side, and what an arrow says.
+HEADLINES = """
+Object.assign(globalThis, { matchMedia: () => ({ matches: false }) });
+const { attend } = await import("./qkdemo/web/arrows/plane.js");
+const { Stage } = await import("./qkdemo/web/arrows/stage.js");
+const { createInterface } = await import("node:readline");
+let view = null;
+for await (const line of createInterface({ input: process.stdin })) {
+  if (view) console.log(JSON.stringify(Stage.prototype.headline.call({ view }, attend(JSON.parse(line)))));
+  else view = JSON.parse(line);
 }
 """
 
@@ -41,13 +56,8 @@ def drawn(rng: random.Random) -> Settings:
 def test_the_browser_computes_what_the_lab_computes() -> None:
     rng = random.Random(0)
     states = [*PRESETS.values(), *(drawn(rng) for _ in range(STATES))]
-    lines = "\n".join(json.dumps(state_of(state)) for state in states)
-    command = [node(), "--input-type=module", "--eval", PROGRAM]
-    done = subprocess.run(command, cwd=ROOT, input=lines, capture_output=True, text=True, check=True)
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(states)
     undefined = 0
-    for state, sides in zip(states, answers, strict=True):
+    for state, sides in zip(states, answers(PROGRAM, list(map(state_of, states))), strict=True):
         result = run(state, [state.scale])
         for side, (raw, shares) in zip((result.plain, result.twin), sides, strict=True):
             scores = side.logits[0]
@@ -57,6 +67,43 @@ def test_the_browser_computes_what_the_lab_computes() -> None:
             assert [float(x) for x in shares] == pytest.approx(wanted, abs=1e-12 * largest, nan_ok=True)
             undefined += math.isnan(wanted[0])
     assert undefined > 20  # float16 was lost often enough to be compared
+
+
+def answers(program: str, lines: list[Any]) -> list[Any]:
+    """What Node prints for these lines."""
+    command = [node(), "--input-type=module", "--eval", program]
+    given = "\n".join(map(json.dumps, lines))
+    done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, encoding="utf-8", check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def at_edges(rng: random.Random) -> Settings:
+    """Arrows that are alike, or nearly; tiny and huge ones."""
+    angles, lengths = [rng.choice((0, 30, 90, 180)) for _ in range(6)], [rng.choice((0.05, 1, 1, 3)) for _ in range(6)]
+    names = ("query", *(f"key_{at}" for at in range(1, 6)))
+    arrows = {f"{name}_angle": angle for name, angle in zip(names, angles, strict=True)}
+    arrows |= {f"{name}_length": length for name, length in zip(names, lengths, strict=True)}
+    scale = rng.choice((0.01, 0.01, 0.1, 1, 10, 1000))
+    word = rng.choice(tuple(FORMATS))
+    return Settings(scale=scale, gain=rng.choice((0.1, 1, 10, 100)), format=word, **arrows)
+
+
+def test_the_browser_says_the_headline_that_the_lab_says() -> None:
+    rng = random.Random(1)
+    zero = [Settings(query_length=0), Settings(query_length=0, scale=1000, format="float16")]
+    tiny = [Settings(scale=0.01, gain=0.1, query_length=length) for length in (1e-5, 1e-4, 0.05)]
+    states = [
+        *PRESETS.values(),
+        *zero,
+        *tiny,
+        *(at_edges(rng) for _ in range(1000)),
+        *(drawn(rng) for _ in range(1000)),
+    ]
+    told = answers(HEADLINES, [view(states[0]), *map(state_of, states)])
+    wanted = [findings(run(state, [state.scale]))[0] for state in states]
+    differing = [(state, one, other) for state, one, other in zip(states, told, wanted, strict=True) if one != other]
+    assert not differing, differing[:3]
+    assert len({sentence.split("“")[0] for sentence in told}) > 2  # several kinds were compared
 
 
 @pytest.mark.parametrize("message", [{"scale": 2}, {"scale": 2.5, "query_angle": 90}, {"format": "float16"}])

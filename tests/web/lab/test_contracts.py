@@ -29,7 +29,7 @@ def test_the_code_stays_the_same_code_when_another_model_is_chosen_and_has_its_m
     app = chosen(visit("placement"), "right", "same")
     app = chosen(app, "left", gemma.id)
     assert pair(app) == [gemma.pipeline] * 2
-    assert "no test finds a difference" in app.main.markdown[3].value
+    assert "None: both sides agree" in app.main.markdown[3].value
     app = chosen(app, "right", "layernorm_for_rms")
     assert gemma.pipeline is not None
     assert pair(app) == [gemma.pipeline, gemma.pipeline.but(norm="layernorm")]
@@ -71,8 +71,8 @@ def test_dials_that_are_no_model_say_so() -> None:
         (PRESETS["gamma_as_one_plus"], "Already one with fresh weights"),
         (PRESETS["values_too"], "None of the logits: they agree"),
         (PRESETS["rotary_first"].but(right_on="qkv"), "One of the output does, already with these weights"),
-        (Settings(right_order="norm_rotary"), "no test finds a difference"),
-        (Settings(right_order="norm_rotary", right_stored="gamma", format="float16"), "no test finds a difference"),
+        (Settings(right_order="norm_rotary"), "None: both sides agree"),
+        (Settings(right_order="norm_rotary", right_stored="gamma", format="float16"), "None: both sides agree"),
     ],
 )
 def test_the_test_that_would_find_it_is_named(state: Settings, says: str) -> None:

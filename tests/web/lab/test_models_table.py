@@ -37,7 +37,7 @@ def test_two_models_are_compared_in_words() -> None:
     app.selectbox(key="models:left").set_value("olmo-3-transformers").run()
     assert link_of(app)["right"] == "olmo-2-transformers"  # the other stays what it was
     said = " ".join(markdown.value for markdown in app.markdown)
-    assert "OLMo 3 and OLMo 2 are the same function" in said
+    assert "OLMo 3 and OLMo 2 agree in every choice" in said
 
 
 def test_a_pair_opens_in_the_placement_lab_without_a_word_of_complaint() -> None:
@@ -96,5 +96,5 @@ def test_the_models_that_do_exactly_this_are_named_from_any_state_of_the_placeme
     olmo = next(model for model in MODELS if model.id == "olmo-2-transformers")
     app = visit("placement", {**olmo.choices("left"), "right_cap": "softcap", "right_gain": "scalar"})
     said = " ".join(markdown.value for markdown in app.markdown)
-    assert "Left: as in OLMo 2" in said
-    assert "Right: nobody in the table does exactly this; the closest is" in said
+    assert "Left: the choices of OLMo 2" in said
+    assert "Right: nothing in the table makes just these choices; the closest is" in said

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS
+from qkdemo.floats.formats import noise
 from qkdemo.labs.formats.stages.exact import exact_part
 from qkdemo.labs.formats.stages.kinds import OVER_KEYS, PARTS, STAGES, STORED, Choices, Inputs, Part, StageWord, read_by
 from qkdemo.labs.formats.stages.rounded import Held, held_part
@@ -80,10 +81,14 @@ class _Order:
 
     @classmethod
     def of(cls, x: Tensor) -> "_Order":
-        """That of `x`; −∞ marks a hidden key, which is nobody's neighbour."""
+        """That of `x`; −∞ marks a hidden key, which is nobody's neighbour.
+
+        What another order of the same sums could move is no difference: saturated entries give equal logits.
+        """
         ordered, places = x.sort(-1)
         left = ordered[..., :-1]
-        return cls(places, ((ordered[..., 1:] != left) & ~left.isneginf()).numpy())
+        least = x.abs().nan_to_num_(0, 0, 0).amax(-1, keepdim=True) * noise("float64")
+        return cls(places, ((ordered[..., 1:] - left > least) & ~left.isneginf()).numpy())
 
 
 @dataclass(frozen=True, eq=False)

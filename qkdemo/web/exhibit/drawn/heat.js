@@ -3,6 +3,7 @@
 // Codes: 0..250 are weight = (code / 250)², 254 is hidden by the causal mask, 255 is undefined (NaN).
 
 import { css3, mix } from "../pens/theme.js";
+import { spanOf } from "./places.js";
 
 export const [TOP, MASKED, UNDEFINED] = [250, 254, 255]; // as the first lines say
 const LEAST = 0.05; // share of colour that shows a cell is there at all
@@ -25,12 +26,7 @@ export function cellUnder(x, y, box, /** @type {Scene<Spec.Heat>} */ scene) {
   return inside ? [query, key] : null;
 }
 
-// The numbers of a cell's query and key: of the first ones, where it stands for several and none of them was chosen.
-export function numbersOf(cell, /** @type {Spec.Heat} */ { each = 1, selected, chosen }) {
-  return chosen && String(cell) === String(selected) ? chosen : cell.map((at) => at * each);
-}
-
-// Axis labels, and the numbers of the selected query and key.
+// Axis labels, and the numbers of the selected query and key, or of all that the selected cell stands for.
 export function rest(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   const { panel, theme, selected } = scene;
   const grid = gridOf(box, scene);
@@ -42,11 +38,16 @@ export function rest(pen, box, /** @type {Scene<Spec.Heat>} */ scene) {
   pen.text(panel.key_label ?? "", grid.x, base, quiet);
   if (!selected) return;
   const [query, key] = selected;
-  const [queryNumber, keyNumber] = numbersOf(selected, panel);
+  const { pooled } = panel;
+  const [queries, keys] = [spanOf(query, pooled), spanOf(key, pooled)];
   const chosen = { fill: theme.text, weight: 600 };
-  const under = Math.max(grid.x + (key + 0.5) * grid.side, grid.x + pen.width(panel.key_label ?? "") + size);
-  pen.text(String(queryNumber), grid.x - 5, grid.y + (query + 0.5) * grid.side, { ...chosen, align: "right", middle: true });
-  pen.text(String(keyNumber), under, base, { ...chosen, align: "center" });
+  const half = pen.width(keys, size, 600) / 2;
+  const words = grid.x + pen.width(panel.key_label ?? "") + size * 0.6; // the numbers stand behind these
+  const under = Math.max(grid.x + (key + 0.5) * grid.side, words + half);
+  const beside = grid.y + (query + 0.5) * grid.side;
+  if (pooled) pen.text(queries, grid.x - size * 0.8, beside, { ...turned, ...chosen }); // two numbers are too wide
+  else pen.text(queries, grid.x - 5, beside, { ...chosen, align: "right", middle: true });
+  pen.text(keys, Math.min(under, Math.max(words, box.x + box.w) - half), base, { ...chosen, align: "center" });
 }
 
 // What is drawn here: the same codes are the same picture. Of a run each step is another one.

@@ -24,6 +24,13 @@ export function within(place) {
   return place >= -1e-9 && place <= 1 + 1e-9;
 }
 
+// The numbers of the queries, or keys, for which a cell or a bar stands.
+export function spanOf(at, /** @type {Spec.Pooled | undefined} */ pooled) {
+  if (!pooled) return String(at);
+  const [first, last] = [at * pooled.each, Math.min((at + 1) * pooled.each, pooled.of) - 1];
+  return first === last ? String(first) : `${first}–${last}`;
+}
+
 export function clamp(value, low, high) {
   return Math.max(low, Math.min(high, value));
 }

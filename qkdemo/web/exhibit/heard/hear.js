@@ -2,10 +2,9 @@
 //
 // Formed when the dial rests, never while it moves. `scene` is what the picture is drawn from; its words come from Python.
 
-import { MASKED, numbersOf, TOP, UNDEFINED } from "../drawn/heat.js";
-import { written } from "./numbers.js";
-
-const MOST = 3; // crossings that are named; lines that cross more often are near each other
+import { keysOf, largestOf, oneOf, placed, weight, whereOf } from "./cells.js";
+import { crossings } from "./crossings.js";
+import { fill, written } from "./numbers.js";
 
 const KINDS = { curves, heat: ofHeat, bars: ofRow, arcs: ofRow, arrows: ofArrows };
 
@@ -23,8 +22,14 @@ export function nameOf(role, { panels }) {
 // What a cell of a matrix, or a place in a row, holds.
 export function cellOf(cell, scene) {
   const { panel, sweep, row } = scene;
-  if (panel.kind === "heat") return ofWeights(panel) ? weight(sweep.list(panel.column, row)?.[cell[0] * panel.columns + cell[1]], scene.view) : "";
-  return sides(scene, (line) => valued(entry(scene, line, cell[1]), 3, scene.view));
+  if (panel.kind === "heat") return ofWeights(panel) ? weight(sweep.list(panel.column, row)?.[cell[0] * panel.columns + cell[1]], scene.view.words) : "";
+  return sides(scene, (line) => toldAt(scene, line, cell[1]));
+}
+
+// A bar, or a word under arcs: its name, or those of all keys of which it holds the largest weight.
+export function keyNamed(at, panel, words) {
+  if (panel.pooled) return fill(words.pooled, { where: keysOf(at, panel) });
+  return `${panel.key_label ?? ""} ${panel.labels[at]}`.trim();
 }
 
 function curves(scene) {
@@ -32,7 +37,8 @@ function curves(scene) {
   const lines = named(scene);
   if (!lines.length) return [];
   const place = (at) => sweep.text(view.dial.text, at);
-  const values = (at) => lines.map(({ name, column }) => `${name}: ${valued(sweep.numbers(column)[at], 4, view)}`).join(", ");
+  const told = ({ column, texts }, at) => (texts ? sweep.text(texts, at) : valued(sweep.numbers(column)[at], 4, view));
+  const values = (at) => lines.map((line) => `${line.name}: ${told(line, at)}`).join(", ");
   const end = (words, at) => (first < last ? fill(words, { dial: place(at), values: values(at) }) : "");
   const marks = (panel.marks ?? []).map((mark) => [mark, sweep.rowOf(mark.x)]).filter(([, at]) => at >= first && at <= last);
   return [
@@ -44,82 +50,70 @@ function curves(scene) {
   ];
 }
 
-function crossings(lines, { sweep, open: [first, last] }) {
-  const found = [];
-  for (const [i, a] of lines.entries()) {
-    for (const b of lines.slice(i + 1)) {
-      const [one, other] = [sweep.numbers(a.column), sweep.numbers(b.column)];
-      let before = 0;
-      for (let at = first; at <= last; at++) {
-        const sign = Math.sign(one[at] - other[at]);
-        if (!sign || Number.isNaN(sign)) continue;
-        if (before && sign !== before) found.push({ one: a.name, other: b.name, at });
-        before = sign;
-      }
-    }
-  }
-  return found.length <= MOST ? found : [];
-}
-
 function ofHeat(scene) {
   const { panel, sweep, row, selected, view } = scene;
+  const { words } = view;
   const codes = sweep.list(panel.column, row);
   if (!codes || !ofWeights(panel)) return [];
-  if (!selected) return [overall(codes, scene)];
+  const step = sweep.stepOfList?.(row) ?? row + 1; // not every step of a long run has a matrix
+  const when = step === row + 1 ? "" : `${view.dial.label} ${step}.`;
+  if (!selected) return [when, overall(codes, scene)];
   const [query] = selected;
-  const along = Array.from(codes.subarray(query * panel.columns, (query + 1) * panel.columns), (code) => (code <= TOP ? code : -1));
-  const most = along.indexOf(Math.max(...along));
-  const here = `${placed(selected, panel)}: ${cellOf(selected, scene)}.`;
-  if (along[most] < 0) return [here];
-  const where = `${panel.key_label} ${numbersOf([query, most], panel)[1]}`;
-  return [here, fill(view.words.most, { where, value: weight(along[most], view) })];
+  const here = `${placed(selected, panel, words)}: ${cellOf(selected, scene)}.`;
+  const most = largestOf(codes.subarray(query * panel.columns, (query + 1) * panel.columns));
+  if (!most) return [when, here];
+  const where = oneOf(most.at.map((key) => keysOf(key, panel)), words);
+  const sentence = panel.pooled ? words.most_of : words.most;
+  return [when, here, fill(sentence, { where, value: weight(most.code, words) })];
 }
 
 // Where nothing is chosen: the largest weight of all.
-function overall(codes, { panel, view }) {
-  const known = Array.from(codes, (code) => (code <= TOP ? code : -1));
-  const most = known.indexOf(Math.max(...known));
-  if (known[most] < 0) return view.words.undefined;
-  const where = placed([Math.floor(most / panel.columns), most % panel.columns], panel);
-  return fill(view.words.largest, { values: `${weight(known[most], view)}, ${where}` });
+function overall(codes, { panel, view: { words } }) {
+  const most = largestOf(codes);
+  if (!most) return words.undefined;
+  const where = oneOf(most.at.map((at) => whereOf([Math.floor(at / panel.columns), at % panel.columns], panel)), words);
+  return fill(words.largest, { values: `${weight(most.code, words)}, ${where}` });
 }
 
 function ofRow(scene) {
   const { panel, view, selected } = scene;
+  const { words } = view;
   const at = selected ?? 0;
-  const where = (place) => `${panel.key_label ?? ""} ${panel.labels[place]}`.trim();
   const most = sides(scene, (line) => {
     const all = panel.labels.map((_, place) => entry(scene, line, place));
-    const place = all.indexOf(Math.max(...all));
-    return place < 0 ? view.words.undefined : `${written(all[place], 3, view.words)}, ${where(place)}`;
+    const largest = Math.max(...all);
+    if (Number.isNaN(largest)) return words.undefined;
+    const places = [...all.keys()].filter((place) => all[place] === largest);
+    const where = (place) => (panel.pooled ? keysOf(place, panel) : keyNamed(place, panel, words));
+    return `${toldAt(scene, line, places[0])}, ${oneOf(places.map(where), words)}`;
   }, "; ");
-  return [`${where(at)}: ${cellOf([0, at], scene)}.`, fill(view.words.largest, { values: most })];
+  return [`${keyNamed(at, panel, words)}: ${cellOf([0, at], scene)}.`, fill(words.largest, { values: most })];
 }
 
 function ofArrows({ panel, sweep, row, selected, view }) {
   if (selected === null) return [];
   const [length, angle] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row)[selected]);
-  return [fill(view.words.arrow, { key: selected, length: written(length, 3, view.words), angle: Math.round((angle * 180) / Math.PI) })];
+  return [fill(view.words.arrow, { key: selected, length: valued(length, 3, view), angle: Math.round((angle * 180) / Math.PI) })];
 }
 
 function named({ panel, view }) {
-  return panel.lines.map((line) => ({ ...line, name: line.label || nameOf(line.role, view) })).filter(({ name }) => name);
+  return panel.lines.map((line) => ({ ...line, name: line.name ?? (line.label || nameOf(line.role, view)) })).filter(({ name }) => name);
 }
 
 function sides(scene, value, between = ", ") {
   return scene.panel.lines.map((line) => [line.label || nameOf(line.role, scene.view), value(line)].filter(Boolean).join(": ")).join(between);
 }
 
-// The weight of a place: in a matrix of arcs that of the word that asks.
+// The number of a place: of arcs the weight that the word which asks gives it.
 function entry({ panel, sweep, row, selected }, line, place) {
+  if (line.numbers) return sweep.numbers(line.numbers[place])[row];
   const list = sweep.list(line.column, row);
   return panel.kind === "arcs" ? list[(selected ?? 0) * panel.labels.length + place] : list[place];
 }
 
-// The query and the key of a cell of a matrix.
-export function placed(cell, panel) {
-  const [query, key] = numbersOf(cell, panel);
-  return `${panel.query_label} ${query}, ${panel.key_label} ${key}`;
+function toldAt(scene, line, place) {
+  if (line.numbers) return scene.sweep.text(`${line.numbers[place]}.text`, scene.row);
+  return valued(entry(scene, line, place), 3, scene.view);
 }
 
 function ofWeights({ ramp }) {
@@ -128,13 +122,4 @@ function ofWeights({ ramp }) {
 
 function valued(x, digits, { words }) {
   return Number.isNaN(x) ? words.undefined : written(x, digits, words);
-}
-
-function weight(code, { words }) {
-  if (code === MASKED) return words.hidden ?? "";
-  return code === undefined || code === UNDEFINED ? words.undefined : written((code / TOP) ** 2, 2, words);
-}
-
-function fill(words, values) {
-  return words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }

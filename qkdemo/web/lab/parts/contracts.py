@@ -32,10 +32,10 @@ def contracts(settings: Settings) -> None:
         return
     pair = [pipeline_of(settings, side) for side in _SIDES]
     with st.container(border=True):
-        for side, made, column in zip(_SIDES, pair, st.columns(2), strict=True):
+        for side, made, other, column in zip(_SIDES, pair, pair[::-1], st.columns(2), strict=True):
             with column:
                 _choose(settings, side)
-                st.markdown(contract(made))
+                st.markdown(contract(made, other))
         names = ", ".join(say(f"choice_name.{name}") for name in differing(*pair))
         told = [say("placement.choose.differs", names=names)] if names else []
         st.markdown(" ".join([*told, caught(settings)]))

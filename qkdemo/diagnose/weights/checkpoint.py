@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, Self
 
 from torch import Tensor
@@ -91,7 +91,7 @@ def _of_index(path: Path) -> Checkpoint:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError):
         raise InputError("bad_index", name=path.name) from None
     for file in set(homes.values()):
-        if not re.fullmatch(r"[\w.\-]+\.safetensors", file):
+        if not file.endswith(".safetensors") or file != PurePath(file).name or re.search(r"[\\:\x00-\x1f]", file):
             raise InputError("foreign_shard", name=path.name, file=repr(file))
     there = {file for file in set(homes.values()) if (path.parent / file).is_file()}
     if not there:

@@ -1,0 +1,94 @@
+"""Which known pipeline gives somebody's logits, from the q and k that they were computed from.
+
+* `identified(logits, block, …)`: the first one that does; `relative(one, other)`: how far two arrays are apart.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+
+_LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
+_SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
+_USUAL: Final = ("inverse_root", "one")
+
+
+def identified(
+    logits: Tensor, block: Block, visible: Tensor, exact: float, *, gains: bool
+) -> tuple[Pipeline, Block] | None:
+    """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
+
+    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
+    """
+    unusual = None
+    uncapped = _uncapped(logits, block.softcap)
+    for supposed in _known(block, gains=gains):
+        raw = trace(supposed.but(scale="one"), block).raw.masked_fill(~visible, 0)
+        for cap, target in (("none", logits), ("softcap", uncapped)):
+            if target is None:
+                continue
+            constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
+            if relative(constant * raw, target) < exact:
+                found = _scaled(supposed.but(cap=cap), block, constant, exact)
+                if found[0].scale in _USUAL:
+                    return found
+                unusual = unusual or found
+    return unusual
+
+
+def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
+    """The logits before a softcap, if they can have passed one."""
+    return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
+
+
+def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:
+    for word in _SCALED:
+        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=2 * exact):
+            return pipeline.but(scale=word), block
+    return pipeline.but(scale="learned"), replace(block, learned_scale=constant)
+
+
+def _known(block: Block, *, gains: bool) -> Iterator[Pipeline]:
+    """Every pipeline that is tried, the commonest first."""
+    gain: GainWord = "channel" if bool((block.gain_q == block.gain_q[:1]).all()) else "head_channel"
+    stored = ("gamma", "one_plus") if gains else ("gamma",)
+    grouping = ("repeat", "tile") if block.n_kv_heads not in (1, block.n_heads) else ("repeat",)
+    turns = list(itertools.product(("half_split", "interleaved", "half_split_swapped"), ("all", "half", "quarter")))
+    orders = [("norm_rotary", *turn) for turn in turns] + [("none", "half_split", "all")]
+    orders += [("rotary_norm", *turn) for turn in turns]
+    for norm, place, group, read in itertools.product(
+        ("rms", "l2", "layernorm", "none"), ("per_head", "full_width"), grouping, stored
+    ):
+        if norm == "none" and (place == "full_width" or read == "one_plus"):
+            continue
+        for order, layout, rotated in orders:
+            if norm == "none" and order == "rotary_norm":
+                continue
+            words: dict[str, Any] = {"norm": norm, "place": place, "grouping": group, "stored": read, "order": order}
+            words |= {"layout": layout, "rotated": rotated}
+            for multiplied in ([gain] if gains else []) + (["none"] if norm == "none" or not gains else []):
+                yield Pipeline(gain=multiplied, **words)
+
+
+def in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Both by the same power of two, so that no square leaves float64."""
+    size = max(float(x.abs().nan_to_num(0, 0, 0).max()) for x in (one, other))
+    if size == 0 or _LEAST < size < 1 / _LEAST:
+        return one, other
+    factor = 2.0 ** -math.frexp(size)[1]
+    return one * factor, other * factor
+
+
+def relative(one: Tensor, other: Tensor) -> float:
+    """The length of their difference over that of the second."""
+    one, other = in_range(one, other)
+    length = float(other.norm())
+    difference = float((one - other).norm())
+    return difference / length if length else math.inf if difference else 0.0

@@ -1,0 +1,94 @@
+"""Gains of a norm of q and k in a checkpoint: where they lie, where the norm stands, and what they bound.
+
+* `gains_of(checkpoint)`: layer → side → gain, [channels], or [heads, d_head] where each head has its own;
+* `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
+* `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
+* `reading_of(gains)`: whether they are stored as γ or as γ − 1;
+* `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
+  no gain, or is always there and has none that is read here.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
+
+_NORM: Final = (
+    r"(?P<layer>.*)\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
+    r"(?:\.norms\.(?P<head>\d+))?"  # StableLM has a norm of its own for each head
+)
+_GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma)")
+_BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
+_NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
+BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
+WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
+NORMED: Final = frozenset({"nanochat", "muse_spark_text", "dory", "swinv2"})  # of transformers 5.24, in every layer
+
+
+def gains_of(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
+    """Every gain of a norm of q or k, as stored, by layer and side."""
+    found: dict[str, dict[str, Tensor]] = {}
+    by_head: dict[tuple[str, str], dict[int, Tensor]] = {}
+    for name in checkpoint.names:
+        if match := _GAIN.fullmatch(name):
+            layer, side, gain = match["layer"], (match["side"] or match["second"])[0], checkpoint.read(name)
+            if match["head"] is not None:
+                by_head.setdefault((layer, side), {})[int(match["head"])] = gain.reshape(-1)
+            else:
+                found.setdefault(layer, {})[side] = gain if gain.dim() == 2 and len(gain) > 1 else gain.reshape(-1)
+    for (layer, side), parts in by_head.items():
+        whole = sorted(parts) == list(range(len(parts))) and len({len(part) for part in parts.values()}) == 1
+        stacked = torch.stack([parts[head] for head in sorted(parts)]) if whole else torch.empty(0)
+        found.setdefault(layer, {})[side] = stacked if len(stacked) > 1 else stacked.reshape(-1)
+    return found
+
+
+def biased(checkpoint: Checkpoint) -> frozenset[str]:
+    """Layers whose norm of q or k adds a bias other than 0."""
+    matches = [(name, match) for name in checkpoint.names if (match := _BIAS.fullmatch(name))]
+    return frozenset(match["layer"] for name, match in matches if bool(checkpoint.read(name).any()))
+
+
+def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:
+    """Where the norm acts, by the sizes of its gains."""
+    if q is None or k is None:
+        return ""
+    if all(x.shape == (d_head,) or (x.dim() == 2 and x.shape == (n, d_head)) for x, n in ((q, heads), (k, kv_heads))):
+        return "per_head"
+    return "full_width" if (q.shape, k.shape) == ((heads * d_head,), (kv_heads * d_head,)) else ""
+
+
+def bound(q: Tensor, k: Tensor, heads: int, kv_heads: int, d_head: int, place: str) -> float:
+    """The largest |logit| that gains, as they multiply, leave with the scale 1/√d and without rotary positions.
+
+    Per head √d · max|γ_q γ_k|, over the query heads and the key head of each. Over the full width one head can take the
+    whole norm: √(n_heads n_kv_heads d) · max|γ_q| · max|γ_k|.
+    """
+    q, k = q.abs(), k.abs()
+    if place == "per_head":
+        of_keys = k.expand(kv_heads, d_head).repeat_interleave(heads // kv_heads, 0) if heads % kv_heads == 0 else k
+        return math.sqrt(d_head) * float((q * of_keys).max())
+    return math.sqrt(heads * kv_heads * d_head) * float(q.max() * k.max())
+
+
+def reading_of(gains: Sequence[Tensor]) -> str:
+    """Whether gains are stored as γ or as γ − 1: a trained γ stays on the side of 1 from which it started."""
+    if not gains:
+        return ""
+    mean = float(torch.cat([gain.reshape(-1) for gain in gains]).mean())
+    if abs(mean) < _NEAR * abs(mean - 1):
+        return "one_plus_gamma"
+    return "gamma" if abs(mean - 1) < _NEAR * max(1.0, abs(mean)) or mean > 1 else "unclear"
+
+
+def head_width(gains: Mapping[str, Tensor], rows: int) -> int | None:
+    """The head width that the gains of q tell: one for all is a scalar, one for each row is over all heads."""
+    if "q" not in gains or gains["q"].numel() == 0:
+        return None
+    d_head = gains["q"].shape[-1]
+    return d_head if d_head > 1 and rows % d_head == 0 and (d_head < rows or gains["q"].dim() == 2) else None

@@ -1,0 +1,244 @@
+"""A checkpoint's attention: spectral norms per head, gains in both readings, the bound, what is missing.
+
+* `run(checkpoint, config)`: a `Layer` for every layer that has W_q and W_k, and what the config says of them;
+* `spectral_norms(q, k)`: per head.
+
+The logit of a head is xᵀ W_qᵀ W_k x' · scale. The largest it can be for |x| = |x'| = 1 is the spectral norm of
+W_qᵀ W_k, found from a matrix of d_head × d_head: nothing of the model's width squared is formed. With an RMSNorm of q
+and k the weights' size does not matter; then the gains bound the logit.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.safetensors import DTYPES
+from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
+from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights.checkpoint import Checkpoint
+from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
+
+_CONVOLUTION: Final = re.compile(r"(?P<layer>.*?)\.[^.]*conv[^.]*\.")
+_LATENT: Final = re.compile(r"(?P<layer>.*)\.(kv_b_proj|kv_a_proj_with_mqa)\.weight")
+_FLAG: Final = re.compile(r"(use_|with_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)$")
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One attention layer. `spectral` is [heads], in units of the logit before the scale, for inputs of length 1."""
+
+    name: str
+    heads: int
+    kv_heads: int
+    d_head: int
+    spectral: Tensor
+    gain_q: Tensor | None  # as stored
+    gain_k: Tensor | None
+    reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
+    dtype: str  # of W_q
+    guessed: bool = False  # nothing names its heads: their number is a guess from shapes
+    unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
+
+    @property
+    def finite(self) -> bool:
+        """Whether its weights and its gains are, and what is formed of them."""
+        stored = [gain for gain in (self.gain_q, self.gain_k) if gain is not None]
+        bounds = [self.bound(reading) or 0.0 for reading in ("gamma", "one_plus_gamma")]
+        return all(bool(x.isfinite().all()) for x in (self.spectral, *stored)) and all(map(math.isfinite, bounds))
+
+    @property
+    def place(self) -> str:
+        """Where the norm acts, by the sizes of its gains: per_head, full_width, or empty if they tell neither."""
+        return gains.place_of(self.gain_q, self.gain_k, self.heads, self.kv_heads, self.d_head)
+
+    def bound(self, reading: str) -> float | None:
+        """The largest |logit| that the gains leave in one reading of them; None if their sizes tell no place."""
+        if self.gain_q is None or self.gain_k is None or not self.place:
+            return None
+        q, k = (1 + x if reading == "one_plus_gamma" else x for x in (self.gain_q, self.gain_k))
+        return gains.bound(q, k, self.heads, self.kv_heads, self.d_head, self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Every layer, and what the config and the tensors say against each other: keys of sentences."""
+
+    layers: tuple[Layer, ...]
+    packed: tuple[str, ...]  # layers whose W_q or W_k holds codes of a quantiser, or complex numbers
+    unread: tuple[str, ...]  # layers whose W_q and W_k cannot be told in the matrix that holds them
+    convolved: tuple[str, ...]  # layers with a convolution, which may act on q and k
+    unshared: tuple[str, ...]  # layers whose W_q and W_k make heads that cannot share keys evenly
+    latent: tuple[str, ...]  # layers with latent attention, whose keys are never formed whole
+    flags: tuple[str, ...]  # of the config, that ask for QK norm
+    unnormed: tuple[str, ...]  # layers without gains
+    missing: tuple[str, ...]  # shards that are not there
+    gains: bool = False  # whether any tensor is named as a gain of q or k
+    biased: frozenset[str] = frozenset()  # layers whose norm of q or k adds a bias
+    before: tuple[str, ...] = ()  # layers whose norms of q and k stand before the projection
+    normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
+    without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
+
+    @property
+    def promised(self) -> bool:
+        """Whether the config asks for QK norm and no gain was found."""
+        return bool(self.flags) and not self.gains
+
+
+def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Result:
+    """What the weights say. `config`: the model's config.json, for heads and widths that shapes alone do not tell."""
+    config = config or {}
+    kinds = {str(part.get("model_type", "")) for part in (config, scope(config))}
+    found = gains.gains_of(checkpoint)
+    before = bool(kinds & gains.BEFORE)
+    skipped = _Skipped([], [], [])
+    made = tuple(_layers(checkpoint, config, {} if before else found, skipped))
+    layers = tuple(layer for layer in made if layer.heads % layer.kv_heads == 0)
+    latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
+    if not made and not latent and not any(skipped):
+        key = "no_attention_here" if checkpoint.missing else "no_attention"
+        raise InputError(key, count=len(checkpoint.names), names=", ".join(checkpoint.missing))
+    return Result(
+        layers=layers,
+        packed=tuple(skipped.packed),
+        unread=tuple(skipped.unread),
+        convolved=tuple(skipped.convolved),
+        unshared=tuple(layer.name for layer in made if layer.heads % layer.kv_heads),
+        latent=tuple(sorted(latent, key=_natural)),
+        flags=tuple(name for name, value in scope(config).items() if _FLAG.fullmatch(name) and value is True),
+        unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
+        missing=checkpoint.missing,
+        gains=bool(found),
+        biased=gains.biased(checkpoint),
+        before=tuple(sorted(found, key=_natural)) if before else (),
+        without_gain=bool(kinds & gains.WITHOUT_GAIN),
+        normed=tuple(layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED),
+    )
+
+
+class _Skipped(NamedTuple):
+    """Names of layers that cannot be measured."""
+
+    packed: list[str]
+    unread: list[str]
+    convolved: list[str]
+
+
+def _layers(
+    checkpoint: Checkpoint, config: Mapping[str, Any], gains_: Mapping[str, dict[str, Tensor]], skipped: _Skipped
+) -> Iterator[Layer]:
+    """Every layer that can be measured; the names of the others go to `skipped`."""
+    found = found_in(checkpoint.names, str(config.get("model_type", "")))
+    convolved = {match["layer"] for name in checkpoint.names if (match := _CONVOLUTION.match(name))}
+    for layer in sorted(found, key=_natural):
+        tensors, own = found[layer], scope(config, layer)
+        if layer in convolved:
+            skipped.convolved.append(layer)
+            continue
+        dtypes = {
+            checkpoint.entry(name).dtype for side, name in tensors.items() if side != "fused" or "q" not in tensors
+        }
+        if not all(
+            dtype in DTYPES and (DTYPES[dtype].is_floating_point or DTYPES[dtype] in NARROW) for dtype in dtypes
+        ):
+            skipped.packed.append(layer)
+            continue
+        of_layer = gains_.get(layer, {})
+        weights = _weights(checkpoint, layer, tensors, own, of_layer)
+        if weights is None:
+            if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
+                skipped.unread.append(layer)
+        elif all(weight.numel() for weight in weights[:2]):
+            yield _layer(layer, weights, own, of_layer, _dtype(checkpoint, tensors))
+
+
+def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:
+    return checkpoint.entry(tensors.get("q") or tensors["fused"]).dtype
+
+
+def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
+    """A weight in float64, times the scale beside it; and whether it needs one that is not there, or does not fit."""
+    weight = checkpoint.read(name)
+    if DTYPES[checkpoint.entry(name).dtype] not in NARROW:
+        return weight, False
+    beside = scale_name(name, checkpoint.names)
+    readable = beside is not None and checkpoint.entry(beside).dtype in DTYPES
+    made = scaled(weight, checkpoint.read(beside)) if beside and readable else None
+    return (weight, True) if made is None else (made, False)
+
+
+def _weights(
+    checkpoint: Checkpoint,
+    layer: str,
+    tensors: Mapping[str, str],
+    config: Mapping[str, Any],
+    of_layer: Mapping[str, Tensor],
+) -> tuple[Tensor, Tensor, bool] | None:
+    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
+    if "q" not in tensors:
+        weight, lacks = _read(checkpoint, tensors["fused"])
+        both = parts(tensors["fused"], weight, config)
+        return None if both is None else (*both, lacks)
+    (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
+    if q.dim() != 2 or k.dim() != 2:
+        return None
+    output = f"{layer}.o_proj.weight"
+    rows_of_v = checkpoint.entry(output).shape[-1] if output in checkpoint.names else None
+    bare = ungated(q, rows_of_v, _named_width(config) or gains.head_width(of_layer, len(q)), config)
+    return None if bare is None else (bare, k, q_lacks or k_lacks)
+
+
+def _named_width(config: Mapping[str, Any]) -> int | None:
+    d_head = config.get("head_dim")
+    return d_head if type(d_head) is int and d_head > 0 else None
+
+
+def _layer(
+    name: str,
+    weights: tuple[Tensor, Tensor, bool],
+    config: Mapping[str, Any],
+    of_layer: Mapping[str, Tensor],
+    dtype: str,
+) -> Layer:
+    q, k, lacks = weights
+    heads, _ = heads_of(config)
+    d_head = _named_width(config) or gains.head_width(of_layer, len(q))
+    guessed = False
+    if d_head is None or q.shape[0] % d_head or k.shape[0] % d_head:
+        guessed = not heads or q.shape[0] % heads != 0
+        d_head = q.shape[0] if guessed else q.shape[0] // heads
+    if d_head == q.shape[0] and not heads and k.shape[0] != q.shape[0]:
+        d_head = math.gcd(q.shape[0], k.shape[0])
+    n_heads, n_kv = q.shape[0] // d_head, max(1, k.shape[0] // d_head)
+    if n_heads % n_kv:
+        spectral = torch.full((n_heads,), torch.nan)
+    else:
+        spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
+    found = of_layer.get("q"), of_layer.get("k")
+    reading = gains.reading_of([gain for gain in found if gain is not None])
+    return Layer(name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks)
+
+
+def spectral_norms(q: Tensor, k: Tensor) -> Tensor:
+    """[heads] largest singular value of W_qᵀ W_k per head; ∞ where an entry is not finite, or its product is not.
+
+    q: [heads, d_head, width], k: [kv_heads, d_head, width].
+
+    With Wᵀ = Q R, Q's columns orthonormal, W_qᵀ W_k = Q_q (R_q R_kᵀ) Q_kᵀ, and the middle has all singular values.
+    """
+    middle_q, middle_k = (torch.linalg.qr(x.mT).R for x in (q, k))
+    middle_k = middle_k.repeat_interleave(q.shape[0] // k.shape[0], 0)
+    middle = middle_q @ middle_k.mT
+    lost = ~middle.isfinite().flatten(1).all(1)
+    norms: Tensor = torch.linalg.matrix_norm(middle.masked_fill(lost[:, None, None], 0), 2)
+    return norms.masked_fill(lost, torch.inf)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Layer 10 after layer 9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,161 @@
+"""W_q and W_k among a checkpoint's tensors: what they are called, and how a matrix that holds both is laid out.
+
+* `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v;
+* `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
+* `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
+* `ungated(…)`: a W_q that holds a gate beside each head, without it.
+
+A layout is read off an architecture's class (transformers 5.24, or the code that its authors published), by the
+config's model_type. Without one it is read only where every known class with a tensor of that name has the same.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from torch import Tensor
+
+_SPLIT: Final = {
+    "q": re.compile(r"(?P<layer>.*)\.(q_proj|wq|query|q_lin|to_q|Wq)\.weight"),
+    "k": re.compile(r"(?P<layer>.*)\.(k_proj|wk|key|k_lin|to_k|Wk)\.weight"),
+}
+_FUSED: Final = re.compile(
+    r"(?P<layer>.*)(?<!crossattention)\.(qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv)\.weight|(?P<mha>.*)\.in_proj_weight"
+)
+_TOWERS: Final = {
+    "vision_config": re.compile(r"(^|[._])(vision|visual|vit|image)", re.IGNORECASE),
+    "audio_config": re.compile(r"(^|[._])(audio|speech)", re.IGNORECASE),
+}
+_OF_TEXT: Final = ("text_config", "llm_config", "language_config")
+_HEADS: Final = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+_KV_HEADS: Final = ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv", "kv_n_heads")
+_MULTI_QUERY: Final = ("falcon", "RefinedWebModel", "gpt_bigcode")  # whose code has one key head unless told otherwise
+_GATED: Final = re.compile(r"(qwen3_next|qwen3_5|qwen4_exp)(_moe)?(_text)?")
+
+Parts: TypeAlias = Callable[[Tensor, int, int, int], tuple[Tensor, Tensor]]
+
+
+def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, str]]:
+    """Layer → q, k or fused → tensor."""
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        for side, pattern in _SPLIT.items():
+            if match := pattern.fullmatch(name):
+                found.setdefault(match["layer"], {})[side] = name
+        match = _FUSED.fullmatch(name)
+        if match and (not name.endswith("in_proj.weight") or model_type in _BY_ARCHITECTURE["in_proj"]):
+            found.setdefault(match["layer"] or match["mha"], {})["fused"] = name
+    return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
+
+
+def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
+    """The part of a config that is about a layer: that of its tower, that of the text, or all of it."""
+    inner = next((config[name] for name in _OF_TEXT if isinstance(config.get(name), Mapping)), None)
+    for key, named in _TOWERS.items():
+        if named.search(layer) and (isinstance(config.get(key), Mapping) or isinstance(inner, Mapping)):
+            tower = config.get(key)
+            return tower if isinstance(tower, Mapping) else {}
+    return inner if isinstance(inner, Mapping) else config
+
+
+def heads_of(config: Mapping[str, Any]) -> tuple[int, int]:
+    """Query heads and key heads; 0 and 0 where the config does not name them as whole numbers."""
+    kind = config.get("model_type")
+    heads = next((config[name] for name in _HEADS if name in config), 0)
+    inner = config.get("attn_config")  # of MPT and DBRX
+    named = {**inner, **config} if isinstance(inner, Mapping) else config
+    kv_heads = next((named[name] for name in _KV_HEADS if named.get(name) is not None), heads)
+    if kind in _MULTI_QUERY and not config.get("new_decoder_architecture"):
+        kv_heads = 1 if config.get("multi_query", True) else heads
+    if kind == "chatglm":
+        kv_heads = config.get("multi_query_group_num", 1) if config.get("multi_query_attention") else heads
+    whole = all(isinstance(x, int) and not isinstance(x, bool) and x > 0 for x in (heads, kv_heads))
+    return (heads, kv_heads) if whole else (0, 0)
+
+
+# ---- layouts of a matrix with q, k and v
+
+
+def _blocks(weight: Tensor, heads: int, kv_heads: int, d_head: int) -> tuple[Tensor, Tensor]:
+    """All of q, then all of k, then all of v."""
+    return weight[: heads * d_head], weight[heads * d_head : (heads + kv_heads) * d_head]
+
+
+def _groups(weight: Tensor, heads: int, kv_heads: int, d_head: int) -> tuple[Tensor, Tensor]:
+    """For each key head its query heads, its key and its value."""
+    grouped = weight.reshape(kv_heads, heads // kv_heads + 2, d_head, -1)
+    return grouped[:, :-2].flatten(0, 2), grouped[:, -2].flatten(0, 1)
+
+
+def _quarters(weight: Tensor, heads: int, kv_heads: int, d_head: int) -> tuple[Tensor, Tensor]:
+    """Four parts, as four processors held them, each with some heads of q, then of v, then of k."""
+    parted = weight.reshape(4, 3, heads * d_head // 4, -1)
+    return parted[:, 0].flatten(0, 1), parted[:, 2].flatten(0, 1)
+
+
+_BY_ARCHITECTURE: Final[Mapping[str, Mapping[str, Parts]]] = {
+    "query_key_value": {
+        **dict.fromkeys(("gpt_neox", "gpt_neox_japanese", "bloom", "persimmon", "fuyu"), _groups),
+        **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel", "phi3small"), _groups),
+    },
+    "c_attn": {
+        **dict.fromkeys(("gpt2", "imagegpt", "decision_transformer", "openai-gpt", "qwen"), _blocks),
+        "gpt_bigcode": _groups,
+    },
+    "qkv_proj": {
+        **dict.fromkeys(("phi3", "phi3_v", "phi4_multimodal", "phi4mm"), _blocks),
+        "codegen": _quarters,
+    },
+    "wqkv": {"internlm2": _groups},
+    "in_proj": {"deberta": _groups},  # under this name most other classes have a projection of something else
+}
+_ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known here
+    **dict.fromkeys(("qkv", "Wqkv", "W_pack", "in_proj_weight"), _blocks)
+}
+
+
+def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, transposed: bool) -> Parts | None:
+    kind = config.get("model_type", "")
+    word = "in_proj_weight" if name.endswith(".in_proj_weight") else name.split(".")[-2]
+    known = _BY_ARCHITECTURE.get(word, {})
+    if word == "query_key_value" and kind == "chatglm":
+        return _blocks if config.get("multi_query_attention") else _groups
+    if kind in known:
+        return known[kind]
+    if word == "query_key_value" and not kind:  # every known class with a key for each query has them so
+        return _groups if heads and heads == kv_heads else None
+    if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
+        return _blocks if transposed else None
+    return _ALIKE.get(word)
+
+
+def parts(name: str, weight: Tensor, config: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:
+    """W_q and W_k, [heads · d_head, width] each; None if the layout is not known, or does not fit the heads."""
+    if weight.dim() != 2:
+        return None
+    transposed = name.endswith("c_attn.weight") and weight.shape[1] > weight.shape[0]  # Conv1D stores its transpose
+    weight = weight.T if transposed else weight
+    heads, kv_heads = heads_of(config)
+    layout = _layout(name, config, heads, kv_heads, transposed=transposed)
+    rows = weight.shape[0]
+    if layout is _blocks and (not heads or heads == kv_heads) and rows % 3 == 0:
+        return _blocks(weight, 1, 1, rows // 3)
+    if layout is None or not heads or heads % kv_heads or rows % (heads + 2 * kv_heads):
+        return None
+    if layout is _quarters and (heads % 4 or heads != kv_heads):
+        return None
+    return layout(weight, heads, kv_heads, rows // (heads + 2 * kv_heads))
+
+
+def ungated(q: Tensor, rows_of_v: int | None, d_head: int | None, config: Mapping[str, Any]) -> Tensor | None:
+    """W_q without the gate that stands below each head's rows; q itself if it has none, None if that cannot be told.
+
+    `rows_of_v`: columns of the output projection, as many as q has rows where it has no gate. Of the architectures with
+    a gate in W_q (Qwen3-Next, Qwen 3.5) all have [query, gate] for each head.
+    """
+    if rows_of_v is None or len(q) != 2 * rows_of_v:
+        return q
+    kind = config.get("model_type", "")
+    if not d_head or rows_of_v % d_head or (kind and not _GATED.fullmatch(kind)):
+        return None
+    return q.reshape(-1, 2, d_head, q.shape[-1])[:, 0].flatten(0, 1)

@@ -1,0 +1,56 @@
+"""What makes logits that are a power of √d times the expected ones: another scale, or a norm that leaves other lengths.
+
+* `cause_of(ratio, reference, d_head, tolerance)`: the cause that a diagnosis names;
+* `other_scale(…)`: the scale that does it in the place of the reference's own;
+* `norm_too(…)`: the norm that does it: RMSNorm leaves vectors √d times as long as L2 does.
+
+The reference says what there was to change: where it has no 1/√d, none can be missing.
+"""
+
+import math
+from typing import Final, Literal
+
+from qkdemo.attention.pipeline import Pipeline, ScaleWord
+
+_OF_SCALES: Final[dict[ScaleWord, int]] = {"inverse_root": -1, "one": 0, "root": 1, "inverse": -2}  # powers of √d
+_FROM_INVERSE_ROOT: Final = {1: "scale_one", -1: "scale_twice", 2: "scale_root"}
+_TOLERANCE: Final = 1e-4  # relative, of a ratio that was found to be a power
+
+
+def cause_of(ratio: float, reference: Pipeline, d_head: int, tolerance: float) -> str:
+    """The cause of logits that are `ratio` times those of the reference.
+
+    >>> [cause_of(8.0, Pipeline(scale=scale), 64, 1e-6) for scale in ("inverse_root", "one", "learned")]
+    ['scale_one', 'scale_other', 'constant']
+    """
+    if other_scale(ratio, reference, d_head, tolerance) is not None:
+        power = _power(ratio, d_head, tolerance)
+        return _FROM_INVERSE_ROOT[power] if reference.scale == "inverse_root" else "scale_other"
+    return "unit_vectors" if norm_too(ratio, reference, d_head, tolerance) == "l2" else "constant"
+
+
+def other_scale(ratio: float, reference: Pipeline, d_head: int, tolerance: float = _TOLERANCE) -> ScaleWord | None:
+    """The scale that does it; None if no usual one does."""
+    power = _power(ratio, d_head, tolerance)
+    if not power or reference.scale not in _OF_SCALES:
+        return None
+    wanted = _OF_SCALES[reference.scale] + power
+    return next((scale for scale, of_scale in _OF_SCALES.items() if of_scale == wanted), None)
+
+
+def norm_too(
+    ratio: float, reference: Pipeline, d_head: int, tolerance: float = _TOLERANCE
+) -> Literal["l2", "rms"] | None:
+    """The norm that does it with the same scale; None if there was no such norm to change."""
+    power, sides = _power(ratio, d_head, tolerance), sum(side in reference.on for side in "qk")
+    if reference.place not in ("per_head", "in_product") or abs(power) != sides:
+        return None
+    return {("rms", True): "l2", ("l2", False): "rms"}.get((reference.norm, power < 0))  # type: ignore[return-value]
+
+
+def _power(ratio: float, d_head: int, tolerance: float) -> int:
+    """The power of √d that the ratio is; 0 if it is none."""
+    if not 0 < ratio < math.inf or d_head < 2:
+        return 0
+    power = round(2 * math.log(ratio, d_head))
+    return power if math.isclose(ratio, d_head ** (power / 2), rel_tol=tolerance) else 0

@@ -1,0 +1,179 @@
+"""Gains of real classes: those of every row of the table of models are found, and bound what their norm bounds."""
+
+import contextlib
+import importlib
+import inspect
+import json
+import math
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from qkdemo.diagnose.findings.examine import examine_path
+from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights.checkpoint import open_checkpoint
+from qkdemo.diagnose.weights.layers import Layer, run
+from qkdemo.facts.models import MODELS, Model
+from tests.diagnose.watching.models import _SMALL, language_model
+
+transformers: Any = pytest.importorskip("transformers")
+
+WITH_GAINS: Final = {  # of q and of k, in a module of their own
+    row.id: row
+    for row in MODELS
+    if row.repo == "huggingface/transformers" and row.qk_norm == "yes" and row.key_gain == "own"
+}
+SIZED: Final[dict[str, dict[str, Any]]] = {  # of classes that take sizes of their own
+    "idefics-1-decoder-transformers": {
+        "hidden_size": 32,
+        "num_heads": 4,
+        "qk_layer_norms": True,
+        "config": transformers.IdeficsConfig(),
+    },
+    "idefics-1-perceiver-transformers": {"embed_dim": 32, "n_heads": 4, "head_dim": 8, "qk_layer_norms": True},
+}
+
+
+def configs(module: Any) -> Iterator[Any]:
+    """A config of each class beside a modelling file, with its norm of q and k asked for."""
+    package = importlib.import_module(module.__package__)
+    for each in pkgutil.iter_modules(package.__path__):
+        if not each.name.startswith("configuration_"):
+            continue
+        for name, kind in vars(importlib.import_module(f"{package.__name__}.{each.name}")).items():
+            if inspect.isclass(kind) and name.endswith("Config") and kind.__module__.endswith(each.name):
+                with contextlib.suppress(Exception):  # one that needs another config
+                    config: Any = kind(**({"head_dim": 128} if "hunyuan" in each.name else {}))
+                    for flag in ("use_qk_norm", "qk_layernorm"):
+                        if hasattr(config, flag):
+                            setattr(config, flag, True)
+                    yield config
+
+
+def attention(row: Model) -> nn.Module:
+    """The row's class, with the sizes of its default config, and no memory."""
+    module = importlib.import_module(row.path.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    kind = getattr(module, row.symbol)
+    with torch.device("meta"):
+        if row.id in SIZED:
+            return kind(**SIZED[row.id])  # type: ignore[no-any-return]
+        for config in configs(module):
+            for given in ((config, 0), (config,)):
+                with contextlib.suppress(Exception):  # the config of another part
+                    return kind(*given)  # type: ignore[no-any-return]
+    raise AssertionError(row.symbol)
+
+
+@pytest.mark.parametrize("name", WITH_GAINS)
+def test_gains_of_every_row_are_found_where_its_norm_stands(name: str, tmp_path: Path) -> None:
+    row = WITH_GAINS[name]
+    named = {f"l.{key}": torch.ones(x.shape) for key, x in attention(row).state_dict().items() if x.numel() < 1 << 15}
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    with open_checkpoint(tmp_path / "model.safetensors") as opened:
+        found = gains.gains_of(opened)["l"]
+    assert found.keys() == {"q", "k"}
+    shapes = {name: tuple(x.shape) for name, x in attention(row).state_dict().items()}
+    rows = [shapes.get(f"{side}_proj.weight", (0,))[0] for side in "qk"]
+    if row.gain == "head_channel" and row.place == "per_head" and "janus" not in name:  # which has one of full width
+        assert [x.dim() for x in found.values()] == [2, 2]
+    elif row.place == "full_width":
+        assert [len(found[side]) for side in "qk"] == rows
+    elif row.place == "per_head" and all(rows) and "janus" not in name:
+        assert all(n % len(found[side]) == 0 and len(found[side]) < n for n, side in zip(rows, "qk", strict=True))
+
+
+def layer_of(model: Any, folder: Path, *, config: bool = True) -> Layer:
+    """The first layer that is read of a model, with gains that are not all alike."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter.copy_(1 + 0.1 * torch.randn(parameter.shape, generator=generator))
+    model.save_pretrained(folder)
+    text = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    with open_checkpoint(folder) as opened:
+        return run(opened, text if config else None).layers[0]
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("word", ["StableLm", "Cohere"])
+def test_a_norm_with_gains_of_each_head_is_bounded_head_by_head(word: str, named: bool, tmp_path: Path) -> None:
+    flag = {"StableLm": "qk_layernorm", "Cohere": "use_qk_norm"}[word]
+    config = getattr(transformers, f"{word}Config")(**_SMALL, **{flag: True})
+    model = getattr(transformers, f"{word}ForCausalLM")(config)
+    layer = layer_of(model, tmp_path, config=named)
+    norms: Any = model.model.layers[0].self_attn
+    q, k = (
+        torch.stack([norm.weight for norm in side.norms]) if word == "StableLm" else side.weight
+        for side in ((norms.q_layernorm, norms.k_layernorm) if word == "StableLm" else (norms.q_norm, norms.k_norm))
+    )
+    assert (layer.heads, layer.kv_heads, layer.d_head, layer.place) == (4, 2, 8, "per_head")
+    most = max(float((q[head] * k[head // 2]).detach().abs().max()) for head in range(4))
+    assert layer.bound("gamma") == pytest.approx(math.sqrt(8) * most, rel=1e-6)
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "promised" not in said
+    assert "that is √8 · max|γq γk|." in said["gains_gamma"]
+
+
+def test_a_norm_that_adds_a_bias_is_bounded_by_no_gain(tmp_path: Path) -> None:
+    model = transformers.PhiForCausalLM(transformers.PhiConfig(**_SMALL, qk_layernorm=True))
+    model.save_pretrained(tmp_path)  # a new one has biases of 0
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "gains_gamma" in said
+    for each in model.model.layers:
+        each.self_attn.k_layernorm.bias.data[:] = 3.0
+    model.save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    assert {finding.key for finding in report.findings} == {"gains_biased"}
+    assert [row["bound_gamma"] for row in report.tables["layers"]] == [None, None]
+
+
+def test_gains_of_a_head_that_are_missing_leave_no_bound() -> None:
+    class Part:
+        names = ("l.q_layernorm.norms.0.weight", "l.q_layernorm.norms.2.weight")
+
+        def read(self, _: str) -> Tensor:
+            return torch.ones(8)
+
+    assert gains.gains_of(Part())["l"]["q"].numel() == 0  # type: ignore[arg-type]
+
+
+def test_a_norm_before_the_projection_bounds_no_logit(tmp_path: Path) -> None:
+    """BLT's: where its gains are 1 a |logit| is as large as W_q and W_k make it."""
+    config = transformers.BltConfig()
+    for part in (config.encoder_config, config.decoder_config):
+        for name, value in {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 4}.items():
+            setattr(part, name, value)
+    module = importlib.import_module("transformers.models.blt.modeling_blt")
+    attend = module.BltCrossAttention(config.encoder_config, 0, 32)
+    named = {f"model.cross_attn_layers.0.{name}": x for name, x in attend.state_dict().items()}
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "blt"}), encoding="utf-8")
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "before W_q and W_k: 1. Such a norm bounds what enters them, and no logit." in said["gains_before"]
+    assert not any(key.startswith(("gains_gamma", "gains_one")) for key in said)
+    assert "spectral" in said
+    (tmp_path / "config.json").unlink()
+    unknown = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "uses them after the projection" in unknown["gains_gamma"]
+
+
+def test_a_norm_without_gain_that_the_architecture_is_known_for_is_no_finding(tmp_path: Path) -> None:
+    language_model("Llama 4", "sdpa").save_pretrained(tmp_path)
+    levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
+    assert levels["promised_without"] == "good"
+    assert "promised" not in levels
+    other = json.loads((tmp_path / "config.json").read_text(encoding="utf-8")) | {"model_type": "unheard_of"}
+    (tmp_path / "config.json").write_text(json.dumps(other), encoding="utf-8")
+    levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
+    assert levels["promised"] == "watch"
+    nanochat = transformers.NanoChatConfig(**_SMALL)
+    transformers.NanoChatForCausalLM(nanochat).save_pretrained(tmp_path)
+    levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
+    assert levels == {"normed_otherwise": "good"}
