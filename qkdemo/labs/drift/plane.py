@@ -74,7 +74,7 @@ PLANE: Final = Plane(
     swept="scale",
     marks={
         "decided": lambda side: side["entropy_fraction"] < DECIDED,
-        "bounded": lambda side: side["max_abs_logit"] >= REACHED * side["bound"],
+        "bounded": lambda side: np.isfinite(side["bound"]) & (side["max_abs_logit"] >= REACHED * side["bound"]),
         "float16": lambda side: side["lost_in_float16"] > 0,
         "float8": lambda side: side["largest_entry"] >= ALL_FORMATS["float8_e4m3fn"].limit,
         "undefined": lambda side: side["undefined_rows"] > 0,

@@ -4,17 +4,27 @@ import json
 import subprocess
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from qkdemo.charts.columns import coded
-from qkdemo.charts.panels import BRIGHTEST
+from qkdemo.charts.panels import BRIGHTEST, UNDEFINED
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Choice, Dial, Switch, declarations
 from qkdemo.labs.registry import LABS
+from qkdemo.labs.training import Settings as Training
+from qkdemo.labs.training import plan_of
+from qkdemo.labs.training.view import ROLES, live_view
+from qkdemo.runs.workers.live import Live as RunLive
+from qkdemo.training.telemetry import CURVES
 from qkdemo.web.lab.exhibit import spoken
+from qkdemo.web.training import stream
+from qkdemo.web.training.stream import rows_between
 from tests.javascript import node
+from tests.runs.kept.test_store import whole
 from tests.serving import ROOT
-from tests.web.lab.listening.node import BROWSER, listened
+from tests.web.lab.listening.node import BROWSER, listened, listened_live
 from tests.web.lab.listening.numbers import NUMBERS, Array, Holds, of_sharpness
 from tests.web.lab.listening.sentences import Said, hold
 
@@ -75,6 +85,31 @@ def test_every_number_that_is_heard_is_the_labs(name: str) -> None:
 
         for each in heard:
             hold(Said(drawn, each, column))
+
+
+def test_every_number_that_is_heard_of_a_run_is_the_one_that_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_MOST_MAPS", 10)
+    settings = Training(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=40)
+    plan = plan_of(settings)
+    chunk = whole(plan)
+    rows = rows_between(RunLive(plan, owner="", generation=1, chunks=[chunk]), (0, 0), 0, plan.steps)
+    view = live_view(settings, plan, {}, "")
+    table = pa.table({**{name: column.astype(np.float64) for name, column in rows.scalars.items()}, **rows.texts})
+    shown = [max(step for step in rows.mapped if step <= row + 1) for row in range(plan.steps)]
+
+    def holds(column: str) -> Array:
+        role, _, name = column.partition(".")
+        run = ROLES.index(role)
+        if name != "heat":
+            return chunk.curves[:, run, CURVES.index(name)].astype(np.float64)
+        weights = np.full((plan.steps, 8, 8), -1.0)
+        for row, step in enumerate(shown):
+            codes = chunk.maps[chunk.mapped.index(step), run, 0, 0].astype(np.float64)
+            weights[row][np.tril_indices(8)] = np.where(codes == UNDEFINED, np.nan, (codes / BRIGHTEST) ** 2)
+        return weights
+
+    for each in listened_live(view, stream._encoded(rows), (0, 10, 21, 39)):
+        hold(Said((table, view), each, holds, shown[each.row]))
 
 
 def test_the_browser_says_a_code_as_paper_does() -> None:

@@ -55,14 +55,16 @@ function ofHeat(scene) {
   const { words } = view;
   const codes = sweep.list(panel.column, row);
   if (!codes || !ofWeights(panel)) return [];
-  if (!selected) return [overall(codes, scene)];
+  const step = sweep.stepOfList?.(row) ?? row + 1; // not every step of a long run has a matrix
+  const when = step === row + 1 ? "" : `${view.dial.label} ${step}.`;
+  if (!selected) return [when, overall(codes, scene)];
   const [query] = selected;
   const here = `${placed(selected, panel, words)}: ${cellOf(selected, scene)}.`;
   const most = largestOf(codes.subarray(query * panel.columns, (query + 1) * panel.columns));
-  if (!most) return [here];
+  if (!most) return [when, here];
   const where = oneOf(most.at.map((key) => keysOf(key, panel)), words);
   const sentence = panel.pooled ? words.most_of : words.most;
-  return [here, fill(sentence, { where, value: weight(most.code, words) })];
+  return [when, here, fill(sentence, { where, value: weight(most.code, words) })];
 }
 
 // Where nothing is chosen: the largest weight of all.

@@ -24,11 +24,12 @@ SHARP: Final = 1e-3  # relative: a crossing between two such differences has to 
 class Said:
     """A panel as it is heard at a row, and what its columns hold."""
 
-    def __init__(self, drawn: Drawn, heard: Heard, holds: Callable[[str], Array]) -> None:
+    def __init__(self, drawn: Drawn, heard: Heard, holds: Callable[[str], Array], map_step: int | None = None) -> None:
         self.table, self.view = drawn
         self.panel: Any = heard.panel
         self.row, self.words, self.cells = heard.row, heard.words, heard.cells
         self.holds = holds
+        self.map_step = map_step or self.row + 1  # of a run: the latest one that has maps
 
     def column(self, name: str) -> Array:
         found = self.holds(name)
@@ -199,7 +200,15 @@ def heat(it: Said) -> None:
     for cell, (name, said) in zip(cells, it.cells, strict=True):
         assert name == (f"largest weight of {names[cell]}" if pooled else names[cell])
         it.is_weight(said, held[cell])
-    assert panel["selected"] is not None
+    if panel["selected"] is None:
+        step = it.map_step
+        begun = ("" if step == it.row + 1 else f"{it.view['dial']['label']} {step}. ") + "Largest: "
+        assert it.words.startswith(begun)
+        said, _, where = it.words.removeprefix(begun).removesuffix(".").partition(", ")
+        every = np.array([held[cell] for cell in cells])
+        it.is_weight(said, float(np.nanmax(every)))
+        it.names_largest(where, every, lambda at: names[cells[at]])
+        return
     query, key = panel["selected"]
     here, _, rest = it.words.partition(f". The largest weight of {'these queries' if pooled else 'this query'}: ")
     name, _, said = here.rstrip(".").rpartition(": ")
