@@ -36,7 +36,8 @@ class Declaration:
 
     @property
     def help(self) -> str:
-        key = f"dial.{self.name}.help"
+        use = self.kind.use if isinstance(self.kind, Dial | Choice) else ""
+        key = f"dial.{self.name}.help{use and f'_{use}'}"
         return say(key) if has(key) else ""
 
     def allowed_words(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ class Dial:
     elsewhere can be set exactly.
 
     `only_for` names another field and its values for which this dial acts: it is shown for those alone.
+    `use` says which of the dial's help texts is shown, where a lab uses it for something of its own.
     `below` and `divides` name another field by whose value this one is bounded. A lab takes the nearest that there is,
     so that turning the other dial moves nothing; whoever types a value that there is not is told (`misfit`).
     """
@@ -37,6 +38,7 @@ class Dial:
     only_for: tuple[str, tuple[Value, ...]] | None = None
     below: str = ""
     divides: str = ""
+    use: str = ""
 
     def grid(self) -> tuple[float, ...]:
         """The stops of a logarithmic dial, ends included; empty for a linear one."""
@@ -49,13 +51,14 @@ class Dial:
 class Choice:
     """One of the words of the field's `Literal`; `available` narrows them on this machine.
 
-    `named` is another dial by whose names they are written: that of a first choice for a second one.
+    `named` is another dial by whose names they are written: that of a first choice for a second. `use` as above.
     """
 
     more: bool = False
     available: Callable[[], Sequence[str]] | None = None
     only_for: tuple[str, tuple[Value, ...]] | None = None
     named: str = ""
+    use: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from qkdemo.dials import Dials, Value
 from qkdemo.labs.lab import Columns, Measure
 from qkdemo.maps.request import Request, plane_of
+from qkdemo.messages import say
+from qkdemo.notation import power, written
 
 Scale: TypeAlias = Measure | Literal["difference"]  # how colours are laid out; a difference: as far down as up from 0
 DIFFERENCE: Final = "difference"
@@ -61,8 +63,18 @@ class Cells:
         return DIFFERENCE if self.apart else self.request.measure
 
     def shown(self, role: str) -> NDArray[np.float64]:
-        """[y, x] the measure that is asked for, or its difference."""
-        return self.sides[role][self.shown_column]
+        """[y, x] the measure that is asked for, or its difference; instead of rounding alone the most that this is."""
+        values = self.sides[role][self.shown_column]
+        return values if self.noise is None else np.maximum(values, self.noise)
+
+    @property
+    def noise(self) -> float | None:
+        """Below which what is shown is rounding, if the lab names such a limit."""
+        return self.request.lab.noise.get(self.shown_column)
+
+    def text(self, value: float) -> str:
+        """A value that is shown, as it is written."""
+        return say("number.less", x=power(value)) if value == self.noise else written(value)
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def marks_table(cells: Cells, role: str, at_cell: tuple[int, int] | None = None)
             value = float(values[j, i])
             kind = "cell" if math.isfinite(value) else "undefined" if math.isnan(value) else "infinite"
             box = {"x": float(x), "y": float(y), "x0": xs[i], "x1": xs[i + 1], "y0": ys[j], "y1": ys[j + 1]}
-            said = {"text": written(value), "u": written(float(x)), "v": written(float(y))}
+            said = {"text": cells.text(value), "u": written(float(x)), "v": written(float(y))}
             shown = min(max(value, domain[0]), domain[1]) if kind == "cell" else None
             add(kind, **box, **said, shown=shown)
     marks = [mark for mark in cells.marks if outline(cells.holds(role, mark))]
@@ -74,7 +74,7 @@ def marks_table(cells: Cells, role: str, at_cell: tuple[int, int] | None = None)
         add(layer, x=_border(cells.request.x, xs, px), y=_border(cells.request.y, ys, py), text=words, mark=words)
     if (at := _cross_at(cells)) is not None:
         i, j = cross(cells)
-        add("cross", x=at[0], y=at[1], text=written(float(values[j, i])))
+        add("cross", x=at[0], y=at[1], text=cells.text(float(values[j, i])))
     if at_cell is not None:
         i, j = at_cell
         add("frame", x0=xs[i], x1=xs[i + 1], y0=ys[j], y1=ys[j + 1])

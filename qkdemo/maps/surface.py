@@ -28,7 +28,7 @@ def surfaces(cells: Cells, theme: Theme, turn: float, tilt: float) -> dict[str, 
         heights = _heights(cells.shown(role), logarithmic=logarithmic)
         traces.append(surface(x, y, heights, theme.role(role), cells.names[role]))
         if math.isfinite(heights[j, i]):
-            words = written(float(cells.shown(role)[j, i]))
+            words = cells.text(float(cells.shown(role)[j, i]))
             traces.append(tip((x[i], y[j], float(heights[j, i])), words, theme.role(role), "diamond", 6))
     scene = {
         "xaxis": axis(theme, request.x.dial.label, **_ticks(request.x)),

@@ -102,14 +102,14 @@ def alt(cells: Cells, role: str) -> str:
     if np.nanmax(finite, initial=-np.inf) > np.nanmin(finite, initial=np.inf):
         for word, at in (("lowest", int(np.nanargmin(finite))), ("highest", int(np.nanargmax(finite)))):
             j, i = divmod(at, len(cells.x))
-            sentences.append(say(f"map.alt.{word}", value=written(values[j, i]), at=place(cells, i, j)))
+            sentences.append(say(f"map.alt.{word}", value=cells.text(values[j, i]), at=place(cells, i, j)))
     sentences += [*strange(values), *_parted(cells)]
     for mark in cells.marks:
         holds = cells.holds(role, mark)
         if holds.any() and not cells.apart:
             sentences.append(say("map.alt.mark", mark=say(f"mark.{mark}"), share=written(100 * holds.mean(), 3)))
     i, j = cross(cells)
-    sentences.append(say("map.alt.cross", at=place(cells, i, j), value=written(values[j, i])))
+    sentences.append(say("map.alt.cross", at=place(cells, i, j), value=cells.text(values[j, i])))
     return " ".join(sentences)
 
 
@@ -128,7 +128,7 @@ def _parted(cells: Cells) -> list[str]:
     if apart.max() <= _ALIKE:
         return [say("map.alt.alike", **names)]
     j, i = divmod(int(apart.argmax()), len(cells.x))
-    told = {"at": place(cells, i, j), "first": written(first[j, i]), "second": written(second[j, i])}
+    told = {"at": place(cells, i, j), "first": cells.text(first[j, i]), "second": cells.text(second[j, i])}
     both = int(np.isfinite(larger).sum())
     return [say("map.alt.part", count=int((apart > _ALIKE).sum()), all=both, **names, **told)]
 
@@ -148,7 +148,7 @@ def place(cells: Cells, i: int, j: int) -> str:
 
 def cell_words(cells: Cells, i: int, j: int) -> str:
     """What stands in a cell, on every side."""
-    values = ", ".join(f"{name} {written(float(cells.shown(role)[j, i]))}" for role, name in cells.names.items())
+    values = ", ".join(f"{name} {cells.text(float(cells.shown(role)[j, i]))}" for role, name in cells.names.items())
     said = say("map.keys.cell", at=place(cells, i, j), values=values)
     return said[0].upper() + said[1:]
 

@@ -84,7 +84,7 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
     ),
     "drift scale_one": (
         drift,
-        "RMSNorm without 1/√d, Gemma-4-like",
+        "RMSNorm with γ²/√d = 1: as without 1/√d, Gemma-4-like",
         lambda found: (
             found.settings.gamma**2 == math.sqrt(found.settings.d_head)  # γ on both sides takes the division back
             and next(model for model in MODELS if model.model == "Gemma 4 (text)").scale == "one"

@@ -1,13 +1,16 @@
 """A map's numbers are the lab's own, at any size, whichever dial lies along which axis."""
 
 import random
+import re
 
 import numpy as np
 import pytest
 
+from qkdemo.labs import placement
 from qkdemo.labs.registry import LABS
 from qkdemo.maps.cells import Canvas, Cells, fill, odd, read_row, table, whole
 from qkdemo.maps.request import MAPPED, SIZES, request_of
+from qkdemo.maps.words import alt, cell_words, relation
 
 DRIFT = LABS["drift"]
 
@@ -103,3 +106,19 @@ def test_cells_that_are_no_number_are_counted() -> None:
     assert undefined == np.isnan(cells.shown("plain")).sum() > 0
     assert infinite == 0
     assert odd(np.array([np.inf, -np.inf, np.nan, 1.0])) == (2, 1)
+
+
+def test_what_is_rounding_alone_is_said_to_be_less_than_that_and_has_no_pattern() -> None:
+    """Two sides that agree: their difference is some 10⁻¹⁶, whose digits are the machine's."""
+    agree = placement.Settings(right_order="norm_rotary", right_place="in_product", n_keys=4, d_head=8, d_model=16)
+    made = whole(request_of("placement", agree, "gain_spread", "mean", "relative_score_error"), 8)
+    assert float(made.sides["right"]["relative_score_error"].max()) < 1e-12
+    assert "less than 10⁻¹²" in cell_words(made, 0, 0)
+    assert relation(made, "right") == "flat"
+    assert not re.search("10⁻¹[3-9]", alt(made, "right"))
+
+
+def test_a_lowest_value_that_is_rounding_is_not_written_with_its_digits() -> None:
+    hidden = placement.Settings(n_keys=4, d_head=8, d_model=16)
+    made = whole(request_of("placement", hidden, "gain_spread", "mean", "relative_score_error"), 8)
+    assert "Lowest: less than 10⁻¹², at " in alt(made, "right")

@@ -48,7 +48,7 @@ class Settings(Dials):
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
     head_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
     n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32))] = 16
-    format: Annotated[FormatWord, Choice()] = "float32"
+    format: Annotated[FormatWord, Choice(use="cached")] = "float32"
     n_heads: Annotated[int, Dial(1, 4, log=True, stops=(1, 2, 4), more=True)] = 4
     d_head: Annotated[int, Dial(4, 64, log=True, stops=(4, 8, 16, 32, 64), more=True)] = 32
     offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 10, 100, 1000, 5000), more=True)] = 0
@@ -56,7 +56,7 @@ class Settings(Dials):
     epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS, more=True, only_for=("norm", SIZED))] = 1e-6
     alpha: Annotated[float, Dial(0.01, 10, log=True, more=True, only_for=("norm", norms_with("alpha")))] = ALPHA
     head: Annotated[int, Dial(0, 7, below="n_heads", more=True)] = 0
-    key: Annotated[int, Dial(0, 63, below="n_keys", more=True)] = 0
+    key: Annotated[int, Dial(0, 63, below="n_keys", more=True, use="channels")] = 0
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 

@@ -33,7 +33,7 @@ class Settings(Dials):
     d_head: Annotated[int, Dial(16, 128, log=True, stops=(16, 32, 64, 128))] = 64
     d_model: Annotated[int, Dial(16, 1024, log=True, stops=(16, 32, 64, 128, 256, 512, 1024))] = 256
     causal: Annotated[bool, Switch()] = True
-    format: Annotated[FormatWord, Choice()] = "float32"
+    format: Annotated[FormatWord, Choice(use="layer")] = "float32"
     repeats: Annotated[int, Dial(3, 15)] = 9
     device: Annotated[DeviceWord, Choice(more=True, available=available_devices)] = "cpu"
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.drift.lab import Result, Settings, run, state_of
-from qkdemo.labs.drift.scale_sweep import Side, scores_at
+from qkdemo.labs.drift.scale_sweep import Side
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.labs.drift.words import DECIDED
 from qkdemo.labs.lab import Columns, Plane, along
 from qkdemo.messages import say
@@ -74,7 +75,7 @@ PLANE: Final = Plane(
     swept="scale",
     marks={
         "decided": lambda side: side["entropy_fraction"] < DECIDED,
-        "bounded": lambda side: side["max_abs_logit"] >= REACHED * side["bound"],
+        "bounded": lambda side: np.isfinite(side["bound"]) & (side["max_abs_logit"] >= REACHED * side["bound"]),
         "float16": lambda side: side["lost_in_float16"] > 0,
         "float8": lambda side: side["largest_entry"] >= ALL_FORMATS["float8_e4m3fn"].limit,
         "undefined": lambda side: side["undefined_rows"] > 0,

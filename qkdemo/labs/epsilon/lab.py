@@ -38,7 +38,7 @@ class Settings(Dials):
     epsilon: Annotated[float, Dial(1e-12, 1e-5, log=True, stops=_EPSILONS)] = 1e-6
     rule: Annotated[RuleWord, Choice()] = "inside"
     norm: Annotated[SizedWord, Choice()] = "rms"
-    format: Annotated[FormatWord, Choice()] = "float32"
+    format: Annotated[FormatWord, Choice(use="vector")] = "float32"
     norm_in_format: Annotated[bool, Switch()] = False
     d_head: Annotated[int, Dial(4, 256, log=True, stops=(4, 8, 16, 32, 64, 128, 256), more=True)] = 64
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0

@@ -81,7 +81,7 @@ class Settings(Dials):
     d_head: Annotated[int, Dial(4, 128, log=True, stops=_WIDTHS, more=True)] = 64
     n_keys: Annotated[int, Dial(2, 32, log=True, stops=_COUNTS, more=True)] = 16
     query: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 5
-    key: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 9
+    key: Annotated[int, Dial(0, 31, below="n_keys", more=True, use="column")] = 9
     seed: Annotated[int, Dial(0, 9999, more=True)] = 0
 
 

@@ -24,7 +24,7 @@ from qkdemo.labs.formats.stages.error_counts import Tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, MaskWord, StageWord, StoredWord
 from qkdemo.labs.formats.tables import native_rows
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import at_most, written
 
 _ENTERING: Final = STAGES.index("q_entering")
 _LARGE_ERROR: Final = 0.1  # relative, of a weight: beyond it attention is not carried whole
@@ -33,7 +33,7 @@ _LARGE_ERROR: Final = 0.1  # relative, of a weight: beyond it attention is not c
 def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
     """The word for what happens to one side in one format, the worst first, and the numbers of its sentence."""
     weight, logit, total = (STAGES.index(stage) for stage in ("weight", "scaled", "sum"))
-    values: dict[str, object] = {"format": STORED[f], "error": written(100 * counted.max_rel_error[f, weight, at], 2)}
+    values: dict[str, object] = {"format": STORED[f], "error": at_most(100 * counted.max_rel_error[f, weight, at], 2)}
     values |= {"weights": counted.n[f, weight, at], "logits": counted.n[f, logit, at], "rows": counted.n[f, total, at]}
     values |= {"vanished": counted.n_zero[f, weight, at], "merged": counted.n_merged[f, logit, at]}
     values |= {"undefined": counted.n_nan[f, total, at], "nan": counted.n_nan[f, weight, at]}

@@ -57,13 +57,13 @@ class Settings(Dials):
     """The dials of the latent-attention lab; widths as in DeepSeek-V3, whose keys are 128 + 64 wide."""
 
     context: Annotated[int, Dial(1, 131072, log=True, stops=_POWERS)] = 32768
-    n_heads: Annotated[int, Dial(1, 128, log=True, stops=(1, 2, 4, 8, 16, 32, 64, 128))] = 128
+    n_heads: Annotated[int, Dial(1, 128, log=True, stops=(1, 2, 4, 8, 16, 32, 64, 128), use="latent")] = 128
     latent: Annotated[int, Dial(8, 1024, log=True, stops=(8, 16, 32, 64, 128, 256, 512, 1024))] = 512
     d_content: Annotated[int, Dial(8, 128, log=True, stops=(8, 16, 32, 64, 128))] = 128
     d_rotary: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64))] = 64
     statistic: Annotated[Literal["content", "joint"], Choice()] = "joint"
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
-    format: Annotated[FormatWord, Choice()] = "float64"
+    format: Annotated[FormatWord, Choice(use="latent")] = "float64"
     projections: Annotated[float, Dial(0.1, 100, log=True, stops=_SCALES, sign="×")] = 3.0
     clip_threshold: Annotated[float, Dial(1, 1000, log=True)] = 30.0
     head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 4.0

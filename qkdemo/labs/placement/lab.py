@@ -123,7 +123,7 @@ class Settings(Dials):
     n_kv_heads: Annotated[int, Dial(1, 8, log=True, stops=_COUNTS, more=True, divides="n_heads")] = 4
     d_head: Annotated[int, Dial(8, 128, log=True, stops=_WIDTHS, more=True)] = 64
     n_keys: Annotated[int, Dial(2, 64, log=True, stops=(2, 4, 8, 16, 32, 64), more=True)] = 32
-    gain: Annotated[float, Dial(0.01, 100, log=True, more=True)] = 10.0
+    gain: Annotated[float, Dial(0.01, 100, log=True, more=True, use="scale")] = 10.0
     softcap: Annotated[float, Dial(1, 1000, log=True, more=True)] = 50.0
     alpha: Annotated[float, Dial(0.01, 10, log=True, more=True)] = ALPHA
     causal: Annotated[bool, Switch(more=True)] = False
@@ -234,6 +234,11 @@ def mistakes_of(settings: Settings) -> tuple[Mistake, ...]:
 def spreads_of(settings: Settings) -> tuple[float, ...]:
     """The spreads of the gains that are computed, ascending."""
     return tuple(sorted({*_SPREADS, settings.gain_spread}))
+
+
+def alike(settings: Settings) -> Settings:
+    """One of all settings that differ only in a spread of the gains which is computed anyway."""
+    return settings.but(gain_spread=0) if settings.gain_spread in _SPREADS else settings
 
 
 def _plain_recipe(settings: Settings) -> BlockRecipe:

@@ -5,7 +5,7 @@ import numpy as np
 from qkdemo.charts.columns import gap_in_words
 from qkdemo.labs.rope.lab import AGREE, Result, Settings
 from qkdemo.messages import say
-from qkdemo.notation import counted, written
+from qkdemo.notation import at_most, counted, written
 
 
 def findings(result: Result) -> list[str]:
@@ -24,7 +24,7 @@ def explain(result: Result) -> list[str]:
     settings, at = result.settings, result.at
     spread = [np.ptp(side.logit) for side in (result.norm_rotary, result.rotary_norm)]
     numbers = {
-        "disagreement": written(100 * result.disagreement, 3),
+        "disagreement": at_most(100 * result.disagreement, 3),
         "position": settings.position,
         "distance": settings.distance,
         "norm_rotary": written(result.norm_rotary.logit[at]),

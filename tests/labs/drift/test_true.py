@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 import torch
 
 from qkdemo.attention.inputs import Inputs
@@ -80,6 +81,19 @@ def test_every_sentence_is_true_wherever_the_dials_stand() -> None:
     if HOW_MANY:
         print(len(held), "of", len(ORACLES), "were heard; not", sorted(set(ORACLES) - held))
     assert len(held) > len(ORACLES) // 2
+
+
+@pytest.mark.parametrize("spread", [1, 16])
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_what_holds_on_average_alone_is_not_told_of_every_head(heads: int, spread: float) -> None:
+    """With two heads of sizes 1 and 16, one spreads its attention over 99.9 % and the other over 6.1 %."""
+    for variant in ("full_width", "rms"):
+        for scale in (1.0, 2.0):
+            state = Settings(n_heads=heads, head_spread=spread, variant=variant, scale=scale, **SMALL)  # type: ignore[arg-type]
+            with heard() as said:
+                explain(run(state))
+            hold([said[-1], *said[:8]], ORACLES, f"{NAMES}|{NAMES_OF_PANELS}", About(run(state), scale), state)
+            assert any(each.key.startswith("drift.plain.") for each in said)
 
 
 def test_the_sweep_of_a_small_state_holds_scale_one() -> None:

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from qkdemo.labs.drift import on, run, sharpness
 from qkdemo.labs.drift.lab import Result, state_of
-from qkdemo.labs.drift.scale_sweep import Side, scores_at
+from qkdemo.labs.drift.scale_sweep import Side
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.messages import say
 from qkdemo.notation import read
 from tests.labs.told import Truth, computed, reads
 
 SMALL: Final = {"n_keys": 8, "d_head": 16}
 NAMES: Final = (
-    r"variant\..*|number\..*|dial\..*|exhibit\..*|drift\.(axis|tile|fraction|no_fraction|logits|bound|first)\b.*"
+    r"variant\..*|number\..*|dial\..*|exhibit\..*"
+    r"|drift\.(axis|tile|over_heads|fraction|no_fraction|logits|bound|first)\b.*"
 )
 NAMES_OF_PANELS: Final = r"sharpness\.panel\..*|drift\.panel\.raw_lost|drift\.panel\.(max_abs|entropy|softmax|top).*"
 LOOSE: Final = 1e-3  # relative: 16-bit inputs, sums in float32
@@ -142,6 +144,21 @@ def whole(found: Seen, percent: str) -> bool:
     return found.undefined == 0 and close(percent, 100 * found.fraction, 3)
 
 
+def told_as_a_mean(found: Seen, over: str) -> bool:
+    """Where a head differs from the average of all, that average is named."""
+    heads, n = len(found.made[1]), found.result.settings.n_keys
+
+    def kind(part: float) -> int:
+        return int(np.searchsorted([0.1, 0.5], part))
+
+    parts = [
+        h / math.log(len(p)) if len(p) > 1 else math.nan for h, p in zip(found.entropies, found.weights, strict=True)
+    ]
+    means = [float(np.nanmean(parts[at * n : at * n + n])) for at in range(heads)]
+    alike = all(kind(mean) == kind(found.fraction) for mean in means)
+    return alike if not over else over == f", on the average of its {heads} heads,"
+
+
 def spread(found: Seen, percent: str) -> bool:
     return whole(found, percent) and read(percent) >= 49.9 and found.mean_top < 0.9
 
@@ -246,7 +263,9 @@ def nothing_lost(about: About, values: dict[str, str]) -> bool:
 
 
 TWIN: Final[dict[str, Truth]] = {
-    name: lambda about, v, holds=holds: holds(about.twin, v["percent"])
+    name: lambda about, v, holds=holds, name=name: (
+        holds(about.twin, v["percent"]) and (name.startswith("also") or told_as_a_mean(about.twin, v["over"]))
+    )
     for names, holds in (
         (("open", "still_open", "also_open"), spread),
         (("narrowing", "holding", "also_narrowing"), narrow),
@@ -256,7 +275,9 @@ TWIN: Final[dict[str, Truth]] = {
 }
 ORACLES: Final[dict[str, Truth]] = {
     **{
-        f"drift.plain.{name}": lambda about, v, holds=holds: holds(about.plain, v["percent"])
+        f"drift.plain.{name}": lambda about, v, holds=holds: (
+            holds(about.plain, v["percent"]) and told_as_a_mean(about.plain, v["over"])
+        )
         for name, holds in (("open", spread), ("narrowing", narrow), ("decided", decided))
     },
     "drift.plain.undefined": lambda about, v: (

@@ -1,0 +1,56 @@
+"""The help of a dial that several labs have is true in each of them."""
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from qkdemo.dials import declarations
+from qkdemo.labs import arrows, drift, mla, placement, words
+from qkdemo.messages import ENGLISH, LANGUAGES
+from tests.strategies import COMPUTED
+
+# Logits of a state in bfloat16, of labs that have them as numbers.
+LOGITS: dict[str, Any] = {
+    "arrows": lambda: arrows.run(arrows.Settings(format="bfloat16")).plain.logits,
+    "words": lambda: words.run(words.Settings(format="bfloat16")).sides["plain"].logits[:, -1],
+    "drift": lambda: drift.run(drift.Settings(format="bfloat16")).plain.logit,
+    "placement": lambda: placement.run(placement.Settings(format="bfloat16")).right.logits,
+    "mla": lambda: mla.run(mla.Settings(format="bfloat16")).explicit.all,
+}
+
+
+def help_of(lab: str, name: str) -> str:
+    return {dial.name: dial.help for dial in declarations(COMPUTED[lab].settings)}[name]
+
+
+@pytest.mark.parametrize("lab", LOGITS)
+def test_logits_are_said_to_be_stored_where_they_are(lab: str) -> None:
+    logits = np.asarray(LOGITS[lab](), dtype=np.float64)
+    kept = torch.from_numpy(logits).bfloat16().double().numpy()
+    assert ("and the logits are stored" in help_of(lab, "format")) == bool(np.array_equal(kept, logits, equal_nan=True))
+
+
+def test_what_a_format_holds_is_said_of_the_lab_that_shows_the_dial() -> None:
+    texts = {lab: help_of(lab, "format") for lab in ("cache", "mla", "epsilon", "cost")}
+    assert len(set(texts.values())) == 4
+    assert not any("q·k" in text for text in texts.values())  # none of these stores it
+
+
+def test_a_gain_that_multiplies_what_no_norm_bounds_is_not_said_to_bound_it() -> None:
+    state = placement.Settings(left_scale="learned", left_norm="rms", gain=10.0, right_order="norm_rotary")
+    assert placement.run(state).left.logits.abs().max() > state.gain
+    assert "≤" not in help_of("placement", "gain")
+
+
+def test_every_text_for_a_use_of_its_own_is_shown_by_a_lab() -> None:
+    shown = defaultdict(set)
+    for lab in COMPUTED.values():
+        for dial in declarations(lab.settings):
+            shown[dial.name].add(dial.help)
+    for key, text in LANGUAGES[ENGLISH].items():
+        if match := re.fullmatch(r"dial\.(\w+)\.help_\w+", key):
+            assert text in shown[match[1]], key
