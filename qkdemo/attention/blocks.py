@@ -97,20 +97,18 @@ def draw_block(recipe: BlockRecipe) -> Block:
     unit size. float64."""
     n_kv = dividing(recipe.n_heads, recipe.n_kv_heads)
     shape = (recipe.d_model, recipe.n_heads, n_kv, recipe.d_head, recipe.n_keys, recipe.seed)
-    drawn = _draw(*shape)
-    lengths = torch.from_numpy(steps(recipe.token_spread, recipe.n_keys))[drawn["order"]]
-    size_q, size_k = _sizes(recipe.head_spread, recipe.n_heads, n_kv, recipe.d_head)
-    w_q, w_k = _sized(recipe.head_spread, shape)
+    drawn = _draw(shape, recipe.head_spread)
+    x, b_q, b_k = _entering(shape, recipe.head_spread, recipe.token_spread, recipe.mean)
     stored = 0.0 if recipe.offset_stored else 1.0
     seen = torch.ones(recipe.n_keys, recipe.n_keys, dtype=torch.bool).tril() if recipe.causal else None
     return Block(
-        x=drawn["x"] * lengths[:, None],
-        w_q=w_q,
-        w_k=w_k,
+        x=x,
+        w_q=drawn["w_q"],
+        w_k=drawn["w_k"],
         w_v=drawn["w_v"],
         w_o=drawn["w_o"],
-        b_q=recipe.mean * size_q,
-        b_k=recipe.mean * size_k,
+        b_q=b_q,
+        b_k=b_k,
         gain_q=stored + _spread(recipe, drawn["gain_q"]),
         gain_k=stored + _spread(recipe, drawn["gain_k"]),
         bias_q=recipe.gain_spread * drawn["bias_q"],
@@ -122,9 +120,10 @@ def draw_block(recipe: BlockRecipe) -> Block:
     )
 
 
-@lru_cache(maxsize=8)
-def _draw(d_model: int, n_heads: int, n_kv_heads: int, d_head: int, n_keys: int, seed: int) -> dict[str, Tensor]:
-    """Every number that comes from the generator, in the order in which it comes."""
+@lru_cache(maxsize=8)  # of up to seventeen megabytes each, which all blocks of a draw share
+def _draw(shape: _Shape, head_spread: float) -> dict[str, Tensor]:
+    """Every number that comes from the generator, in the order in which it comes; W_q and W_k with heads of a size."""
+    d_model, n_heads, n_kv_heads, d_head, n_keys, seed = shape
     generator = np.random.default_rng(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -135,31 +134,29 @@ def _draw(d_model: int, n_heads: int, n_kv_heads: int, d_head: int, n_keys: int,
         "x": normalise(normal(n_keys, d_model), NORMS["rms"]),
         "order": torch.from_numpy(generator.permuted(np.arange(n_keys))),
     }
-    drawn |= {
-        f"w_{name}": normal(width, d_model) / d_model**0.5
-        for name, width in (("q", q_width), ("k", kv_width), ("v", kv_width))
-    }
-    drawn["w_o"] = normal(d_model, q_width) / q_width**0.5
+    for name, width in (("q", q_width), ("k", kv_width), ("v", kv_width)):
+        drawn[f"w_{name}"] = normal(width, d_model).div_(d_model**0.5)
+    for name, size in zip("qk", _sizes(head_spread, n_heads, n_kv_heads, d_head), strict=True):
+        drawn[f"w_{name}"].mul_(size[:, None])
+    drawn["w_o"] = normal(d_model, q_width).div_(q_width**0.5)
     for name, heads in (("gain_q", n_heads), ("gain_k", n_kv_heads), ("bias_q", n_heads), ("bias_k", n_kv_heads)):
         drawn[name] = torch.from_numpy(generator.uniform(-1, 1, (heads, d_head)))
     return drawn
+
+
+@lru_cache(maxsize=8)
+def _entering(shape: _Shape, head_spread: float, token_spread: float, mean: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The inputs, and what the projections of q and k add: the same tensors for all blocks of a draw."""
+    drawn, (_, n_heads, n_kv_heads, d_head, n_keys, _) = _draw(shape, head_spread), shape
+    lengths = torch.from_numpy(steps(token_spread, n_keys))[drawn["order"]]
+    size_q, size_k = _sizes(head_spread, n_heads, n_kv_heads, d_head)
+    return drawn["x"] * lengths[:, None], mean * size_q, mean * size_k
 
 
 def _sizes(spread: float, n_heads: int, n_kv_heads: int, d_head: int) -> tuple[Tensor, Tensor]:
     """How large each row of W_q and W_k is, the largest head `spread` times the smallest."""
     q, k = (torch.from_numpy(steps(spread, heads).repeat(d_head)) for heads in (n_heads, n_kv_heads))
     return q, k
-
-
-@lru_cache(maxsize=4)
-def _sized(spread: float, shape: _Shape) -> tuple[Tensor, Tensor]:
-    """W_q and W_k with heads of those sizes: one for all blocks of a draw, for they are what takes memory."""
-    drawn = _draw(*shape)
-    if spread == 1:
-        return drawn["w_q"], drawn["w_k"]
-    _, n_heads, n_kv_heads, d_head, *_ = shape
-    q, k = _sizes(spread, n_heads, n_kv_heads, d_head)
-    return drawn["w_q"] * q[:, None], drawn["w_k"] * k[:, None]
 
 
 def spread_to(recipe: BlockRecipe, spread: float | Sequence[float]) -> Block:

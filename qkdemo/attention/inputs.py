@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 T = TypeVar("T")
-_MOST_KEPT: Final = 16
+_MOST_KEPT: Final = 32
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ class Trace(PipelineScores):
 
 def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace:
     """The block as `pipeline` computes it; `store` rounds what is written to memory, in a dtype wide enough."""
-    q0, k0 = _projected(pipeline if pipeline.place == "input" else None, block, store)
+    q0, k0 = _projected(pipeline, block, store)
     q, q_size = _side("q", q0, pipeline, block, store)
     k, k_size = _side("k", k0, pipeline, block, store)
     k, k_size = (GROUPINGS[pipeline.grouping](x, block.n_heads // block.n_kv_heads) for x in (k, k_size))
@@ -137,25 +137,30 @@ def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace
 def _values(pipeline: Pipeline, block: Block, store: Rounding) -> Tensor:
     """v, normalised where and if the pipeline does; a norm on v has no gain."""
     place, normed = PLACES[pipeline.place], pipeline.on == "qkv"
-    x = place.on_input(block.x, pipeline.normaliser) if normed else block.x
-    v = _heads(store(x @ block.w_v.mT + block.b_v), block.d_head)
-    if not normed or pipeline.place == "input":
+    before = pipeline if normed and pipeline.place == "input" else None
+    v = _projection(block.x, block.w_v, block.b_v, block.d_head, before, store)
+    if not normed or before is not None:
         return v
     norm = place.on_heads if pipeline.place == "full_width" else _apply
     return store(norm(v, pipeline.normaliser))
 
 
-@lru_cache(maxsize=4)
-def _projected(before: Pipeline | None, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
-    """q and k as the projections leave them; `before`: the pipeline, if it acts before them."""
-    q, k = block.x, block.x
-    if before is not None:
-        normed = PLACES[before.place].on_input(block.x, before.normaliser)
-        q, k = (normed if side in before.on else block.x for side in ("q", "k"))
+def _projected(pipeline: Pipeline, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
+    """q and k as the projections leave them."""
+    q, k = (pipeline if pipeline.place == "input" and side in pipeline.on else None for side in ("q", "k"))
     return (
-        _heads(store(q @ block.w_q.mT + block.b_q), block.d_head),
-        _heads(store(k @ block.w_k.mT + block.b_k), block.d_head),
+        _projection(block.x, block.w_q, block.b_q, block.d_head, q, store),
+        _projection(block.x, block.w_k, block.b_k, block.d_head, k, store),
     )
+
+
+@lru_cache(maxsize=12)  # by the tensors themselves, which blocks of one draw share
+def _projection(
+    x: Tensor, weight: Tensor, bias: Tensor | float, d_head: int, before: Pipeline | None, store: Rounding
+) -> Tensor:
+    """One projection of `x`, in heads; `before`: the pipeline, if its norm acts before it."""
+    given = x if before is None else PLACES[before.place].on_input(x, before.normaliser)
+    return _heads(store(given @ weight.mT + bias), d_head)
 
 
 def _side(

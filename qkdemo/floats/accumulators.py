@@ -15,6 +15,7 @@ from qkdemo.floats.formats import BY_ITSELF, CAST
 from qkdemo.floats.stacks import Bits, Rounder, Stack
 
 _FEW: Final = 1024  # dot products, for which the calls would cost more than the sums
+_AT_ONCE: Final = 16  # products of each sum that are formed in one call
 _CACHED: Final = 100_000  # below that many, the sums of all formats stay in a processor's cache together
 
 
@@ -49,13 +50,14 @@ def dot_products(
 
 def _summed(a: Tensor, b: Tensor, stack: Stack, *, every_step: bool = False) -> tuple[Tensor, Tensor]:
     """Products of `a` and `b` along their first axis, summed, and where that overflowed: `every_step` or at the end."""
-    product = a[0] * b[0]
     if stack.shared not in BY_ITSELF:
-        total = _Sums(stack, tuple(product.shape))
+        total = _Sums(stack, np.broadcast_shapes(a.shape[1:], b.shape[1:]))
         with np.errstate(all="ignore"):
-            for x, y in zip(a, b, strict=True):
-                total.add(torch.mul(x, y, out=product).numpy())
+            for some in zip(torch.split(a, _AT_ONCE), torch.split(b, _AT_ONCE), strict=True):
+                for product in torch.mul(*some).numpy():
+                    total.add(product)
         return torch.from_numpy(total.values.astype(np.float64)), torch.from_numpy(total.beyond)
+    product = a[0] * b[0]
     sums, beyond = torch.zeros_like(product), None
     for x, y in zip(a, b, strict=True):
         sums.add_(torch.mul(x, y, out=product))
@@ -78,7 +80,10 @@ class _Sums:
         self._now, self._next, self._lift = (Bits.of(np.zeros(shape, np.float32)) for _ in range(3))
         formats = stack.formats if stack.shared is None else stack.formats[:1]
         self._round = Rounder(formats, saturate=stack.saturate, dtype="float32").spread(shape)
-        self._cast = [where for where, each in stack.apart if each.shared == "bfloat16"]
+        cast = [where for where, each in stack.apart if each.shared == "bfloat16"]
+        self._cast, self._cast_next = (
+            [torch.from_numpy(bits.numbers[where]) for where in cast] for bits in (self._next, self._now)
+        )
 
     @property
     def values(self) -> NDArray[np.float32]:
@@ -90,7 +95,7 @@ class _Sums:
         np.add(self._now.numbers, product, out=self._now.numbers)
         if self._round(self._now, self._next, self._lift, self._large):
             np.logical_or(self.beyond, self._large, out=self.beyond)
-        for where in self._cast:
-            part = torch.from_numpy(self._next.numbers[where])
+        for part in self._cast:
             part.copy_(part.to(torch.bfloat16))
         self._now, self._next = self._next, self._now
+        self._cast, self._cast_next = self._cast_next, self._cast

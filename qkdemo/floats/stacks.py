@@ -150,7 +150,10 @@ class Bits(NamedTuple):
         return cls(numbers, numbers.view(np.int64 if numbers.itemsize == 8 else np.int32))
 
 
-_MASKS: Final = {8: (0x7FF0_0000_0000_0000, -0x8000_0000_0000_0000), 4: (0x7F80_0000, -0x8000_0000)}  # exponent, sign
+_MASKS: Final = {  # exponent, sign
+    8: (np.array(0x7FF0_0000_0000_0000), np.array(-0x8000_0000_0000_0000)),
+    4: (np.array(0x7F80_0000, np.int32), np.array(-0x8000_0000, np.int32)),
+}
 
 
 @lru_cache(maxsize=64)

@@ -54,29 +54,34 @@ def main() -> None:
 
 def reruns(app: Server, bare: Server) -> None:
     """Processor time of the server and bytes sent for one change, new and seen before."""
-    plain = cost(bare, Visitor(bare.address, ""), Visitor.turn)
+    least, least_sent = cost(bare, Visitor(bare.address, ""), Visitor.turn)
     head("One change: the server's processor time, baseline: a page with one slider")
     places = iter(range(10**6))
     for page in ("drift", "formats"):
         visitor = Visitor(app.address, page)
-        scale = next(slider.label for slider in visitor.sliders.values() if slider.label.startswith("Weight scale"))
+        visitor.open()
+        scale = next(dial.label for dial in visitor.dials.values() if dial.label.startswith("Weight scale"))
         kinds: dict[str, Callable[[Visitor], int]] = {
             "the weight scale to and fro": lambda one, scale=scale: one.put(scale, 40 + 3 * (next(places) % 4)),  # type: ignore[misc]
             "any dial anywhere": Visitor.turn,
         }
         for kind, change in kinds.items():
             spent, sent = cost(app, visitor, change)
-            line(f"{page}: {kind}", spent, plain[0])
-            line("    and bytes", sent / 1024, plain[1] / 1024, "KiB")
+            line(f"{page}: {kind}, median", median(spent), median(least))
+            line("    95 of 100", late(spent), late(least))
+            line("    and bytes", sent / 1024, least_sent / 1024, "KiB")
 
 
-def cost(server: Server, visitor: Visitor, change: Callable[[Visitor], int]) -> tuple[float, float]:
-    """Milliseconds of processor time, and bytes sent, per change."""
+def cost(server: Server, visitor: Visitor, change: Callable[[Visitor], int]) -> tuple[list[float], float]:
+    """Milliseconds of processor time for each change, and bytes sent for one."""
     for _ in range(WARM_UP + 2):
         change(visitor)
-    before = cpu_ms(server.pid)
-    sent = [change(visitor) for _ in range(RERUNS)]
-    return (cpu_ms(server.pid) - before) / RERUNS, median(sent)
+    spent, sent = [], []
+    for _ in range(RERUNS):
+        before = cpu_ms(server.pid)
+        sent.append(change(visitor))
+        spent.append(cpu_ms(server.pid) - before)
+    return spent, median(sent)
 
 
 async def in_browser(program: str, app: str, bare: str) -> None:

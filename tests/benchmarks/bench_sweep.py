@@ -11,7 +11,7 @@ from torch import Tensor
 from qkdemo.attention.measures import Measures, attend
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.drift import Settings, state_of, sweep_scales
-from qkdemo.labs.drift.scale_sweep import State, blocks, scores_at, visible_keys
+from qkdemo.labs.drift.state import State, blocks, scores_at, visible_keys
 from tests.benchmarks.printing import head, line
 
 Measured = dict[str, Tensor]

@@ -80,8 +80,7 @@ panels: list[dict[str, object]] = [
         "selected": [query, key],
         "query_label": "query",
         "key_label": "key",
-        "each": 2,
-        "chosen": [2 * query + 1, 2 * key + 1],
+        "pooled": {"each": 2, "of": 16, "queries": "queries", "keys": "keys"},
     },
     {
         "kind": "bars",

@@ -142,7 +142,7 @@ def test_a_cell_is_picked_by_click_and_by_keys(exhibit: Page) -> None:
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 0, 'key': \d\}"))).to_be_visible()
     exhibit.get_by_role("application", name="Plain").focus()
     exhibit.keyboard.press("ArrowDown")
-    assert re.search(r"query 2, key \d+: \S+", exhibit.evaluate("told.at(-1).words"))  # a cell is two queries
+    assert re.search(r"queries 2–3, keys \d+–\d+: \S+", exhibit.evaluate("told.at(-1).words"))  # a cell is two queries
     exhibit.keyboard.press("ArrowDown")
     exhibit.keyboard.press("Enter")
     expect(exhibit.get_by_text(re.compile(r"picked \{'query': 2, 'key': \d\}"))).to_be_visible()
@@ -192,10 +192,10 @@ def test_neither_a_line_nor_its_band_is_drawn_across_rows_that_are_not_known(exh
     assert sorted(len(points.split()) for points in drawn) == [2, 3]
 
 
-def test_a_cell_that_stands_for_several_queries_names_the_one_that_was_chosen(exhibit: Page, tmp_path: Path) -> None:
+def test_a_cell_that_stands_for_several_queries_and_keys_names_them_all(exhibit: Page, tmp_path: Path) -> None:
     drawing = _svg_of(exhibit, "heat", "Plain", tmp_path)
-    assert ">5</text>" in drawing
-    assert ">7</text>" in drawing
+    assert ">4–5</text>" in drawing
+    assert ">6–7</text>" in drawing
 
 
 @pytest.mark.parametrize("width", [1280, 390])

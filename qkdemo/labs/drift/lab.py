@@ -11,11 +11,11 @@ one key, and the slope through which a head could still learn vanishes. The norm
 """
 
 import math
+from bisect import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import numpy as np
 import torch
@@ -29,7 +29,17 @@ from qkdemo.attention.variants import SETS, VARIANTS, DialWord, Parameters, Vari
 from qkdemo.dials import NO_DIAL, Choice, Dial, Dials, Switch, Value, declarations, preferred_numbers
 from qkdemo.floats.devices import DeviceWord, available_devices
 from qkdemo.floats.formats import FORMATS, FormatWord
-from qkdemo.labs.drift.scale_sweep import Side, State, blocks, scores_at, sweep, visible_keys
+from qkdemo.labs.drift.scale_sweep import Side, sweep
+from qkdemo.labs.drift.state import (
+    State,
+    blocks,
+    once,
+    scores_at,
+    stops,
+    stops_per_decade,
+    visible_keys,
+    whatever_is_shown,
+)
 
 _WIDTHS: Final = tuple(float(2**n) for n in range(2, 9))
 _COUNTS: Final = tuple(float(2**n) for n in range(1, 9))
@@ -138,62 +148,62 @@ def run(settings: Settings, scales: Sequence[float] | None = None) -> Result:
 
 
 def sweep_scales(settings: Settings) -> tuple[float, ...]:
-    """The weight scales that are computed for dragging: fewer where one scale costs more."""
-    return tuple(sorted({*preferred_numbers(0.01, 1000, _stops_per_decade(settings)), settings.scale}))
-
-
-def _stops_per_decade(settings: Settings) -> Literal[20, 10, 5, 4]:
-    size = settings.n_heads * settings.n_keys**2
-    return 20 if size <= 4096 else 10 if size <= 16384 else 5 if size <= 131072 else 4
+    """The weight scales that are computed for dragging, and the current one."""
+    return tuple(sorted({*stops(_recipe(settings)), settings.scale}))
 
 
 def sharpness(settings: Settings) -> Sharpness | None:
     """The twin's measures over its own dial's range, at the current scale; None if it has no such dial."""
-    if settings.own is None:
-        return _kept_sharpness(settings)
-    return settings.own.once(settings, lambda: _sharpness(settings))
-
-
-def _sharpness(settings: Settings) -> Sharpness | None:
-    variant = VARIANTS[settings.variant]
+    variant, state = VARIANTS[settings.variant], whatever_is_shown(state_of(settings))
     if variant.dial is None:
         return None
     kind = next(dial.kind for dial in declarations(Settings) if dial.name == variant.dial)
     assert isinstance(kind, Dial)
-    values = sorted(
-        {*preferred_numbers(kind.low, kind.high, _stops_per_decade(settings)), getattr(settings, variant.dial)}
+    swept, here = (
+        preferred_numbers(kind.low, kind.high, stops_per_decade(state.recipe)),
+        getattr(settings, variant.dial),
     )
-    state = state_of(settings)
-    visible, scale = visible_keys(state), torch.tensor([settings.scale], dtype=torch.float64)
+    anywhere = _with(state, variant.dial, kind.low)  # so that another place of the dial sweeps nothing again
+    columns, values = once(_over_dial, anywhere, settings.scale, variant.dial, swept), list(swept)
+    if here not in swept:
+        one, at = once(_over_dial, anywhere, settings.scale, variant.dial, (here,)), bisect(swept, here)
+        columns = {name: np.insert(column, at, one[name]) for name, column in columns.items()}
+        values.insert(at, here)
+    bounds = [
+        variant.bound(_with(state, variant.dial, value).parameters, settings.d_head, settings.n_heads)
+        for value in values
+    ]
+    return Sharpness(dial=variant.dial, values=np.array(values), bound=np.array(bounds), **columns)
+
+
+@lru_cache(maxsize=128)
+def _over_dial(state: State, scale: float, dial: DialWord, values: tuple[float, ...]) -> dict[str, NDArray[np.float64]]:
+    """The columns of `Sharpness` that are measured, at these values of the dial."""
+    visible, at = visible_keys(state), torch.tensor([scale], dtype=torch.float64)
     like = torch.empty(0, dtype=FORMATS[state.format].working_dtype, device=state.runs_on)
     columns: dict[str, list[Tensor]] = {name: [] for name in _SHARPNESS_COLUMNS}
     for block in blocks(values, state.recipe):
-        swept = _parameters(settings, {variant.dial: block.to(like)[:, None, None, None]})
-        measures = attend(scores_at(state, scale, swept).logits, visible)[1]
+        swept = _with(state, dial, block.to(like)[:, None, None, None]).parameters
+        measures = attend(scores_at(state, at, swept).logits, visible)[1]
         for name, column in columns.items():
             column.append(getattr(measures, name).expand(len(block)))
-    bounds = [
-        variant.bound(_parameters(settings, {variant.dial: v}), settings.d_head, settings.n_heads) for v in values
-    ]
-    return Sharpness(
-        dial=variant.dial,
-        values=np.array(values),
-        bound=np.array(bounds),
-        **{name: torch.cat(column).double().cpu().numpy() for name, column in columns.items()},
-    )
+    return {name: torch.cat(column).double().cpu().numpy() for name, column in columns.items()}
 
 
-_kept_sharpness: Final = lru_cache(maxsize=128)(_sharpness)
 _SHARPNESS_COLUMNS: Final = ("max_abs_logit", "top_weight", "entropy_fraction", "softmax_slope")
+
+
+def _with(state: State, dial: DialWord, value: Number) -> State:
+    """`state` with that dial at another value."""
+    return replace(state, parameters=replace(state.parameters, **dict.fromkeys(SETS[dial], value)))
 
 
 def state_of(settings: Settings) -> State:
     """The twin's side of these settings; dials that it does not read leave no trace in it."""
-    recipe = Recipe(**{field.name: getattr(settings, field.name) for field in fields(Recipe)})
     return State(
         variant=settings.variant,
         parameters=_parameters(settings),
-        recipe=recipe,
+        recipe=_recipe(settings),
         format=settings.format,
         norm_in_format=settings.norm_in_format,
         causal=settings.causal,
@@ -203,15 +213,19 @@ def state_of(settings: Settings) -> State:
     )
 
 
+def _recipe(settings: Settings) -> Recipe:
+    return Recipe(**{field.name: getattr(settings, field.name) for field in fields(Recipe)})
+
+
 def _shown(settings: Settings) -> tuple[int, int, int]:
     last = settings.n_keys - 1
     return min(settings.head, settings.n_heads - 1), min(settings.query, last), min(settings.key, last)
 
 
-def _parameters(settings: Settings, swept: Mapping[DialWord, Number] = MappingProxyType({})) -> Parameters:
-    """What the variant reads, from its dials; `swept` gives one of them, by the dial's name, another value."""
-    given: dict[DialWord, Number] = {dial: getattr(settings, dial) for dial in VARIANTS[settings.variant].dials}
-    return Parameters(**{entry: value for name, value in {**given, **swept}.items() for entry in SETS[name]})
+def _parameters(settings: Settings) -> Parameters:
+    """What the variant reads, from its dials."""
+    dials = VARIANTS[settings.variant].dials
+    return Parameters(**{entry: getattr(settings, dial) for dial in dials for entry in SETS[dial]})
 
 
 def report(settings: Settings) -> dict[str, list[dict[str, Value | None]]]:

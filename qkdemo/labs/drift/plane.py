@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.drift.lab import Result, Settings, run, state_of
-from qkdemo.labs.drift.scale_sweep import Side, scores_at
+from qkdemo.labs.drift.scale_sweep import Side
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.labs.drift.words import DECIDED
 from qkdemo.labs.lab import Columns, Plane, along
 from qkdemo.messages import say

@@ -26,7 +26,6 @@ from qkdemo.attention.pipeline import CHOICES, Pipeline, PipelineScores, Trace, 
 from qkdemo.floats.formats import Rounding, exact
 
 _LAST: Final = (-3, -2, -1)  # heads, queries and keys
-_AT_ONCE: Final = 2  # spreads of the gains
 
 
 @dataclass(frozen=True)
@@ -99,23 +98,16 @@ def sweep(
     store: Rounding = exact,
 ) -> Sweep:
     """Both pipelines on the block of `recipe`, its gains spread by each of `spreads`."""
-    apart, of_head = list[Difference](), {name: (list[Tensor](), list[Tensor]()) for name in _OF_HEAD}
-    for some in together(spreads):
-        sides = [dataclasses.replace(_swept(pipeline, recipe, some, store)) for pipeline in pipelines]
+    apart, shape = list[Difference](), (len(spreads), recipe.n_keys, recipe.n_keys)
+    of_head = {name: (np.empty(shape), np.empty(shape)) for name in ("weights", "raw", "logits")}
+    for at in range(len(spreads)):  # one by one, and into arrays that are there already: less memory is held at once
+        run = slice(at, at + 1)
+        sides = [dataclasses.replace(_swept(pipeline, recipe, spreads[run], store)) for pipeline in pipelines]
         apart += differences(*sides)
         for name, columns in of_head.items():
             for side, column in zip(sides, columns, strict=True):
-                column.append(getattr(side, name)[:, head].double().clone())  # a view would keep every head's
-    stacked = {name: (torch.cat(left).numpy(), torch.cat(right).numpy()) for name, (left, right) in of_head.items()}
-    return Sweep(spreads=np.array(spreads), differences=tuple(apart), **stacked)
-
-
-_OF_HEAD: Final = ("weights", "raw", "logits")
-
-
-def together(spreads: Sequence[float]) -> list[tuple[float, ...]]:
-    """`spreads` in runs so short that all heads' numbers of a run take little memory."""
-    return [tuple(spreads[at : at + _AT_ONCE]) for at in range(0, len(spreads), _AT_ONCE)]
+                column[run] = getattr(side, name)[:, head]
+    return Sweep(spreads=np.array(spreads), differences=tuple(apart), **of_head)
 
 
 @lru_cache(maxsize=16)
@@ -148,7 +140,10 @@ def over_spreads(pipeline: Pipeline, recipe: BlockRecipe, spreads: Sequence[floa
 
 @lru_cache(maxsize=32)
 def _three(pipeline: Pipeline, recipe: BlockRecipe) -> PipelineScores:
-    return _scores(trace(pipeline, _of_three(recipe)))
+    raw = torch.empty(len(_THREE), recipe.n_heads, recipe.n_keys, recipe.n_keys, dtype=torch.float64)
+    for of_one, spread in zip(raw, _THREE, strict=True):
+        of_one.copy_(trace(pipeline, spread_to(recipe, spread)).raw)
+    return PipelineScores(pipeline=pipeline, block=_of_three(recipe), store=exact, raw=raw)
 
 
 @lru_cache(maxsize=4)

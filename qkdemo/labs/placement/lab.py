@@ -236,6 +236,11 @@ def spreads_of(settings: Settings) -> tuple[float, ...]:
     return tuple(sorted({*_SPREADS, settings.gain_spread}))
 
 
+def alike(settings: Settings) -> Settings:
+    """One of all settings that differ only in a spread of the gains which is computed anyway."""
+    return settings.but(gain_spread=0) if settings.gain_spread in _SPREADS else settings
+
+
 def _plain_recipe(settings: Settings) -> BlockRecipe:
     """The block, whatever the two pipelines are; no known mistake reads the learned scale or a cap."""
     usual = {name: getattr(BlockRecipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
 from qkdemo.charts.columns import gap
-from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative, together
+from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
 from qkdemo.labs.placement.diagnosis import diagnose
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -104,26 +104,19 @@ class Curves:
 @lru_cache(maxsize=32)
 def mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> Curves:
     """Every known mistake on the block of `recipe`, its gains spread by each of `spreads`."""
-    parts = [_mistakes_over(recipe, some) for some in together(spreads)]
-    logits, weight = (
-        {name: np.concatenate([part[at][name] for part in parts]) for name in MISTAKES} for at in range(2)
-    )
+    logits, weight = ({name: np.empty(len(spreads)) for name in MISTAKES} for _ in range(2))
+    for at in range(len(spreads)):  # one by one, and into arrays that are there already: less memory is held at once
+        run = slice(at, at + 1)
+        lefts: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # which most mistakes share
+        for name in MISTAKES:
+            written_for, port = pair_of(name)
+            read = dataclasses.replace(recipe, offset_stored=written_for.stored == "one_plus")
+            left = lefts.get((written_for, read)) or over_spreads(written_for, read, spreads[run])
+            lefts[written_for, read], right = left, over_spreads(port, read, spreads[run])
+            seen = left.seen(left.logits), right.seen(right.logits)
+            logits[name][run] = relative(*seen, (-3, -2, -1))
+            weight[name][run] = most_moved(left, right)
     return Curves(spreads, logits, weight)
-
-
-def _mistakes_over(recipe: BlockRecipe, spreads: tuple[float, ...]) -> tuple[dict[str, _Curve], dict[str, _Curve]]:
-    """Errors of the logits, and the most that a weight moves, by mistake."""
-    lefts: dict[tuple[Pipeline, BlockRecipe], PipelineScores] = {}  # which most mistakes share
-    logits, weight = dict[str, _Curve](), dict[str, _Curve]()
-    for name in MISTAKES:
-        written_for, port = pair_of(name)
-        read = dataclasses.replace(recipe, offset_stored=written_for.stored == "one_plus")
-        left = lefts.get((written_for, read)) or over_spreads(written_for, read, spreads)
-        lefts[written_for, read], right = left, over_spreads(port, read, spreads)
-        seen = left.seen(left.logits), right.seen(right.logits)
-        logits[name] = relative(*seen, (-3, -2, -1)).numpy()
-        weight[name] = most_moved(left, right).numpy()
-    return logits, weight
 
 
 @lru_cache(maxsize=32)

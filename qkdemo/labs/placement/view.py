@@ -18,7 +18,7 @@ from qkdemo.charts.columns import codes, gap, reading, vectors, words
 from qkdemo.charts.panels import Bars, Cells, Curves, Heat, Line, Panel, PlainAxis, Role
 from qkdemo.charts.spec import Drawn, Exhibit, Pick
 from qkdemo.dials import Value
-from qkdemo.labs.placement.lab import PRESETS, Result, Settings, mistakes_over_spreads, over_spreads, pipeline_of
+from qkdemo.labs.placement.lab import PRESETS, Result, Settings, alike, mistakes_over_spreads, over_spreads, pipeline_of
 from qkdemo.labs.placement.mistakes import MISTAKES, ROUNDING, known_as
 from qkdemo.labs.placement.mistakes import Curves as MistakeCurves
 from qkdemo.labs.placement.words import explain, findings
@@ -34,10 +34,7 @@ _COMPARED: Final = (*_SIDES, "ratio")
 
 def placement_exhibit(result: Result) -> Drawn:
     """Table and view of the exhibit."""
-    settings = result.settings
-    on_grid = settings.but(gain_spread=0)
-    alike = over_spreads(settings) is over_spreads(on_grid)
-    return _table(on_grid if alike else settings), _view(result)
+    return _table(alike(result.settings)), _view(result)
 
 
 @in_each_language(64)

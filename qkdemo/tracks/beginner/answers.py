@@ -10,7 +10,7 @@ from qkdemo.attention.measures import attend
 from qkdemo.facts.models import MODELS
 from qkdemo.labs import arrows, cost, drift, models, sphere
 from qkdemo.labs import training as twins
-from qkdemo.labs.drift.scale_sweep import scores_at
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.stop import Evidence, closest, only

@@ -7,7 +7,8 @@ import torch
 
 from qkdemo.attention.variants import VariantWord
 from qkdemo.labs import drift
-from qkdemo.labs.drift.scale_sweep import Side, scores_at
+from qkdemo.labs.drift.scale_sweep import Side
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.notation import at_most, below, written
 from qkdemo.tracks.claims.verdict import claim
 from qkdemo.tracks.stop import Evidence, Read, only

@@ -34,9 +34,16 @@ from qkdemo.web.track import lesson, shown
 COMMANDS: Final = ("play", "pause", "step", "stop", "train")
 _REAL: Final = frozenset({"dial", "guess"})
 _NAMES: Final = frozenset(Pick.__annotations__)
-_HEARD: Final = ("at", "first", "last", "cross", "largest", "arrow", "hidden", "listen")
-_OF_WEIGHTS: Final = ("most", "most_of", "pooled", "one_of", "one_of_many")
-_NUMBERS: Final = ("less", "about", "more")
+_PLACES: Final = ("exhibit.largest", "exhibit.one_of", "exhibit.one_of_many")
+_CODES: Final = ("number.less", "number.about", "number.more", "exhibit.hidden", "exhibit.most")
+_HEARD: Final[dict[str, tuple[str, ...]]] = {  # with which the browser says a panel of a kind
+    "curves": ("exhibit.first", "exhibit.last", "exhibit.cross", "exhibit.listen"),
+    "heat": (*_PLACES, *_CODES),
+    "bars": _PLACES,
+    "arcs": _PLACES,
+    "arrows": ("exhibit.arrow",),
+    "pooled": ("exhibit.pooled", "exhibit.most_of"),
+}
 _SENT: Final = "exhibit.sent"
 _COMPONENT: Final = Component("exhibit", html='<section class="exhibit" style="visibility: hidden"></section>')
 
@@ -131,15 +138,16 @@ def _taught(table: pa.Table, view: Exhibit) -> Exhibit:
         view = view | {"alt": "", "panels": told_apart([untold(panel) for panel in view["panels"]])}
     if "live" in view:
         view = view | {"live": view["live"] | {"watch": lesson.revealed()}}
-    words = {**view["words"], **spoken()}
+    words = {**view["words"], **spoken(view["panels"])}
     taught = view | {"words": words, "stop": lesson.current() is not None}
     return taught | {"veil": shown.veil(dial), "guesses": shown.marks(dial), "lecture": lecture.on()}
 
 
-def spoken() -> dict[str, str]:
-    """The words with which the browser says a picture, and the signs of its numbers."""
-    heard = {name: phrase(f"exhibit.{name}") for name in (*_HEARD, *_OF_WEIGHTS)}
-    return {**heard, **{name: phrase(f"number.{name}") for name in _NUMBERS}, **signs()}
+def spoken(panels: Sequence[Panel]) -> dict[str, str]:
+    """The words with which the browser says these pictures, and the signs of its numbers."""
+    kinds = {panel["kind"] for panel in panels} | {"pooled" for panel in panels if "pooled" in panel}
+    keys = dict.fromkeys(["exhibit.at", *(key for kind in sorted(kinds) for key in _HEARD.get(kind, ()))])
+    return {key.partition(".")[2]: phrase(key) for key in keys} | dict(signs())
 
 
 def untold(panel: Panel) -> Panel:

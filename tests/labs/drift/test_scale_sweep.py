@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.variants import Parameters, VariantWord
 from qkdemo.floats.formats import FormatWord, first_failure
-from qkdemo.labs.drift.scale_sweep import (
-    SHOWN_ARMS,
-    SHOWN_BARS,
-    SHOWN_CELLS,
-    Side,
-    State,
-    _part,
-    blocks,
-    scores_at,
-    sweep,
-    visible_keys,
-)
+from qkdemo.labs.drift.scale_sweep import SHOWN_ARMS, SHOWN_BARS, SHOWN_CELLS, Side, _part, sweep
+from qkdemo.labs.drift.state import State, blocks, scores_at, visible_keys
 
 DEFAULT = State(
     variant="none",

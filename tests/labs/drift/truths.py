@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from qkdemo.labs.drift import on, run, sharpness
 from qkdemo.labs.drift.lab import Result, state_of
-from qkdemo.labs.drift.scale_sweep import Side, scores_at
+from qkdemo.labs.drift.scale_sweep import Side
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.messages import say
 from qkdemo.notation import read
 from tests.labs.told import Truth, computed, reads

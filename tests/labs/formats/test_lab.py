@@ -15,7 +15,8 @@ from qkdemo.attention.inputs import Recipe
 from qkdemo.attention.norms import NormaliserWord, NormWord
 from qkdemo.attention.variants import Parameters
 from qkdemo.floats.formats import FormatWord
-from qkdemo.labs.drift.scale_sweep import State, sweep
+from qkdemo.labs.drift.scale_sweep import sweep
+from qkdemo.labs.drift.state import State
 from qkdemo.labs.formats import (
     PRESETS,
     Settings,

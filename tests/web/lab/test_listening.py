@@ -113,10 +113,11 @@ def test_every_number_that_is_heard_of_a_run_is_the_one_that_was_recorded(monkey
 
 
 def test_the_browser_says_a_code_as_paper_does() -> None:
+    words = spoken(LABS["mla"].figures(LABS["mla"].run(LABS["mla"].settings()))[0][1]["panels"])
     program = f"""
     const {{ weight }} = await import("./qkdemo/web/exhibit/heard/cells.js");
     const codes = Array.from({{ length: {BRIGHTEST + 1} }}, (_, code) => code);
-    console.log(JSON.stringify(codes.map((code) => weight(code, {json.dumps(spoken())}))));
+    console.log(JSON.stringify(codes.map((code) => weight(code, {json.dumps(words)}))));
     """
     command = [node(), "--input-type=module", "--eval", BROWSER + program]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout

@@ -64,7 +64,7 @@ def test_more_connections_than_the_soft_limit_and_tabs_that_are_reloaded_are_ans
         with connections(app, 400), ThreadPoolExecutor(16) as hands:
             assert healthy(app)
             fresh = list(hands.map(lambda tab: (tab.socket.close(), Visitor(app.address, "rope"))[1], tabs))
-        assert all(tab.sliders for tab in fresh)
+        assert all(tab.dials for tab in fresh)
         for tab in fresh:
             tab.socket.close()
         said = app.log.read_text(encoding="utf-8")

@@ -44,6 +44,8 @@ _COARSE: Final = np.geomspace(LOWEST, HIGHEST, 6)  # looked at in any case
 _PRECISION: Final = 1e-6  # relative, of a first loss
 _PARTS: Final = 8  # that a bracket is divided into by one round
 _TOP: Final = 2  # logits
+_AGAIN: Final = 3  # times that some rows are settled alone
+_FEW: Final = 8  # rows, of which to look for fewer costs as much as it spares
 _WEIGHT: Final = STAGES.index("weight")
 _FAR: Final = np.arange(len(STAGES)) >= STAGES.index("raw_product")
 _DEGREE: Final[dict[StageWord, int]] = {  # how an exact value grows with the weight scale before any norm
@@ -73,10 +75,9 @@ def first_losses(
     places = np.concatenate([places, known.within(_everywhere(ends))], -1)
     _settle(few, np.where(_FAR[:, None], places, np.nan), _taken(inputs, *_largest(truth, inputs, longest)), choices)
     _look(known, known.within(np.concatenate([few.ends(), _everywhere(_COARSE[[0, -1]])], -1)), inputs, choices)
-    rows = _failing(np.where(known.wide, known.ends()[..., 1], np.nan), inputs, choices)
-    if 0 < len(rows) <= len(inputs.q) // 2:  # a sum is lost where no term is: all keys take part
+    for _ in range(_AGAIN):  # below where some rows begin to lose entries, others may lose some
         of_rows = copy(known)  # what is safe for all is so for some
-        _settle(of_rows, known.inner(), _taken(inputs, rows | longest[0], set(range(len(inputs.k)))), choices)
+        _settle_rows(of_rows, inputs, choices, longest[0])
         _look(known, known.within(of_rows.ends()), inputs, choices)
     _settle(known, known.inner(), inputs, choices)
     return np.where(_exist(choices), known.first(), np.nan)
@@ -159,6 +160,21 @@ def _settle(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choic
         places = known.inner()
 
 
+def _settle_rows(known: _Brackets, inputs: Inputs, choices: Choices, longest: set[int]) -> None:
+    """Narrow all brackets with the queries that lose an entry at their upper ends, which become fewer, and `longest`.
+
+    A sum is lost where no term is: all keys take part.
+    """
+    rows, keys = list(range(len(inputs.q))), set(range(len(inputs.k)))
+    while known.wide.any():
+        some = _taken(inputs, set(rows), keys)
+        if len(rows) > _FEW:
+            failing = _failing(np.where(known.wide, known.ends()[..., 1], np.nan), some, choices)
+            rows = sorted(longest.union(rows[at] for at in failing))
+            some = _taken(inputs, set(rows), keys)
+        _look(known, known.inner(), some, choices)
+
+
 def _look(known: _Brackets, places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> None:
     """Learn what becomes of the stages at `places`, followed no further than it is asked for."""
     formats, stages, _ = np.nonzero(np.isfinite(places))
@@ -178,7 +194,11 @@ def _failing(places: NDArray[np.float64], inputs: Inputs, choices: Choices) -> s
         return set()
     scales = torch.from_numpy(places[formats, stages])[:, None]
     held = follow(inputs, scales, choices, [STORED[f] for f in formats], until="weight")
-    rows = [held[STAGES[min(int(s), _WEIGHT)]].lost[at, 0].any(-1) for at, s in enumerate(stages)]
+    rows = []
+    for at, stage in enumerate(STAGES[min(int(s), _WEIGHT)] for s in stages):
+        lost = held[stage].lost[at, 0]
+        seen = lost & inputs.visible if stage in OVER_KEYS and inputs.visible is not None else lost
+        rows.append(seen.any(-1))
     return set(torch.stack(rows).any(0).nonzero().flatten().tolist())
 
 

@@ -89,7 +89,7 @@ def listened_live(view: Exhibit, message: Mapping[str, Any], rows: Sequence[int]
 
 
 def _with_words(view: Exhibit) -> Exhibit:
-    return view | {"words": {**view["words"], **spoken()}}
+    return view | {"words": {**view["words"], **spoken(view["panels"])}}
 
 
 def _told(views: Sequence[Exhibit], asked: Sequence[dict[str, Any]]) -> list[list[Heard]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qkdemo.labs.cost.lab import sweep as sweep_of_lengths
 from qkdemo.labs.drift import sharpness
 from qkdemo.labs.drift.lab import state_of
-from qkdemo.labs.drift.scale_sweep import scores_at
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.labs.epsilon.lab import RULE_WORDS
 from qkdemo.labs.formats.lab import sweep as sweep_of_formats
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED
