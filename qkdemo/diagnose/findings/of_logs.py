@@ -99,7 +99,7 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     steps = {name: _whole(numbers[name]) for name in ("since", "step") if name in numbers}
     if cause.key.startswith("updates"):
         earlier = any(other.numbers.get("since", math.inf) < numbers["at"] for other in result.causes)
-        said["first"] = say(f"finding.first.{'later' if earlier else 'alone'}")
+        said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
     if cause.key.startswith("attention_"):
         said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
     if cause.key == "together_max_logit":
