@@ -21,7 +21,7 @@ from tests.serving import FLAGS, ROOT, Server, chromium, served
 DRAG_S, EVENTS_PER_S, CROSSING_S = 4, 60, 1.0  # the pointer goes to and fro, once across in CROSSING_S
 KEYS, WARM_UP, STILL_MS = 12, 3, 400  # a change is over when nothing moved for STILL_MS
 OPENINGS: Final = 5
-RERUNS: Final = 100
+RERUNS, WALKS = 200, 8  # changes, by so many visitors: one alone may stay long where states are large
 PROBE: Final = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
 IDLE: Final = f"""() => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning"
     && performance.now() - probe.touched > {STILL_MS}"""
@@ -54,33 +54,35 @@ def main() -> None:
 
 def reruns(app: Server, bare: Server) -> None:
     """Processor time of the server and bytes sent for one change, new and seen before."""
-    least, least_sent = cost(bare, Visitor(bare.address, ""), Visitor.turn)
+    least, least_sent = cost(bare, [Visitor(bare.address, "")], Visitor.turn)
     head("One change: the server's processor time, baseline: a page with one slider")
     places = iter(range(10**6))
     for page in ("drift", "formats"):
-        visitor = Visitor(app.address, page)
-        visitor.open()
-        scale = next(dial.label for dial in visitor.dials.values() if dial.label.startswith("Weight scale"))
+        visitors = [Visitor(app.address, page, seed) for seed in range(WALKS)]
+        for visitor in visitors:
+            visitor.open()
+        scale = next(dial.label for dial in visitors[0].dials.values() if dial.label.startswith("Weight scale"))
         kinds: dict[str, Callable[[Visitor], int]] = {
             "the weight scale to and fro": lambda one, scale=scale: one.put(scale, 40 + 3 * (next(places) % 4)),  # type: ignore[misc]
             "any dial anywhere": Visitor.turn,
         }
         for kind, change in kinds.items():
-            spent, sent = cost(app, visitor, change)
+            spent, sent = cost(app, visitors, change)
             line(f"{page}: {kind}, median", median(spent), median(least))
             line("    95 of 100", late(spent), late(least))
             line("    and bytes", sent / 1024, least_sent / 1024, "KiB")
 
 
-def cost(server: Server, visitor: Visitor, change: Callable[[Visitor], int]) -> tuple[list[float], float]:
+def cost(server: Server, visitors: list[Visitor], change: Callable[[Visitor], int]) -> tuple[list[float], float]:
     """Milliseconds of processor time for each change, and bytes sent for one."""
-    for _ in range(WARM_UP + 2):
-        change(visitor)
     spent, sent = [], []
-    for _ in range(RERUNS):
-        before = cpu_ms(server.pid)
-        sent.append(change(visitor))
-        spent.append(cpu_ms(server.pid) - before)
+    for visitor in visitors:
+        for _ in range(WARM_UP + 2):
+            change(visitor)
+        for _ in range(RERUNS // len(visitors)):
+            before = cpu_ms(server.pid)
+            sent.append(change(visitor))
+            spent.append(cpu_ms(server.pid) - before)
     return spent, median(sent)
 
 

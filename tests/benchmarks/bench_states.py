@@ -39,27 +39,37 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    """The worst states of each lab."""
+    """The worst states of each lab, each lab in a process of its own: what one has freed, the next would take again."""
     torch.set_num_threads(1)
     keep_freed_memory()  # as the server does
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     bare = bare_s()
-    print(f"A bare product: {1e3 * bare:.1f} ms of CPU, {PRODUCTS} of them in a row")
+    print(f"A bare product: {1e3 * bare:.1f} ms of CPU, {PRODUCTS} of them in a row", flush=True)
     for name, lab in COMPUTED.items():
         if len(sys.argv) > 2 and name not in sys.argv[2:]:
             continue
-        other = drawn(lab, {"seed": 1} if "seed" in lab.settings().as_dict() else {})
-        paged(lab, lab.settings())  # what is loaded once
-        costs: dict[Dials, Cost] = {}
-        for state in searched(lab, random.Random(0), count, costs):
-            if state not in costs:
-                costs[state] = apart(partial(paged, lab, state), partial(paged, lab, other))
-        print(f"\n{name}: {len(costs)} states, median {1e3 * sorted(costs.values())[len(costs) // 2].cpu_s:.0f} ms")
-        for unit, by in (("by CPU", lambda cost: cost.cpu_s), ("by memory", lambda cost: cost.peak_mb)):
-            for state in sorted(costs, key=lambda state: -by(costs[state]))[:WORST_SHOWN]:
-                cost, query = costs[state], "&".join(f"{dial}={text}" for dial, text in state.to_texts().items())
-                numbers = f"{cost.cpu_s:5.2f} s  {cost.cpu_s / bare:6.0f} products  {cost.peak_mb:4.0f} MB"
-                print(f"  {unit:<9} {numbers}  {query}")
+        child = os.fork()
+        if child == 0:
+            dearest(name, lab, count, bare)
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+def dearest(name: str, lab: Lab, count: int, bare: float) -> None:
+    """Searches the states of one lab, and prints those that cost most."""
+    other = drawn(lab, {"seed": 1} if "seed" in lab.settings().as_dict() else {})
+    paged(lab, lab.settings())  # what is loaded once
+    costs: dict[Dials, Cost] = {}
+    for state in searched(lab, random.Random(0), count, costs):
+        if state not in costs:
+            costs[state] = apart(partial(paged, lab, state), partial(paged, lab, other))
+    print(f"\n{name}: {len(costs)} states, median {1e3 * sorted(costs.values())[len(costs) // 2].cpu_s:.0f} ms")
+    for unit, by in (("by CPU", lambda cost: cost.cpu_s), ("by memory", lambda cost: cost.peak_mb)):
+        for state in sorted(costs, key=lambda state: -by(costs[state]))[:WORST_SHOWN]:
+            cost, query = costs[state], "&".join(f"{dial}={text}" for dial, text in state.to_texts().items())
+            numbers = f"{cost.cpu_s:5.2f} s  {cost.cpu_s / bare:6.0f} products  {cost.peak_mb:4.0f} MB"
+            print(f"  {unit:<9} {numbers}  {query}")
 
 
 def paged(lab: Lab, state: Dials) -> None:

@@ -42,7 +42,7 @@ def test_the_headline_names_stage_count_and_first_failure_and_follows_the_scale(
     findings = dict(zip(table["scale"].to_pylist(), table["finding"].to_pylist(), strict=True))
     assert findings[400].startswith(
         "At weight scale 400, float16 first fails at the score: "
-        "plain attention loses 242 of 256 entries there (some from about ×55.65 on). With L2 · g it"
+        "plain attention loses 242 of 256 entries there (some already at about ×55.65). With L2 · g it"
     )
 
 
@@ -98,7 +98,7 @@ def test_the_headline_says_that_a_weak_mask_leaks() -> None:
 def test_a_title_tells_losses_at_small_scales_too() -> None:
     state = ALL_FLUSHED.but(norm_in_format=True, d_head=8, stage="q_reciprocal_root")
     assert not [title for title in titles(state) if title.startswith("float8_e4m3fn: this stage loses no")]
-    assert "float8_e4m3fn: this stage loses entries at some small scales, and from ×6.243 on" in titles(state)
+    assert "float8_e4m3fn: this stage loses entries at some small scales, and from about ×6.243 on" in titles(state)
 
 
 @pytest.mark.parametrize("stage", ["q_stored", "q_reciprocal_root", "k_entering", "weight"])
@@ -122,7 +122,7 @@ def marks(view: Exhibit, word: str) -> list[dict[str, float]]:
 
 
 def test_a_first_failure_of_stored_q_is_told_to_five_digits() -> None:
-    assert "float16: this stage loses entries only from ×16\u202f802 on" in titles(Settings(stage="q_stored"))
+    assert "float16: this stage loses entries only from about ×16\u202f802 on" in titles(Settings(stage="q_stored"))
 
 
 def test_the_tiles_say_whose_scale_and_which_weights() -> None:
@@ -133,7 +133,7 @@ def test_the_tiles_say_whose_scale_and_which_weights() -> None:
 def test_first_failures_are_marked_where_they_are_and_not_at_a_stop() -> None:
     _, view = formats_exhibit(run(Settings()))
     marked = {p["title"]: [round(m["x"], 2) for m in p["marks"]] for p in view["panels"] if p["kind"] == "curves"}
-    assert marked["float16: this stage loses entries from ×55.65 on"] == [55.65]
+    assert marked["float16: this stage loses entries from about ×55.65 on"] == [55.65]
 
 
 @pytest.mark.parametrize("name", PRESETS)

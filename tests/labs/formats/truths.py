@@ -130,10 +130,14 @@ def lost(it: Entries, v: dict[str, str]) -> bool:
 
 
 def since(it: Entries, v: dict[str, str]) -> bool:
-    """At every larger weight scale that is tried the stage loses some."""
+    """About that weight scale the stage loses some, and so it does where the scale is much larger."""
     start, stage = read(v["since"]), it.stage(v["stage"])
-    more = [start * 1.03, *(x for x in (it.scale, 3e2, 1e3, 1e5) if x > start * 1.03)]
-    return lost(it, v) and all(Entries(it.settings, it.variant, it.word, scale).lost(stage) for scale in more)
+
+    def loses(scale: float) -> bool:
+        return Entries(it.settings, it.variant, it.word, scale).lost(stage) > 0
+
+    about_it = any(loses(start * nudge) for nudge in (1, 1.003, 1.01, 1.03))
+    return lost(it, v) and about_it and all(loses(scale) for scale in (3e2, 1e3, 1e5) if scale > 3 * start)
 
 
 def vanished(it: Entries, v: dict[str, str]) -> bool:
