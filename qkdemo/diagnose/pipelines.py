@@ -25,8 +25,12 @@ def identified(
 ) -> tuple[Pipeline, Block] | None:
     """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
 
+    Logits of 0 tell none: with a scale of 0 every pipeline gives them.
+
     RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
     """
+    if not logits.any():
+        return None
     unusual = None
     uncapped = _uncapped(logits, block.softcap)
     for supposed in _known(block, gains=gains):

@@ -35,7 +35,7 @@ from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
 _HIDDEN: Final = -1e4  # how masks are written into logits
-_POSITIONS: Final = 48  # that are looked at: a fit of gains needs a few hundred pairs
+_POSITIONS: Final = 48  # from which pipelines are told: a fit of gains needs a few hundred pairs
 _NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
 _WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
@@ -57,6 +57,11 @@ class Port:
     masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
     queries: int = 0  # of a sequence, as they were brought
     sequences: int = 1
+
+    @property
+    def fitted(self) -> int:
+        """Queries and keys, the first ones, from which pipelines are told."""
+        return 0 if self.block is None else len(self.block.x)
 
     @property
     def heads(self) -> int:
@@ -146,7 +151,6 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     if block is not None:
         seen_by = visible[chosen][:, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
-        mine, reference, visible = (x[..., chosen, :][..., chosen] for x in (mine, reference, visible))
     kind = max(kinds, key=_roundoff)
     return Port(mine, reference, visible, kind, block, gains, int((seen[0] != seen[1]).sum()), *brought)
 
@@ -160,12 +164,14 @@ def run(port: Port) -> Result:
     ratio = constant if relative(a, constant * b) < port.exact else math.nan
     known = verdict = other = None
     if port.block is not None:
-        of_logits = partial(identified, block=port.block, visible=port.visible, exact=port.exact, gains=port.gains)
-        found = of_logits(reference)
+        n, block = port.fitted, port.block
+        seen = port.visible[:n, :n]
+        of_logits = partial(identified, block=block, visible=seen, exact=port.exact, gains=port.gains)
+        found = of_logits(reference[:, :n, :n])
         if found is not None:
             known, block = found
-            verdict = diagnose(known, block, port.mine, port.exact)
-            again = of_logits(mine) if verdict.cause != "same" else None
+            verdict = diagnose(known, block, port.mine[:, :n, :n], port.exact)
+            again = of_logits(mine[:, :n, :n]) if verdict.cause != "same" else None
             other = again[0] if again else None
     errors = [
         {

@@ -177,3 +177,69 @@ def test_a_norm_without_gain_that_the_architecture_is_known_for_is_no_finding(tm
     transformers.NanoChatForCausalLM(nanochat).save_pretrained(tmp_path)
     levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
     assert levels == {"normed_otherwise": "good"}
+
+
+def test_layers_of_a_width_of_their_own_are_read_by_their_gains(tmp_path: Path) -> None:
+    """Gemma 4's layers of full attention have heads of `global_head_dim`; head_dim is that of the others."""
+    config = transformers.Gemma4TextConfig(
+        **_SMALL | {"num_key_value_heads": 2},
+        head_dim=8,
+        global_head_dim=16,
+        num_global_key_value_heads=1,
+        layer_types=["sliding_attention", "full_attention"],
+        num_kv_shared_layers=0,
+        hidden_size_per_layer_input=8,
+        vocab_size_per_layer_input=64,
+    )
+    layer_of(transformers.Gemma4ForCausalLM(config), tmp_path)
+    report = examine_path(tmp_path)
+    assert "gains_differ" not in {finding.key for finding in report.findings}
+    assert [(row["heads"], row["d_head"], row["norm"]) for row in report.tables["layers"]] == [
+        (4, 8, "per_head"),
+        (4, 16, "per_head"),
+    ]
+
+
+@pytest.mark.parametrize("gain", [0.05, 0.9])
+@pytest.mark.parametrize(
+    ("kind", "reading"), [("gemma3_text", "one_plus_gamma"), ("qwen3_5_moe_text", "one_plus_gamma"), ("qwen3", "gamma")]
+)
+def test_how_gains_are_stored_is_told_by_the_architecture_where_it_is_known(
+    kind: str, reading: str, gain: float, tmp_path: Path
+) -> None:
+    named = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    named |= {f"l.0.self_attn.{side}_norm.weight": torch.full((4,), gain) for side in "qk"}
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "as this architecture stores them" in said[f"gains_{reading}"]
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "unheard_of"}), encoding="utf-8")
+    guess = "gamma" if gain > 0.5 else "one_plus_gamma"
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "since their mean is nearer to" in said[f"gains_{guess}"]
+
+
+def test_what_a_class_is_said_to_store_is_what_its_norm_makes_of_it() -> None:
+    classes = {"gemma3": "Gemma3", "qwen3_next": "Qwen3Next", "qwen3_5": "Qwen3_5", "qwen3_5_moe": "Qwen3_5Moe"}
+    classes |= {"t5gemma2": "T5Gemma2", "qwen3": "Qwen3", "gemma4": "Gemma4", "glm4_moe": "Glm4Moe"}
+    classes |= {"qwen4_exp": "Qwen4ExpText", "minimax_m3_vl": "MiniMaxM3VL", "step3p7": "Step3p7"}
+    for place, word in classes.items():
+        module = importlib.import_module(f"transformers.models.{place}.modeling_{place}")
+        norm = getattr(module, f"{word}RMSNorm")(8)
+        torch.nn.init.zeros_(norm.weight)
+        with torch.no_grad():
+            made = norm(torch.ones(1, 8))
+        assert gains.stored_by(place) == ("one_plus_gamma" if bool(made.any()) else "gamma"), word
+
+
+def test_a_bound_is_rounded_away_from_what_it_bounds(tmp_path: Path) -> None:
+    named = {f"l.0.self_attn.{side}_proj.weight": 1.11113 * torch.eye(8) for side in "qk"}
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"head_dim": 4}), encoding="utf-8")
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "a |logit| of at most 0.6174 there" in said["spectral"]  # 1.11113² / 2 = 0.617305
+    named = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    named |= {f"l.0.self_attn.{side}_norm.weight": torch.full((4,), 1.11113) for side in "qk"}
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
+    assert "exceeds 2.47:" in said["gains_gamma"]  # 2 · 1.11113² = 2.46922

@@ -247,3 +247,13 @@ def test_a_tower_has_the_heads_of_its_own_config(tmp_path: Path) -> None:
         assert layers["model.layers.0.self_attn"].d_head == 16
         for name in ("model.vision_tower.layers.0.self_attn", "visual.blocks.0.attn"):
             assert (layers[name].heads, layers[name].guessed) == (heads, guessed), name
+
+
+@pytest.mark.parametrize("name", ["tiny_vit_5m_224", "efficientformer_l1"])
+def test_rows_that_lie_by_head_in_timms_classes_are_not_read_as_blocks(name: str, tmp_path: Path) -> None:
+    model: Any = pytest.importorskip("timm").create_model(name)
+    named = {key: x for key, x in model.state_dict().items() if ".qkv." in key or key.endswith("attention_biases")}
+    assert any(key.endswith(".qkv.weight") for key in named)
+    found = read_alone(in_file(tmp_path, named), {})
+    assert found.layers == ()
+    assert len(found.unread) == sum(key.endswith(".qkv.weight") for key in named)

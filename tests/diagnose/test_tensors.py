@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
-from qkdemo.diagnose.findings.of_tensors import of_tensors
+from qkdemo.diagnose.findings.of_tensors import _grown_by, of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
 from qkdemo.notation import written
@@ -300,3 +301,11 @@ def test_the_shape_that_is_told_is_named_as_it_was_read() -> None:
     (sentence,) = (each.sentence for each in report.findings if each.key == "axes")
     assert "q was read as [batch, heads, positions, d_head] = [1, 8, 8, 4]" in sentence
     assert "xis 1" not in sentence
+
+
+def test_a_length_that_leaves_nearly_all_of_the_largest_logit_does_not_explain_it() -> None:
+    """55, and 49 without any vector that is longer than usual: 49 alone would be no sign of trouble."""
+    found = run(pair_of({"q": drawn(1, 9, 16), "k": drawn(1, 9, 16, seed=1)}))
+    row = found.heads[0] | {"grown_by": "length"}
+    assert _grown_by(replace(found, heads=[row], at_usual=49.0), 55.0, 4.0) == "at_usual"
+    assert _grown_by(replace(found, heads=[row], at_usual=20.0), 55.0, 4.0) == "length"

@@ -176,6 +176,8 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "gains_one_plus_gamma": gains(1),
     "gains_unclear": unclear,
     "spectral": spectral,
+    "reading.gamma": NOTHING,  # held with the sentence that it stands in
+    "reading.one_plus_gamma": NOTHING,
     "bound.per_head": NOTHING,  # formulas of the sentence that they stand in
     "bound.full_width": NOTHING,
 }

@@ -7,7 +7,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import at_most, written
 
 
 def of_checkpoint(result: attention.Result, name: str) -> Report:
@@ -90,15 +90,17 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
     bounds = {name: max(layer.bound(name) or 0.0 for layer in layers) for name in ("gamma", "one_plus_gamma")}
-    values: dict[str, object] = {name: written(bound) for name, bound in bounds.items()}
+    values: dict[str, object] = {name: at_most(bound) for name, bound in bounds.items()}
     if reading == "unclear":
         return Finding("watch", "gains_unclear", values)
     worst = max(layers, key=lambda layer: layer.bound(reading) or 0.0)  # whose bound it is
+    known = all(layer.by_class for layer in layers)
+    values["why"] = say(f"finding.reading.{'by_class' if known else reading}")
     values |= {"layer": worst.name, "formula": say(f"finding.bound.{worst.place}", d=worst.d_head)}
     return Finding(
         "watch" if bounds[reading] > causes.CALM else "good",
         f"gains_{reading}",
-        values | {"bound": written(bounds[reading])},
+        values | {"bound": at_most(bounds[reading])},
     )
 
 
@@ -107,4 +109,4 @@ def _of_plain(layers: list[attention.Layer]) -> Finding:
     norm = float(worst.spectral.max())
     logit = norm / math.sqrt(worst.d_head)
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
-    return Finding("watch" if logit > causes.CALM else "good", "spectral", values | {"logit": written(logit)})
+    return Finding("watch" if logit > causes.CALM else "good", "spectral", values | {"logit": at_most(logit)})

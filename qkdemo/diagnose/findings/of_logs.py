@@ -6,10 +6,11 @@ from typing import Final
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import names_attention
 from qkdemo.messages import say
-from qkdemo.notation import counted, written
+from qkdemo.notation import at_least, at_most, counted, written
 
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
@@ -61,12 +62,15 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         values: dict[str, object] = {
             name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
         }
+        if cause.key == "logits_passed":
+            values["logit"] = at_most(cause.numbers["logit"])
         if result.worst is not None:
             step = _whole(result.log.step[result.worst.start])
             kind = "slow" if result.worst.slow else result.worst.kind
             values["what"] = say(f"finding.event.{kind}", step=step)
         if "from_start" in cause.numbers:
             values["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
+        values |= _order(result, cause)
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
@@ -74,9 +78,9 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
     yield from _of_columns(result, run)
     if result.growth is not None and result.growth.grows:
         grown = result.growth
-        doubled = {"steps": grown.rate, "low": grown.high, "high": grown.low}
+        doubled = {"steps": (grown.rate, written), "low": (grown.high, at_least), "high": (grown.low, at_most)}
         values = {
-            **{name: written(math.log(2) / rate, 3) for name, rate in doubled.items()},
+            **{name: sign(math.log(2) / rate, 3) for name, (rate, sign) in doubled.items()},
             "run": run,
             "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
         }
@@ -89,6 +93,21 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "sampled", {"run": run})
 
 
+def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
+    """Words for what came when: before updates jumped, from a column's first row on, or of a loss that is back."""
+    numbers, said = cause.numbers, dict[str, object]()
+    steps = {name: _whole(numbers[name]) for name in ("since", "step") if name in numbers}
+    if cause.key.startswith("updates"):
+        earlier = any(other.numbers.get("since", math.inf) < numbers["at"] for other in result.causes)
+        said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
+    if cause.key.startswith("attention_"):
+        said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
+    if cause.key == "together_max_logit":
+        passes = result.worst is not None and result.worst.kind == "spike"
+        said["then"] = say(f"finding.then.{'passes' if passes else 'stays'}", **steps)
+    return said
+
+
 def _whole(step: float) -> str:
     """A step as it stands in the log: with every digit, where it is a whole number."""
     return counted(int(step)) if step == int(step) else written(step, 12)
@@ -97,7 +116,7 @@ def _whole(step: float) -> str:
 def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     """How columns were read, and which head's they are."""
     column = result.roles.get("entropy", "")
-    if "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
+    if column and "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     logits = result.roles.get("max_logit", "")
     if logits and not names_attention(logits):
@@ -111,7 +130,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
 _WHOLE: Final = ("step", "since", "last_large", "at", "back", "count")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
-    *("stuck_one_hot", "nearly_one_hot"),
+    *("stuck_one_hot", "stuck_calm", "nearly_one_hot"),
 )
 _GROWING: Final = (
     *("growing_logits", "large_logits", "large_alone", "nearly_one_hot", "logits_lost"),

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from torch import Tensor
+
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
@@ -37,8 +39,8 @@ def of_port(result: port.Result, name: str) -> Report:
 
 def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
-    if made.sequences > 1 or made.queries > made.mine.shape[1]:
-        yield Finding("good", "port_part", {"rows": made.mine.shape[1], "all": made.queries})
+    if made.sequences > 1:
+        yield Finding("good", "port_part")
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
         return
@@ -57,12 +59,15 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
 
 def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
     """Which pipeline the reference is, and how the port differs from it, if its logits are all numbers."""
+    made = result.port
+    if made.block is not None and made.fitted < made.queries:
+        yield Finding("good", "port_fit", {"rows": made.fitted, "all": made.queries})
     if result.verdict is None or result.reference is None:
-        if result.port.block is not None:
-            yield Finding("watch", "port_unknown_reference", {"theta": written(result.port.block.theta)})
+        if made.block is not None and _any(made.reference, made.visible):
+            yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
         yield from _from_logits(result)
         return
-    if not lost and result.verdict.cause == "same":
+    if not lost and (result.verdict.cause == "same" or not _any(made.mine, made.visible)):
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
@@ -113,12 +118,17 @@ def _in_words(pipeline: Pipeline) -> str:
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
 
 
+def _any(logits: Tensor, visible: Tensor) -> bool:
+    """Whether any logit that is seen is other than 0."""
+    return bool(logits.masked_fill(~visible, 0).any())
+
+
 def _from_logits(result: port.Result) -> Iterator[Finding]:
     """What can be told without q and k: that both are the same, or that they have a constant ratio."""
     if result.same <= result.port.exact:
         yield _of_same(result)
         return
-    shown = [x.masked_fill(~result.port.visible, 0).any() for x in (result.port.mine, result.port.reference)]
+    shown = [_any(x, result.port.visible) for x in (result.port.mine, result.port.reference)]
     values = {"error": written(100 * result.same, 2)}
     if not all(shown):
         yield Finding("bad", "port_zero" if shown[1] else "port_zero_reference")

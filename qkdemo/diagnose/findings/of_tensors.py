@@ -55,7 +55,7 @@ def _grown_by(result: tensors.Result, logit: float, normed: float) -> str:
     reason: str = result.heads[0]["grown_by"]
     if reason == "alignment" and logit > tensors.GROWN * normed:
         return "throughout"
-    left = result.at_usual >= LARGE or result.at_usual > max(causes.CALM, logit / tensors.GROWN)
+    left = result.at_usual >= LARGE or result.at_usual > logit / tensors.GROWN
     return "at_usual" if reason in ("length", "both") and left else reason
 
 

@@ -31,8 +31,12 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
 }
 _OF_ATTENTION: Final = re.compile(r"attn|attention|qk", re.IGNORECASE)
 _OF_SOMETHING_ELSE: Final = re.compile(
-    r"critic|reward|policy|actor|router|expert|output|vocab|lm[_.]?head|z[_.]?loss", re.IGNORECASE
+    r"critic|reward|policy|actor|router|expert|output|vocab|lm[ _.]?head|z[ _.]?loss", re.IGNORECASE
 )  # a reward has a score, a router an entropy, and the last layer logits
+_BESIDE_A_LOSS: Final = re.compile(
+    r"(^|[/_. -])(z|aux|auxiliary|mtp|kl|critic|value|vf|reward|policy|actor|entropy)([/_. -]|$)|balanc|router|expert",
+    re.IGNORECASE,
+)  # what is added to a loss, or is of another model: taken only where there is no other
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
 EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
 _MOST_RESTARTS: Final = 100
@@ -63,7 +67,9 @@ def roles(log: Log) -> dict[str, str]:
         if role in _MAY_BE_ANOTHERS:
             fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
         training = [column for column in fitting if not EVALUATED.search(column)]
-        if role != "loss":  # one of an evaluation does not tell what became of the training
+        if role == "loss":
+            training = [column for column in training if not _BESIDE_A_LOSS.search(column)] or training
+        else:  # one of an evaluation does not tell what became of the training
             training = training or fitting
         if training:
             found[role] = min(training, key=lambda column: (column in found.values(), len(column)))

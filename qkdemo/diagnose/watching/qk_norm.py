@@ -22,13 +22,16 @@ from qkdemo.diagnose.watching.heads import Call
 from qkdemo.diagnose.watching.taps import tapped
 
 Side: TypeAlias = Literal["q", "k"]
-State: TypeAlias = Literal["on", "off", "never called", "called twice", "not used", "one side only", "cannot tell"]
+State: TypeAlias = Literal[
+    "on", "off", "never called", "called twice", "not used", "one side only", "cannot tell", "none by design"
+]
 
 # q_norm, k_layernorm, norm_q, query_layernorm, q_ln, qk_norm. The norm of a latent (q_a_layernorm) is another thing.
 _NAME: Final = re.compile(
     r"(?:(qk|query_key|q|k|query|key)_?(?:norm|layer_?norm|ln)|(?:norm|ln)_?(qk|q|k|query|key))\d?$"
 )
 _FLAG: Final = re.compile(r"(use_|with_|enable_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)(alization|alisation)?$")
+_OF_V4: Final[Mapping[str, str]] = {"q_b_norm": "q", "kv_norm": "k"}
 _SPREAD: Final = 1e-3  # relative spread of the lengths of vectors that a norm without gain has made equal
 _ALIKE: Final = 0.99  # |cosine| of inputs from which on their q can have one length without any norm
 _EQUAL: Final = 1e-2  # relative difference of lengths up to which a vector is the norm's own output, in any format
@@ -64,7 +67,8 @@ def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]
     attention call can be seen, or there is no batch to try it with.
     """
     found = qk_norm_of(model, *args, **kwargs)
-    wrong = [each for each in found if each.state != "on"]
+    known = {"on", "none by design"} if any(each.state == "on" for each in found) else {"on"}
+    wrong = [each for each in found if each.state not in known]
     if wrong:
         lines = "\n".join(f"  {each.layer}: {each.words}" for each in wrong)
         seen = "seen to be on" if any(each.state == "cannot tell" for each in wrong) else "on"
@@ -105,8 +109,12 @@ def qk_norm_of(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]:
 def norm_names(module: nn.Module) -> dict[str, str]:
     """The norms of q and k among the children of an attention module: name → q, k or qk.
 
-    An identity under such a name is none: timm puts it where no norm was asked for.
+    An identity under such a name is none: timm puts it where no norm was asked for. DeepSeek V4 has q_b_norm, and
+    kv_norm of keys that are its values; without q_b_norm a kv_norm is one of a latent.
     """
+    children = dict(module.named_children())
+    if children.keys() >= _OF_V4.keys():
+        return dict(_OF_V4)
     found = {}
     for name, child in module.named_children():
         match = _NAME.fullmatch(name)
@@ -177,7 +185,7 @@ def _counter(layer: _Layer, name: str) -> Any:
 def _finding(name: str, layer: _Layer, module: nn.Module | None, model: nn.Module) -> Finding:
     norms = norm_names(module) if module is not None else {}
     if not norms:
-        return _by_length(name, layer, model)
+        return _by_length(name, layer, module, model)
     fresh = module is not None and all(_is_fresh(getattr(module, norm)) for norm in norms)
     sides = set("".join(norms.values()))
     if sides != {"q", "k"}:
@@ -200,7 +208,16 @@ def _finding(name: str, layer: _Layer, module: nn.Module | None, model: nn.Modul
     return Finding(name, "on", words, fresh)
 
 
-def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
+def _without_by_design(module: nn.Module | None) -> bool:
+    """Whether it is a layer of Llama 4 without rotary positions in a model that has its norm in the others."""
+    if type(module).__name__ != "Llama4TextAttention":
+        return False
+    return not getattr(module, "use_rope", True) and bool(
+        getattr(getattr(module, "config", None), "use_qk_norm", False)
+    )
+
+
+def _by_length(name: str, layer: _Layer, module: nn.Module | None, model: nn.Module) -> Finding:
     """A layer without norm modules: a norm without gain is seen by its vectors, which all have one length."""
     spread = {side: float((x.amax() - x.amin()) / x.mean()) for side, x in layer.entered.items()}
     if all(x < _SPREAD for x in spread.values()):
@@ -208,6 +225,14 @@ def _by_length(name: str, layer: _Layer, model: nn.Module) -> Finding:
             words = "no norm module, and its inputs all have one direction, so that equal lengths show nothing: "
             return Finding(name, "cannot tell", words + "try a batch of different tokens.")
         return Finding(name, "on", "no norm module, and all vectors of q, and all of k, have one length.")
+    if _without_by_design(module):
+        return Finding(name, "none by design", "no norm: Llama 4 has none in layers without rotary positions.")
+    equal = [side for side, x in spread.items() if x < _SPREAD]
+    if equal:
+        other = "k" if equal == ["q"] else "q"
+        words = f"all vectors of {equal[0]} have one length, those of {other} have not: "
+        words += f"no norm module of {other} is known by its name, and one with gains leaves any lengths."
+        return Finding(name, "cannot tell", words)
     flags = [flag for flag, value in vars(getattr(model, "config", object)).items() if _FLAG.fullmatch(flag) and value]
     lengths = layer.entered["q"]
     words = f"lengths of q run from {float(lengths.min()):.3g} to {float(lengths.max()):.3g}, and there is no norm."

@@ -3,7 +3,7 @@
 * `gains_of(checkpoint)`: layer → side → gain, [channels], or [heads, d_head] where each head has its own;
 * `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
 * `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
-* `reading_of(gains)`: whether they are stored as γ or as γ − 1;
+* `reading_of(gains)`: whether they are stored as γ or as γ − 1, by their sizes; `stored_by(kind)`: by the architecture;
 * `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
   no gain, or is always there and has none that is read here.
 """
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
+from qkdemo.facts.models import MODELS
 
 _NORM: Final = (
     r"(?P<layer>.*)\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
@@ -27,7 +28,17 @@ _BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
 WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
-NORMED: Final = frozenset({"nanochat", "muse_spark_text", "dory", "swinv2"})  # of transformers 5.24, in every layer
+NORMED: Final = frozenset(  # of transformers 5.24, in every layer
+    {"nanochat", "muse_spark_text", "muse_glimmer_text", "neomme", "dory", "swinv2", "swin2sr"}
+)
+_ONE_PLUS: Final = frozenset(  # of transformers 5.24: those of the table of models, and their kin
+    {"gemma3", "t5gemma2", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp", "step3p5", "step3p7", "minimax_m3_vl"}
+)
+_GAMMA: Final = frozenset(
+    row.path.split("/")[-2]
+    for row in MODELS
+    if row.repo == "huggingface/transformers" and (row.qk_norm, row.stored) == ("yes", "gamma")
+)
 
 
 def gains_of(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
@@ -84,6 +95,16 @@ def reading_of(gains: Sequence[Tensor]) -> str:
     if abs(mean) < _NEAR * abs(mean - 1):
         return "one_plus_gamma"
     return "gamma" if abs(mean - 1) < _NEAR * max(1.0, abs(mean)) or mean > 1 else "unclear"
+
+
+def stored_by(kind: str) -> str:
+    """How an architecture's class is known to store the gains of q and k; empty where that is not known.
+
+    >>> stored_by("gemma3_text"), stored_by("qwen3"), stored_by("unheard_of")
+    ('one_plus_gamma', 'gamma', '')
+    """
+    kind = kind.removesuffix("_text")
+    return "one_plus_gamma" if kind in _ONE_PLUS else "gamma" if kind in _GAMMA else ""
 
 
 def head_width(gains: Mapping[str, Tensor], rows: int) -> int | None:

@@ -44,6 +44,7 @@ class Layer:
     dtype: str  # of W_q
     guessed: bool = False  # nothing names its heads: their number is a guess from shapes
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
+    by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
 
     @property
     def finite(self) -> bool:
@@ -181,6 +182,8 @@ def _weights(
 ) -> tuple[Tensor, Tensor, bool] | None:
     """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
     if "q" not in tensors:
+        if f"{layer}.attention_biases" in checkpoint.names:  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
+            return None
         weight, lacks = _read(checkpoint, tensors["fused"])
         both = parts(tensors["fused"], weight, config)
         return None if both is None else (*both, lacks)
@@ -189,13 +192,16 @@ def _weights(
         return None
     output = f"{layer}.o_proj.weight"
     rows_of_v = checkpoint.entry(output).shape[-1] if output in checkpoint.names else None
-    bare = ungated(q, rows_of_v, _named_width(config) or gains.head_width(of_layer, len(q)), config)
+    bare = ungated(q, rows_of_v, _width(config, of_layer, len(q), len(k)), config)
     return None if bare is None else (bare, k, q_lacks or k_lacks)
 
 
-def _named_width(config: Mapping[str, Any]) -> int | None:
-    d_head = config.get("head_dim")
-    return d_head if type(d_head) is int and d_head > 0 else None
+def _width(config: Mapping[str, Any], of_layer: Mapping[str, Tensor], *rows: int) -> int | None:
+    """The head width that the layer's own gains tell; else that of the config, which Gemma 4 has for some layers."""
+    told, named = gains.head_width(of_layer, rows[0]), config.get("head_dim")
+    if told and all(n % told == 0 for n in rows):
+        return told
+    return named if type(named) is int and named > 0 else told
 
 
 def _layer(
@@ -207,7 +213,7 @@ def _layer(
 ) -> Layer:
     q, k, lacks = weights
     heads, _ = heads_of(config)
-    d_head = _named_width(config) or gains.head_width(of_layer, len(q))
+    d_head = _width(config, of_layer, len(q), len(k))
     guessed = False
     if d_head is None or q.shape[0] % d_head or k.shape[0] % d_head:
         guessed = not heads or q.shape[0] % heads != 0
@@ -220,8 +226,10 @@ def _layer(
     else:
         spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
     found = of_layer.get("q"), of_layer.get("k")
-    reading = gains.reading_of([gain for gain in found if gain is not None])
-    return Layer(name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks)
+    stored = [gain for gain in found if gain is not None]
+    by_class = gains.stored_by(str(config.get("model_type", ""))) if stored else ""
+    reading = by_class or gains.reading_of(stored)
+    return Layer(name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks, by_class=bool(by_class))
 
 
 def spectral_norms(q: Tensor, k: Tensor) -> Tensor:

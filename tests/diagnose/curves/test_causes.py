@@ -332,3 +332,53 @@ def test_a_loss_of_an_evaluation_alone_does_not_tell_what_became_of_the_training
     both = run(log(**{name: FALLING, "loss": LOST_LATE}, max_logit=np.full(200, 8.0)))
     assert both.roles["loss"] == "loss"
     assert run(log(**{name: FALLING}), {"loss": name}).causes[0].key == "healthy"  # where one asks for it
+
+
+def said(**columns: Any) -> dict[str, str]:
+    report = of_logs([run(log(**columns))], "a")
+    return {finding.key: f"{finding.sentence} {finding.advice}" for finding in report.findings}
+
+
+def test_updates_that_jumped_after_logits_were_large_did_not_come_first() -> None:
+    updates = np.where(STEPS == 145, 9.0, 1.0)
+    found = said(loss=LOST_LATE, update_norm=updates, max_logit=GROWN)
+    assert "The updates jumped, too: at step 145" in found["updates"]
+    assert "Large logits came first" in found["attention_max_logit"]
+    alone = said(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0))
+    assert "The updates jumped first: at step 145" in alone["updates"]
+
+
+def test_logits_that_were_large_from_the_first_row_on_are_said_to_be() -> None:
+    found = said(loss=LOST_LATE, max_logit=np.full(200, 300.0))["attention_max_logit"]
+    assert "already in the first row that holds it, at step 0, and the loss moved only at step 150" in found
+    assert "no row just before" not in found
+    assert "at step 93, in no row just before that" in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
+    gone = said(loss=LOST_LATE, entropy=np.full(200, 0.01))["attention_entropy"]
+    assert "already in the first row that holds it, at step 0" in gone
+
+
+def test_no_new_start_is_advised_for_a_spike_that_recovers() -> None:
+    spike = np.where((STEPS >= 100) & (STEPS < 104), 9.0, FALLING)
+    jumped = np.where(STEPS < 100, 10.0, 5000.0)
+    found = said(loss=spike, max_logit=jumped)["together_max_logit"]
+    assert "if it happens again, use a norm of q and k" in found
+    assert "start again" not in found
+    assert (
+        "start again from before step 150"
+        in said(loss=LOST_LATE, max_logit=np.where(STEPS < 150, 10, 5000))["together_max_logit"]
+    )
+
+
+@pytest.mark.parametrize("columns", [{}, {"max_logit": 9.0}, {"max_logit": 900.0}])
+def test_of_a_log_that_begins_late_no_learning_is_asked(columns: dict[str, float]) -> None:
+    late = np.linspace(2.50, 2.44, 200) + 0.02 * RNG.standard_normal(200)
+    told = said(loss=late, **{name: np.full(200, x) for name, x in columns.items()})
+    (found,) = (words for key, words in told.items() if key.startswith("stuck"))
+    assert "If the model was new at the start, it learnt little" in found
+    assert "hardly fell" not in found
+
+
+def test_an_entropy_that_may_be_another_is_said_to_be_read_so_also_of_a_loss_that_is_stuck() -> None:
+    found = said(loss=FLAT, token_entropy=np.full(200, 0.6))
+    assert {"stuck_calm", "entropy_share"} <= found.keys()
+    assert "entropy_share" not in said(loss=FLAT, max_logit=np.full(200, 9.0))

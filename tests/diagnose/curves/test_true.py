@@ -103,6 +103,13 @@ def passed(said: Said, told: Told) -> bool:
     return bool(held and told.logit[last] >= LARGE and len(after) >= 5 and (after < LARGE).all())
 
 
+def begins_bad(said: Said, told: Told) -> bool:
+    """Whether a column of attention holds its first value in the row since which it is bad."""
+    at = told.row(said, "since")
+    bad = ((told.logit, told.logit >= LARGE), (told.entropy, told.entropy <= GONE))
+    return any(bool(ill[at]) and not there(values[:at]).size for values, ill in bad)
+
+
 def holds_just_before(values: Numbers, row: int) -> bool:
     """Whether a column has a value in this row."""
     return not math.isnan(values[row])
@@ -165,7 +172,10 @@ def jumped(said: Said, told: Told, *, lost: bool = False) -> bool:
     before = told.updates[max(0, at - 20) : at]
     usual = float(np.median(before[np.isfinite(before)]))
     right = np.isinf(told.updates[at]) if lost else near(said.number("times"), told.updates[at] / usual)
-    return bool(right and told.updates[at] > 3 * usual > 0 and at < told.row(said))
+    bad = [there(x[:at]) for x in (told.logit, told.entropy)]
+    earlier = bool((bad[0] >= LARGE).any() or (bad[1] <= GONE).any())
+    first = str(said.values["first"]).endswith("first") or earlier
+    return bool(right and first and told.updates[at] > 3 * usual > 0 and at < told.row(said))
 
 
 def spike(said: Said, told: Told) -> bool:
@@ -276,6 +286,14 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "logit_read": lambda said, told: said.values["column"] == told.logit_name == "logits/max",
     "entropy_unread": lambda said, told: not told.shares and said.values["column"] == told.entropy_name,
     "beyond_start": beyond,
+    "since.first": lambda said, told: begins_bad(said, told) and told.row(said) > told.row(said, "since"),
+    "since.late": lambda said, told: not begins_bad(said, told),
+    "first.updates": NOTHING,  # words of the sentence that they stand in: see `jumped`
+    "first.updates_later": NOTHING,
+    "first.updates_lost": NOTHING,
+    "first.updates_lost_later": NOTHING,
+    "then.stays": NOTHING,  # of an advice
+    "then.passes": NOTHING,
     "still.start": stands("start"),
     "still.tenth": stands("tenth"),
     "by.norms": by(0.69, math.inf),
@@ -312,4 +330,6 @@ def test_every_sentence_about_a_log_is_true_of_it() -> None:
     assert {f"finding.{key}" for key in FINDINGS} - asked <= RARE
 
 
-RARE: Final = {"finding.high_start"}  # said of few logs that are drawn at random
+RARE: Final = {
+    f"finding.{key}" for key in ("high_start", "first.updates_later", "first.updates_lost")
+}  # said of few logs that are drawn at random

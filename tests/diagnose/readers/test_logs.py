@@ -279,3 +279,15 @@ def test_a_line_of_any_length_takes_a_time_like_its_length(long: str) -> None:
     line = "step 1 loss: " + long * (200_000 // len(long)) + "x\n"
     with suppress(InputError):
         read_logs(line.encode(), "x.log")
+
+
+OTHERS = ["z_loss", "z loss", "train/Z loss", "aux_loss", "load_balancing loss", "router loss", "mtp loss", "kl/loss"]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_what_is_added_to_a_loss_is_not_taken_for_it_where_there_is_another(other: str) -> None:
+    rows = [{"step": s, "train/total lm loss": x, other: 0.1} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
+    assert roles(log)["loss"] == "train/total lm loss"
+    (alone,) = read_logs("\n".join(json.dumps({"step": s, "z loss": 0.1}) for s in STEPS).encode(), "run")
+    assert roles(alone) == {"loss": "z loss"}

@@ -10,7 +10,14 @@ from torch.nn import functional
 
 from qkdemo import assert_qk_norm
 from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
-from tests.diagnose.watching.models import IDS, LANGUAGE_MODELS, WITHOUT_NORM, VisionAttention, language_model
+from tests.diagnose.watching.models import (
+    _SMALL,
+    IDS,
+    LANGUAGE_MODELS,
+    WITHOUT_NORM,
+    VisionAttention,
+    language_model,
+)
 
 transformers: Any = pytest.importorskip("transformers")
 
@@ -191,3 +198,44 @@ def test_a_model_that_cannot_be_tried_or_has_no_attention_gets_a_sentence() -> N
         assert_qk_norm(VisionAttention())
     with pytest.raises(ValueError, match="No attention call was seen"):
         assert_qk_norm(nn.Linear(16, 16), X)
+
+
+def test_deepseek_v4s_norms_are_known_by_their_names() -> None:
+    module = importlib.import_module("transformers.models.deepseek_v4.modeling_deepseek_v4")
+    small = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16}
+    small |= {"q_lora_rank": 16, "o_groups": 2, "o_lora_rank": 8, "moe_intermediate_size": 16, "n_routed_experts": 4}
+    small |= {"num_experts_per_tok": 2, "n_shared_experts": 1, "hc_mult": 2, "layer_types": ["sliding_attention"] * 2}
+    torch.manual_seed(0)
+    model = module.DeepseekV4ForCausalLM(transformers.DeepseekV4Config(**small)).eval()
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.kv_norm.weight.uniform_(0.5, 2)
+    found = qk_norm_of(model, input_ids=IDS)
+    assert [(each.state, each.words) for each in found] == [("on", "q_b_norm and kv_norm called once each.")] * 2
+
+
+def test_where_one_side_alone_has_one_length_the_other_is_not_told() -> None:
+    class Half(VisionAttention):
+        def forward(self, x: Tensor) -> Tensor:
+            return functional.scaled_dot_product_attention(
+                functional.rms_norm(x[:, None], (16,)), x[:, None], x[:, None]
+            )
+
+    model = Half()
+    del model.q_norm, model.k_norm
+    (found,) = qk_norm_of(model, X)
+    assert found.state == "cannot tell"
+    assert "all vectors of q have one length, those of k have not" in found.words
+
+
+def test_layers_of_llama_4_without_rotary_positions_have_no_norm_by_design() -> None:
+    from transformers.models.llama4.configuration_llama4 import Llama4TextConfig  # noqa: PLC0415
+    from transformers.models.llama4.modeling_llama4 import Llama4ForCausalLM  # noqa: PLC0415
+
+    more = {"head_dim": 8, "intermediate_size_mlp": 48, "num_local_experts": 2}
+    for asked, states in ((True, ["on", "none by design"]), (False, ["off", "off"])):
+        torch.manual_seed(0)
+        model = Llama4ForCausalLM(Llama4TextConfig(**_SMALL, **more, use_qk_norm=asked, no_rope_layers=[1, 0])).eval()
+        assert [each.state for each in qk_norm_of(model, input_ids=IDS)] == states
+    with pytest.raises(AssertionError, match="not on in 2 of 2"):
+        assert_qk_norm(model, input_ids=IDS)
