@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, Final
 
-from qkdemo.attention.pipeline import CHOICES, Pipeline
+from qkdemo.attention.pipeline import CHOICES, KEY_GAINS, Pipeline
 from qkdemo.attention.rotary import other_layout
 from qkdemo.messages import in_each_language, say
 
@@ -152,7 +152,8 @@ def same_function(pipeline: Pipeline) -> Pipeline:
     >>> same_function(gainless) == same_function(gainless.but(order="norm_rotary", stored="one_plus"))
     True
     """
-    changes: dict[str, Any] = {}
+    changes = acting_gain(pipeline)
+    pipeline = pipeline.but(**changes)
     even = pipeline.gain in ("none", "scalar", "head") and pipeline.bias == "none"
     if pipeline.gain == "none":
         changes |= {"stored": "gamma", "key_gain": "own"}
@@ -168,6 +169,21 @@ def same_function(pipeline: Pipeline) -> Pipeline:
         carried = {} if pipeline.order == "none" else {"layout": other_layout(pipeline.layout)}
         changes |= {"conversion": "none"} | carried
     return pipeline.but(**changes)
+
+
+def acting_gain(pipeline: Pipeline) -> dict[str, Any]:
+    """What to change so that a gain is named only where it multiplies: a side that is not normalised gets none.
+
+    >>> acting_gain(Pipeline(on="q", key_gain="of_q")), acting_gain(Pipeline(on="k", key_gain="q_alone"))
+    ({'key_gain': 'own'}, {'gain': 'none', 'key_gain': 'own'})
+    """
+    if pipeline.norm == "none" or pipeline.gain == "none" or pipeline.on not in ("q", "k"):
+        return {}
+    whose = KEY_GAINS[pipeline.key_gain]["q" if pipeline.on == "q" else "k"]
+    if whose == pipeline.on:
+        return {"key_gain": "own"}
+    by_head = pipeline.bias != "none" and pipeline.gain == "head_channel"  # the word also says that biases are by head
+    return {} if whose or by_head else {"gain": "none", "key_gain": "own"}
 
 
 def _forms(pipeline: Pipeline) -> list[Pipeline]:

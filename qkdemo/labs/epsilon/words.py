@@ -3,7 +3,8 @@
 import math
 from typing import Final
 
-from qkdemo.floats.formats import FORMATS
+import numpy as np
+
 from qkdemo.labs.epsilon.lab import Result, norm_dtype
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -30,6 +31,7 @@ def explain(result: Result) -> list[str]:
         "threshold": written(result.threshold, 3),
         "steepest": written(result.steepest, 3),
         "slope": written(here, 3),
+        "most": written(_most(result), 3),
         "format": settings.format,
         "computed": str(norm_dtype(settings)).removeprefix("torch."),
     }
@@ -47,17 +49,23 @@ def explain(result: Result) -> list[str]:
 
 
 def _stop(result: Result) -> str:
-    """What stops the slope as the vector shrinks: epsilon, the largest number of the format, or nothing.
+    """What stops the slope as the vector shrinks: epsilon, the numbers of the format, or nothing.
 
     Below a root it is epsilon until no square is left: the root has no slope at 0.
     """
-    settings = result.settings
+    slopes = result.slope[result.rule]
+    ends, begins = (not np.isfinite(side).all() for side in (slopes[: result.at], slopes[result.at :]))
     if not result.threshold:
-        return "endless"
-    if settings.rule == "floored_root":
-        return "squares"
-    lost = settings.norm_in_format and result.steepest > FORMATS[settings.format].largest
-    return "overflow" if lost else "stopped"
+        return "endless_lost" if ends else "endless"
+    if result.settings.rule == "floored_root":
+        return "squares_first" if ends and _most(result) < result.steepest / 2 else "squares"
+    return "overflow" if ends else "stopped_below" if begins else "stopped"
+
+
+def _most(result: Result) -> float:
+    """The largest slope at any size that is no ∞."""
+    slopes = result.slope[result.rule]
+    return float(slopes[np.isfinite(slopes)].max(initial=0))
 
 
 def _state(share: float) -> str:

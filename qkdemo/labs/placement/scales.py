@@ -41,9 +41,12 @@ def other_scale(ratio: float, reference: Pipeline, d_head: int, tolerance: float
 def norm_too(
     ratio: float, reference: Pipeline, d_head: int, tolerance: float = _TOLERANCE
 ) -> Literal["l2", "rms"] | None:
-    """The norm that does it with the same scale; None if there was no such norm to change."""
+    """The norm that does it with the same scale; None if there was no such norm to change.
+
+    A bias is added after the norm, and keeps its size.
+    """
     power, sides = _power(ratio, d_head, tolerance), sum(side in reference.on for side in "qk")
-    if reference.place not in ("per_head", "in_product") or abs(power) != sides:
+    if reference.place not in ("per_head", "in_product") or reference.bias != "none" or abs(power) != sides:
         return None
     return {("rms", True): "l2", ("l2", False): "rms"}.get((reference.norm, power < 0))  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ from typing import Final
 from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.dials.declaration import listed
-from qkdemo.facts.models import in_words
+from qkdemo.facts.models import acting_gain, in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.lab import (
@@ -60,7 +60,8 @@ def _findings(settings: Settings) -> list[str]:
 def _gains(settings: Settings, spread: float) -> str:
     if settings.gains == "unit" or spread == 0:
         return say("placement.unit")
-    return say("placement.spread", low=written(1 - spread, 3), high=written(1 + spread, 3))
+    key = "spread_tied" if settings.gains == "tied" else "spread"
+    return say(f"placement.{key}", low=written(1 - spread, 3), high=written(1 + spread, 3))
 
 
 def _where(settings: Settings, spread: float) -> str:
@@ -131,6 +132,7 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
 
     Then those in which it is unlike `other`, the pipeline beside it, or unlike most: what is usual is not said.
     """
+    pipeline, other = (side.but(**acting_gain(side)) for side in (pipeline, other or pipeline))
     if pipeline.norm == "none":
         made = [say("placement.contract.no_norm")]
     else:
@@ -142,12 +144,12 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
     if pipeline.cap != "none":
         made.append(say("placement.contract.cap"))
-    unlike = differing(pipeline, other or pipeline)
+    unlike = differing(pipeline, other)
     more = dict.fromkeys([*unlike, *(name for name in differing(pipeline, _USUAL) if name not in _idle(pipeline))])
     made += [
         say("placement.contract.more", name=say(f"choice_name.{name}"), choice=_choice(pipeline, name))
         for name in more
-        if name not in _said(pipeline) | _said(other or pipeline)
+        if name not in _said(pipeline) | _said(other)
     ]
     return "; ".join(made) + "."
 
@@ -184,7 +186,7 @@ def caught(settings: Settings) -> str:
     first = say("placement.caught.asked" if settings.format == "float64" else "placement.caught.asked_exactly")
     kind = _caught(settings, fresh, grown)
     told = say(f"placement.caught.{kind}", weights=_fresh(settings), learned=_learned(uneven, spread), **numbers)
-    return " ".join([first, told, *(_caught_by_rounding(settings) if kind == "none" else [])])
+    return " ".join([first, told, *(_caught_by_rounding(settings, uneven) if kind == "none" else [])])
 
 
 def _caught(settings: Settings, fresh: Difference, grown: Difference) -> str:
@@ -205,14 +207,18 @@ def _fresh(settings: Settings) -> str:
     return say(f"placement.fresh.{what or 'alone'}")
 
 
-def _caught_by_rounding(settings: Settings) -> list[str]:
-    """What a number format alone tells apart of one function."""
-    apart = over_spreads(settings).differences[spreads_of(settings).index(settings.gain_spread)]
-    if not math.isfinite(apart.logits):
-        return [say("placement.caught.lost", format=settings.format)]
-    if apart.logits < ROUNDING:
-        return []
-    return [say("placement.caught.rounding", format=settings.format, score=written(100 * apart.logits, 3))]
+def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
+    """What a number format alone tells apart of one function: with these gains, or else with uneven ones."""
+    for tried in (settings, uneven.but(format=settings.format)):
+        apart = over_spreads(tried).differences[spreads_of(tried).index(tried.gain_spread)]
+        values = {"format": settings.format, "score": written(100 * apart.logits, 3)}
+        if not math.isfinite(apart.logits):
+            return [say("placement.caught.lost", format=settings.format)]
+        if apart.logits >= ROUNDING:
+            if tried == settings:
+                return [say("placement.caught.rounding", **values)]
+            return [say("placement.caught.rounding_with", learned=_learned(tried, tried.gain_spread), **values)]
+    return []
 
 
 def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str) -> str:

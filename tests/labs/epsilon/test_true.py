@@ -162,6 +162,28 @@ def smaller(about: About) -> bool:
     return bool((np.diff(told) <= 0).all())
 
 
+def gone(about: About, *, below: bool) -> bool:
+    """Whether the slope is ∞ or undefined at some smaller size, or at some larger one."""
+    slopes = about.result.slope[about.result.rule]
+    return not np.isfinite(slopes[: about.at] if below else slopes[about.at :]).all()
+
+
+def held_at(about: About, v: dict[str, str]) -> bool:
+    return slope(about, v) and reads(v["steepest"], 1 / about.divisor_of(np.zeros(2)), 3)
+
+
+def squares_first(about: About, v: dict[str, str]) -> bool:
+    """The slope rises to the one told and is undefined below, where nothing is left under the root."""
+    slopes = about.result.slope[about.result.rule]
+    most = float(np.nanmax(slopes))
+    least = about.divisor_of(np.zeros(2))
+    return held_at(about, v) and reads(v["most"], most, 3) and most < 0.5 / least and bool(np.isnan(slopes[0]))
+
+
+def endless(about: About, v: dict[str, str]) -> bool:
+    return slope(about, v) and smaller(about) and (about.settings.rule == "absent" or about.epsilon == 0)
+
+
 TRUTHS: Final[dict[str, Truth]] = {
     "epsilon.normalised": lambda about, v: measured(about, v) and 98.9 < read(v["share"]) < 102.1,
     "epsilon.short": lambda about, v: measured(about, v) and read(v["share"]) < 99.1,
@@ -176,14 +198,15 @@ TRUTHS: Final[dict[str, Truth]] = {
     "epsilon.rule.absent": absent,
     "epsilon.slope.stopped": stopped,
     "epsilon.slope.squares": squares,
-    "epsilon.slope.overflow": lambda about, v: (
-        slope(about, v)
-        and smaller(about)
-        and 1 / about.divisor_of(np.zeros(2)) > FORMATS[about.settings.format].largest
+    "epsilon.slope.squares_first": squares_first,
+    "epsilon.slope.overflow": lambda about, v: held_at(about, v) and smaller(about) and gone(about, below=True),
+    "epsilon.slope.stopped_below": lambda about, v: (
+        held_at(about, v)
+        and gone(about, below=False)
+        and bool((about.result.slope[about.result.rule, : about.at] <= 1.1 / about.divisor_of(np.zeros(2))).all())
     ),
-    "epsilon.slope.endless": lambda about, v: (
-        slope(about, v) and smaller(about) and (about.settings.rule == "absent" or about.epsilon == 0)
-    ),
+    "epsilon.slope.endless": lambda about, v: endless(about, v) and not gone(about, below=True),
+    "epsilon.slope.endless_lost": lambda about, v: endless(about, v) and gone(about, below=True),
     "epsilon.slope.infinite": lambda about, v: math.isinf(about.slope),
     "epsilon.slope.undefined": lambda about, v: math.isnan(about.slope),
     "epsilon.zero.fine": lambda about, v: (

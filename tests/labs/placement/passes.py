@@ -80,7 +80,9 @@ class About:
     def gains(self, text: str) -> bool:
         if self.settings.gains == "unit" or self.spread == 0:
             return text == "of 1"
-        low, high = text.removeprefix("from ").split(" to ")
+        low, high = text.removeprefix("from ").removesuffix(" (equal in pairs)").split(" to ")
+        if ("in pairs" in text) != (self.settings.gains == "tied"):
+            return False
         return reads(low, 1 - self.spread, 3) and reads(high, 1 + self.spread, 3)
 
     def moves(self, name: str) -> bool:
@@ -92,7 +94,7 @@ class About:
     def where(self, text: str) -> bool:
         """Gains and biases are told where there are some, and as they are."""
         told = re.fullmatch(
-            r"On this block|With (gains (?P<gains>of 1|from \S+ to [\d.]+))?( and )?"
+            r"On this block|With (gains (?P<gains>of 1|from \S+ to [\d.]+(?: \(equal in pairs\))?))?( and )?"
             r"(biases (of 0|from (\S+) to (?P<bias>\S+)))?",
             text,
         )

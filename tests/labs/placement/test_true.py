@@ -13,6 +13,7 @@ from qkdemo.attention.pipeline import Pipeline
 from qkdemo.labs.placement import Settings, explain, run
 from qkdemo.labs.placement.lab import PRESETS, mistakes_of, spreads_of
 from qkdemo.labs.placement.mistakes import MISTAKES, explain_mistakes
+from qkdemo.labs.placement.scales import norm_too
 from qkdemo.labs.placement.words import caught, contract, findings
 from tests.labs.placement.passes import About
 from tests.labs.placement.truths import CAUSES, NAMES, TRUTHS, mistaken
@@ -157,3 +158,33 @@ def test_what_is_said_of_eight_draws_is_their_numbers() -> None:
     hidden = sum(x < 1e-12 for x in mistaken(About(settings, 0.0)).values())
     assert (said[-1].number("hidden"), said[-1].number("all")) == (hidden, len(MISTAKES))
     assert hidden == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"on": "k", "key_gain": "q_alone"}, "; what is normalised: k alone."),
+        ({"on": "q", "key_gain": "k_alone"}, "; what is normalised: q alone."),
+        ({"on": "q", "key_gain": "of_q"}, "; what is normalised: q alone."),
+    ],
+)
+def test_a_contract_names_no_gain_that_multiplies_nothing(words: Any, said: str) -> None:
+    """A gain follows a norm: the side without one has none."""
+    pipeline = Pipeline(**words)
+    told = contract(pipeline, pipeline)
+    assert told.endswith(said)
+    assert ("a gain per channel" in told) == (words["key_gain"] == "of_q")
+    assert "gain on k" not in told
+
+
+@pytest.mark.parametrize("norm", ["rms", "l2"])
+def test_no_other_norm_makes_one_ratio_of_logits_with_a_bias(norm: Any) -> None:
+    """A bias is added after the norm, and does not grow with it."""
+    power = -2 if norm == "rms" else 2
+    assert norm_too(16.0 ** (power / 2), Pipeline(norm=norm), 16) is not None
+    assert norm_too(16.0 ** (power / 2), Pipeline(norm=norm, bias="channel"), 16) is None
+
+
+def test_the_format_that_unit_gains_hide_is_found_with_uneven_ones() -> None:
+    order = Settings(**SMALL, format="bfloat16", right_order="norm_rotary", right_cast="gain_first", gains="unit")
+    assert "placement.caught.rounding_with" in held(order)

@@ -19,7 +19,7 @@ from tests.labs.told import Truth, reads
 
 NAMES: Final = (
     r"number\..*|list\.and|(choice|mistake)_name\..*|models\..*|choice\..*"
-    r"|placement\.(unit|spread|with|on_block|gains|biases|no_biases|fresh\..*|several|left_who|right_who|contract\..*|differs|unit_gains|before_cap)"
+    r"|placement\.(unit|spread|spread_tied|with|on_block|gains|biases|no_biases|fresh\..*|several|left_who|right_who|contract\..*|differs|unit_gains|before_cap)"
 )
 SUPPOSED: Final[dict[str, dict[str, Any]]] = {
     "layernorm": {"norm": "layernorm"},
@@ -200,6 +200,12 @@ def narrow_test(it: About, v: Mapping[str, str]) -> bool:
     return told and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11
 
 
+def narrow_with(it: About, v: Mapping[str, str]) -> bool:
+    """The gains at hand hide the format, and uneven ones show it."""
+    grown = About(uneven(it).settings.but(format=it.settings.format), it.settings.gain_spread or 0.5)
+    return it.off("logits") < 1e-11 and narrow_test(grown, v)
+
+
 def scale(it: About, v: Mapping[str, str], power: int) -> bool:
     """The left side has 1/√d, and the ratio is this power of √d."""
     return it.left.scale == "inverse_root" and scaled(it, v, it.settings.d_head ** (power / 2))
@@ -245,6 +251,7 @@ TRUTHS: Final[dict[str, Truth]] = {
     "placement.caught.asked": lambda it, v: it.settings.format == "float64",
     "placement.caught.asked_exactly": lambda it, v: it.settings.format != "float64",
     "placement.caught.rounding": narrow_test,
+    "placement.caught.rounding_with": narrow_with,
     "placement.caught.lost": lambda it, v: not it.finite and it.settings.format != "float64",
     "cause.cap": lambda it, v: it.left.cap != it.right.cap,
     "cause.scale_one": lambda it, v: scale(it, v, 1),
