@@ -243,3 +243,14 @@ def test_a_bound_is_rounded_away_from_what_it_bounds(tmp_path: Path) -> None:
     safetensors.torch.save_file(named, tmp_path / "model.safetensors")
     said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
     assert "exceeds 2.47:" in said["gains_gamma"]  # 2 · 1.11113² = 2.46922
+
+
+@pytest.mark.parametrize("word", ["neomme/NeoMME", "muse_glimmer/MuseGlimmerText", "swin2sr/Swin2SRSelf"])
+def test_classes_that_norm_in_every_layer_without_a_gain_that_is_read_are_known(word: str) -> None:
+    """Their attention modules have no parameter of a norm, and their model_type is one of those named."""
+    folder, start = word.split("/")
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    attend = inspect.getsource(getattr(module, f"{start}Attention"))
+    assert "with_scale=False" in attend or "nn.functional.normalize" in attend
+    kinds = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
+    assert {getattr(x, "model_type", "") for x in vars(kinds).values()} & gains.NORMED

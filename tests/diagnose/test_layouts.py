@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
 from qkdemo.diagnose.weights.layers import Result, run
+from tests.diagnose.watching.timm_models import loaded
 
 transformers: Any = pytest.importorskip("transformers")
 
@@ -251,7 +252,7 @@ def test_a_tower_has_the_heads_of_its_own_config(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tiny_vit_5m_224", "efficientformer_l1"])
 def test_rows_that_lie_by_head_in_timms_classes_are_not_read_as_blocks(name: str, tmp_path: Path) -> None:
-    model: Any = pytest.importorskip("timm").create_model(name)
+    model: Any = loaded().create_model(name)
     named = {key: x for key, x in model.state_dict().items() if ".qkv." in key or key.endswith("attention_biases")}
     assert any(key.endswith(".qkv.weight") for key in named)
     found = read_alone(in_file(tmp_path, named), {})

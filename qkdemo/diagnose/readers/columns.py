@@ -34,7 +34,8 @@ _OF_SOMETHING_ELSE: Final = re.compile(
     r"critic|reward|policy|actor|router|expert|output|vocab|lm[ _.]?head|z[ _.]?loss", re.IGNORECASE
 )  # a reward has a score, a router an entropy, and the last layer logits
 _BESIDE_A_LOSS: Final = re.compile(
-    r"(^|[/_. -])(z|aux|auxiliary|mtp|kl|critic|value|vf|reward|policy|actor|entropy)([/_. -]|$)|balanc|router|expert",
+    r"(^|(?<!cross)[/_. -])(z|aux|auxiliary|mtp|kl|critic|value|vf|reward|policy|actor|entropy)([/_. -]|$)"
+    r"|balanc|router|expert",
     re.IGNORECASE,
 )  # what is added to a loss, or is of another model: taken only where there is no other
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")

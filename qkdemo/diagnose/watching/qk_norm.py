@@ -63,7 +63,8 @@ def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]
     """Pass a batch through and raise AssertionError unless every attention layer normalises q and k, once, and uses it.
 
     `args` and `kwargs` are what `model` takes; a batch that is a mapping whose keys are parameters of `forward` is
-    taken apart, and a `transformers` language model may be given without. Returns the findings. Raises ValueError if no
+    taken apart, and a `transformers` language model may be given without. Layers of Llama 4 without rotary positions
+    have no norm by design, and may lack one beside layers that have it. Returns the findings. Raises ValueError if no
     attention call can be seen, or there is no batch to try it with.
     """
     found = qk_norm_of(model, *args, **kwargs)

@@ -289,5 +289,8 @@ def test_what_is_added_to_a_loss_is_not_taken_for_it_where_there_is_another(othe
     rows = [{"step": s, "train/total lm loss": x, other: 0.1} for s, x in zip(STEPS, LOSS, strict=True)]
     (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
     assert roles(log)["loss"] == "train/total lm loss"
+    crossed = [{"step": s, "cross entropy loss": x, other: 0.1} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join(map(json.dumps, crossed)).encode(), "run")
+    assert roles(log)["loss"] == "cross entropy loss"
     (alone,) = read_logs("\n".join(json.dumps({"step": s, "z loss": 0.1}) for s in STEPS).encode(), "run")
     assert roles(alone) == {"loss": "z loss"}
