@@ -170,7 +170,7 @@ def test_qk_clip_under_latent_attention_leaves_the_shared_rotary_key_alone() -> 
     assert 0 < (found.factors[at] < 1).sum() < 4
     assert found.shared_key[at] > 0.01
     sentences = " ".join(mla.explain_other_ways(mla.run(settings)))
-    assert "the rotary key, which all heads share, is left alone" in sentences
+    assert "the rotary key, common to all heads, is left alone" in sentences
 
 
 def test_the_scale_is_the_models_own_and_a_wrong_width_is_seen() -> None:
