@@ -316,8 +316,8 @@ def test_a_twin_that_fails_alone_is_not_said_to_fail_as_well() -> None:
     )
     finding, *numbers = explain(run(state))
     assert finding == (
-        "At weight scale 0.01, plain attention, on the average of its 4 heads, spreads over its keys: entropy is 100 % of "
-        "the most possible. "
+        "At weight scale 0.01, plain attention, on the average of its 4 heads, spreads over its keys: entropy is 100 % "
+        "of the most possible. "
         "With full-width RMSNorm, 16 of 64 rows have no defined attention weights."
     )
     assert any(sentence.startswith("Full-width RMSNorm: 16 of 64 rows") for sentence in numbers)
