@@ -100,11 +100,12 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     if cause.key.startswith("updates"):
         earlier = any(other.numbers.get("since", math.inf) < numbers["at"] for other in result.causes)
         said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
+    passes = "passes" if result.worst is not None and result.worst.kind == "spike" else "stays"
     if cause.key.startswith("attention_"):
+        said["again"] = say(f"finding.again.{passes}", **steps)
         said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
     if cause.key == "together_max_logit":
-        passes = result.worst is not None and result.worst.kind == "spike"
-        said["then"] = say(f"finding.then.{'passes' if passes else 'stays'}", **steps)
+        said["then"] = say(f"finding.then.{passes}", **steps)
     return said
 
 

@@ -363,6 +363,8 @@ def test_no_new_start_is_advised_for_a_spike_that_recovers() -> None:
     found = said(loss=spike, max_logit=jumped)["together_max_logit"]
     assert "if it happens again, use a norm of q and k" in found
     assert "start again" not in found
+    came_first = said(loss=spike, max_logit=np.where(STEPS < 90, 10.0, 5000.0))["attention_max_logit"]
+    assert "The loss came back. If it happens again, start from before step 90" in came_first
     assert (
         "start again from before step 150"
         in said(loss=LOST_LATE, max_logit=np.where(STEPS < 150, 10, 5000))["together_max_logit"]

@@ -292,7 +292,9 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "first.updates_later": NOTHING,
     "first.updates_lost": NOTHING,
     "first.updates_lost_later": NOTHING,
-    "then.stays": NOTHING,  # of an advice
+    "again.stays": NOTHING,  # of an advice, as the next three
+    "again.passes": NOTHING,
+    "then.stays": NOTHING,
     "then.passes": NOTHING,
     "still.start": stands("start"),
     "still.tenth": stands("tenth"),
