@@ -40,7 +40,7 @@ _NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
 _WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
-_OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
+OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 
 
@@ -98,7 +98,8 @@ class Result:
     port: Port
     same: float  # relative difference of the two arrays
     worst: Row  # the row of one head in which they differ most
-    ratio: float  # of mine over the reference, if it is the same everywhere; else NaN
+    ratio: float  # of mine over the reference, if it is the same but for rounding over all; else NaN
+    apart: Row  # in which mine differs most from that ratio times the reference
     reference: Pipeline | None
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
@@ -106,7 +107,7 @@ class Result:
 
     def within(self, limit: float) -> bool:
         """Whether both differ by no more than that, over all and, by twice as much, in every row."""
-        return self.same <= limit and self.worst.error <= _OF_A_ROW * limit
+        return self.same <= limit and self.worst.error <= OF_A_ROW * limit
 
     @property
     def differing(self) -> list[str]:
@@ -184,7 +185,8 @@ def run(port: Port) -> Result:
         for head in range(port.heads)
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
-    return Result(port, same, _worst_row(a, b, port.visible), ratio, known, other, verdict, ordered)
+    worst, apart = (_worst_row(a, made, port.visible) for made in (b, constant * b))
+    return Result(port, same, worst, ratio, apart, known, other, verdict, ordered)
 
 
 def _roundoff(kind: torch.dtype) -> float:

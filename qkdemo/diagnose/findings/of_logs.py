@@ -98,7 +98,7 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     numbers, said = cause.numbers, dict[str, object]()
     steps = {name: _whole(numbers[name]) for name in ("since", "step") if name in numbers}
     if cause.key.startswith("updates"):
-        earlier = any(other.numbers.get("since", math.inf) < numbers["at"] for other in result.causes)
+        earlier = any(other.numbers.get("since", math.inf) <= numbers["at"] for other in result.causes)
         said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
     passes = "passes" if result.worst is not None and result.worst.kind == "spike" else "stays"
     if cause.key.startswith("attention_"):

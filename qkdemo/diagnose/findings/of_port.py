@@ -71,6 +71,7 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
+        yield from [] if math.isnan(result.ratio) else _odd_row(result)
     yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
 
 
@@ -81,9 +82,20 @@ def _of_same(result: port.Result) -> Finding:
         return Finding("good", "port_same", {"error": written(result.same, 2), "format": kind})
     values = {"error": written(100 * result.same, 2), "format": kind}
     if result.within(result.port.exact):
-        return Finding("watch", "port_near", values)
-    worst = {"head": result.worst.head, "query": result.worst.query, "worst": written(100 * result.worst.error, 2)}
-    return Finding("bad", "port_row", values | worst)
+        if result.same > result.port.stored:
+            return Finding("watch", "port_near", values)
+        return Finding("watch", "port_row_stored", values | _row(result.worst))
+    return Finding("bad", "port_row", values | _row(result.worst))
+
+
+def _row(row: port.Row) -> dict[str, object]:
+    return {"head": row.head, "query": row.query, "worst": written(100 * row.error, 2)}
+
+
+def _odd_row(result: port.Result) -> Iterator[Finding]:
+    """A row whose logits are not the ratio that all others are."""
+    if result.apart.error > port.OF_A_ROW * result.port.exact:
+        yield Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": written(result.ratio)})
 
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
@@ -141,6 +153,9 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
-        yield Finding("bad", "port_ratio", values | {"ratio": written(result.ratio), "ways": ways})
+        odd = list(_odd_row(result))
+        key = "port_ratio_over_all" if odd else "port_ratio"
+        yield Finding("bad", key, values | {"ratio": written(result.ratio), "ways": ways})
+        yield from odd
     if result.port.block is None:
         yield Finding("watch", "port_needs")

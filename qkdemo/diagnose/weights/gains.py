@@ -20,10 +20,10 @@ from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.facts.models import MODELS
 
 _NORM: Final = (
-    r"(?P<layer>.*)\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
+    r"(?P<layer>.*?)(?:\.norm)?\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
     r"(?:\.norms\.(?P<head>\d+))?"  # StableLM has a norm of its own for each head
 )
-_GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma)")
+_GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")
 _BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24

@@ -114,6 +114,9 @@ _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known 
 }
 
 
+_OF_MAXVIT: Final = re.compile(r"\.attn_(block|grid)\.attn\.")  # of timm: by head in some of its classes
+
+
 def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, transposed: bool) -> Parts | None:
     kind = config.get("model_type", "")
     word = "in_proj_weight" if name.endswith(".in_proj_weight") else name.split(".")[-2]
@@ -126,7 +129,7 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
         return _groups if heads and heads == kv_heads else None
     if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
         return _blocks if transposed else None
-    return _ALIKE.get(word)
+    return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)
 
 
 def parts(name: str, weight: Tensor, config: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:

@@ -169,7 +169,7 @@ def test_what_shows_in_the_same_row_of_a_log_did_not_come_first() -> None:
         if finding.level == "bad"
     )
     assert "does not tell which came first" in said.sentence
-    assert "logits came first" not in said.sentence
+    assert "logits came before" not in said.sentence
 
 
 def test_an_entropy_that_is_gone_is_enough() -> None:
@@ -343,7 +343,7 @@ def test_updates_that_jumped_after_logits_were_large_did_not_come_first() -> Non
     updates = np.where(STEPS == 145, 9.0, 1.0)
     found = said(loss=LOST_LATE, update_norm=updates, max_logit=GROWN)
     assert "The updates jumped, too: at step 145" in found["updates"]
-    assert "Large logits came first" in found["attention_max_logit"]
+    assert "Large logits came before that" in found["attention_max_logit"]
     alone = said(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0))
     assert "The updates jumped first: at step 145" in alone["updates"]
 
@@ -376,7 +376,7 @@ def test_of_a_log_that_begins_late_no_learning_is_asked(columns: dict[str, float
     late = np.linspace(2.50, 2.44, 200) + 0.02 * RNG.standard_normal(200)
     told = said(loss=late, **{name: np.full(200, x) for name, x in columns.items()})
     (found,) = (words for key, words in told.items() if key.startswith("stuck"))
-    assert "If the model was new at the start, it learnt little" in found
+    assert "may have come near what can be learnt" in found or "If the model was new at the start" in found
     assert "hardly fell" not in found
 
 

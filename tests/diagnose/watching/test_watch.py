@@ -264,7 +264,7 @@ def test_what_is_noted_is_kept_beside_attention_and_examined_with_it(name: str, 
             report.see("layers.7", q + 1.3**step / 2, k)
     examined = examine_path(tmp_path / name)
     said = {finding.key: finding.sentence for finding in examined.findings}
-    assert "Large logits came first" in said["attention_max_logit"]
+    assert "Large logits came before that" in said["attention_max_logit"]
     assert "head 0 of layers.7" in said["worst_head"]
     assert [row["loss"] for row in report.steps][:2] == [3.0, pytest.approx(2.95)]
 
