@@ -254,3 +254,11 @@ def test_classes_that_norm_in_every_layer_without_a_gain_that_is_read_are_known(
     assert "with_scale=False" in attend or "nn.functional.normalize" in attend
     kinds = importlib.import_module(f"transformers.models.{folder}.configuration_{folder}")
     assert {getattr(x, "model_type", "") for x in vars(kinds).values()} & gains.NORMED
+
+
+def test_gains_of_flux_are_found_beside_their_projection() -> None:
+    """FLUX.1 calls them `norm.query_norm.scale`, inside the module that holds the projection."""
+    for name in ("query", "key"):
+        match = gains._GAIN.fullmatch(f"double_blocks.0.img_attn.norm.{name}_norm.scale")
+        assert match is not None
+        assert (match["layer"], match["side"]) == ("double_blocks.0.img_attn", name)

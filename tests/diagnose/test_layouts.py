@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
 from qkdemo.diagnose.weights.layers import Result, run
+from qkdemo.diagnose.weights.projections import parts
 from tests.diagnose.watching.timm_models import loaded
 
 transformers: Any = pytest.importorskip("transformers")
@@ -258,3 +259,11 @@ def test_rows_that_lie_by_head_in_timms_classes_are_not_read_as_blocks(name: str
     found = read_alone(in_file(tmp_path, named), {})
     assert found.layers == ()
     assert len(found.unread) == sum(key.endswith(".qkv.weight") for key in named)
+
+
+@pytest.mark.parametrize("window", ["block", "grid"])
+def test_a_matrix_of_maxvit_is_not_read(window: str) -> None:
+    """In some of timm's classes its rows lie head by head, in others all of q first."""
+    name = f"stages.0.blocks.0.attn_{window}.attn.qkv.weight"
+    assert parts(name, torch.ones(192, 64), {"num_attention_heads": 2}) is None
+    assert parts("blocks.0.attn.qkv.weight", torch.ones(192, 64), {"num_attention_heads": 2}) is not None

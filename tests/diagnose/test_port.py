@@ -288,3 +288,27 @@ def test_logits_of_zero_are_those_of_no_pipeline() -> None:
     assert found == {"port_zero_reference"}
     both = given | {"mine": zero, "reference": zero}
     assert {finding.key for finding in of_port(run(port_of(both)), "port").findings} == {"port_same"}
+
+
+def odd_row(factor: float, ratio: float = 1.0) -> dict[str, str]:
+    """What is said of bfloat16 logits that are `ratio` times the reference's, but for row 20, a `factor` of that."""
+    reference = torch.randn(64, 64, generator=torch.Generator().manual_seed(3), dtype=torch.float64).bfloat16()
+    mine = ratio * reference.double()
+    mine[20] *= factor
+    report = of_port(run(port_of({"mine": mine.bfloat16(), "reference": reference})), "x")
+    return {finding.key: finding.sentence for finding in report.findings}
+
+
+def test_a_row_that_rounding_every_step_may_leave_is_not_said_to_exceed_storing_over_all() -> None:
+    said = odd_row(1.015)
+    assert "port_near" not in said
+    assert "as storing them in bfloat16 may do" in said["port_row_stored"]
+    assert "query 20" in said["port_row_stored"]
+
+
+def test_a_row_that_is_another_ratio_is_named() -> None:
+    said = odd_row(1.07, ratio=8.0)
+    assert "port_ratio" not in said
+    assert "Over all" in said["port_ratio_over_all"]
+    assert "query 20" in said["port_ratio_row"]
+    assert "port_ratio_row" not in odd_row(1.0, ratio=8.0)

@@ -59,7 +59,9 @@ def _stop(result: Result) -> str:
         return "endless_lost" if ends else "endless"
     if result.settings.rule == "floored_root":
         return "squares_first" if ends and _most(result) < result.steepest / 2 else "squares"
-    return "overflow" if ends else "stopped_below" if begins else "stopped"
+    if ends:
+        return "overflow_gap" if np.isfinite(slopes[0]) else "overflow"
+    return "stopped_below" if begins else "stopped"
 
 
 def _most(result: Result) -> float:

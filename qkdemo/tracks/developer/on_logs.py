@@ -13,7 +13,7 @@ from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.labs import training as twins
-from qkdemo.notation import written
+from qkdemo.notation import at_least, at_most, written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.developer.on_runs import first_spikes
 from qkdemo.tracks.stop import Evidence, only
@@ -38,7 +38,11 @@ def case(beside: twins.Result) -> Evidence:
     assert found.key == "attention_max_logit"
     assert half.key == "entropy_alone"
     assert whole.growth is not None
-    doubling = {"doubles": whole.growth.rate, "fast": whole.growth.high, "slow": whole.growth.low}
+    doubling = {
+        "doubles": (whole.growth.rate, written),
+        "fast": (whole.growth.high, at_least),
+        "slow": (whole.growth.low, at_most),
+    }
     numbers = {
         "since": written(found.numbers["since"]),
         "step": written(found.numbers["step"]),
@@ -48,7 +52,7 @@ def case(beside: twins.Result) -> Evidence:
         "large": written(LARGE),
         "gone": written(100 * causes.COLLAPSED),
         "logit": written(found.numbers["logit"], 3),
-        **{name: written(math.log(2) / rate, 3) for name, rate in doubling.items()},
+        **{name: sign(math.log(2) / rate, 3) for name, (rate, sign) in doubling.items()},
     }
     answer = only(
         attention=asked.key.startswith("attention"),

@@ -112,7 +112,7 @@ def _hidden_port(dice: random.Random) -> Asked:
     answer = only(**{name: (error < ROUNDING) == (form == "hidden") for name, error in off.items()})
     least = min(error for error in off.values() if error >= ROUNDING)
     numbers = {"trained": _percent(_off(answer, recipe)), "spread": written(recipe.gain_spread)}
-    return Asked(names, answer, numbers | {"least": at_least(100 * least, 3)}, form)
+    return Asked(names, answer, numbers | {"least": (at_least if form == "hidden" else written)(100 * least, 3)}, form)
 
 
 def _length_on(dice: random.Random) -> Asked:
