@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 _MOST_KNOWN: Final = 10_000
+_ROUNDING_S: Final = 1e-6  # of sums of seconds since the machine started
 
 
 class Limit:
@@ -26,10 +27,10 @@ class Limit:
         """Whether that address may do it now; if so, it has."""
         now = self._clock()
         with self._lock:
-            due = max(now, self._full_at.get(address, now)) + self._every_s
-            if due - now > self._most * self._every_s:
+            wait = max(self._full_at.get(address, now) - now, 0.0)
+            if wait > (self._most - 1) * self._every_s + _ROUNDING_S:
                 return False
             if len(self._full_at) >= _MOST_KNOWN:
                 self._full_at = {one: full for one, full in self._full_at.items() if full > now}
-            self._full_at[address] = due
+            self._full_at[address] = now + wait + self._every_s
             return True

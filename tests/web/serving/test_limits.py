@@ -1,5 +1,7 @@
 """How often one address may do something: as often as a hall, not as often as a script."""
 
+import random
+
 from qkdemo.web.serving.limits import Limit
 
 
@@ -41,3 +43,13 @@ def test_addresses_are_forgotten_when_they_may_do_everything_again() -> None:
     clock.now = 11
     limit.allows("one more")
     assert len(limit._full_at) == 1
+
+
+def test_what_is_allowed_is_allowed_whatever_the_clock_says() -> None:
+    """At some times (now + 1000) − now is more than 1000, by rounding."""
+    dice = random.Random(0)
+    times = [8000 * dice.random() for _ in range(500)]
+    assert any((now + 1000) - now > 1000 for now in times)
+    for now in times:
+        limit = Limit(most=3, every_s=1000 / 3, clock=lambda now=now: now)
+        assert [limit.allows("a") for _ in range(4)] == [True, True, True, False]
