@@ -196,7 +196,7 @@ def test_a_number_that_bounds_is_rounded_away_from_what_it_bounds() -> None:
         *("claims.latent.difference", "claims.scale_free.moved", "claims.half_precision.far", "claims.raw_cache.raw"),
         *("claims.twice.unit", "claims.rounding.exact", "claims.always_bounded.l2_bound", "developer.log.clip"),
         *("developer.values.start_token_spread", "developer.again.unit", "researcher.course.clip"),
-        *("researcher.latent.difference", "researcher.context.bound"),
+        *("researcher.latent.difference", "researcher.context.bound", "developer.rms.users"),
         "beginner.overflow.bfloat_top",  # “after rounding”, it says
     }
     before = r"(?:at most|up to|at least|no more than|not more than|more than|less than|above|below|within|exceeds?) "

@@ -24,6 +24,11 @@ def findings(result: Result) -> list[str]:
     return [_finding(result, at) for at in range(len(result.scales))]
 
 
+def _told_apart(x: float, other: float) -> str:
+    """A number with as many digits as set it apart from the other."""
+    return next((text for digits in range(4, 17) if (text := written(x, digits)) != written(other, digits)), written(x))
+
+
 def explain(result: Result) -> list[str]:
     """What the current scale shows, then the numbers behind it; the text equivalent of the charts."""
     at, settings = result.at, result.settings
@@ -56,7 +61,8 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
     if math.isfinite(side.bound):
         sentences.append(bound_in_words(settings, side))
         if math.isfinite(side.max_abs_logit[at]) and side.max_abs_logit[at] > side.bound:
-            sentences.append(say("drift.rounded_above", format=settings.format, logit=written(side.max_abs_logit[at])))
+            logit = _told_apart(side.max_abs_logit[at], side.bound)
+            sentences.append(say("drift.rounded_above", format=settings.format, logit=logit))
     if math.isfinite(side.first_raw_loss):
         kind = "lost_before" if side.lost_before else "first_loss"
         scale = written(side.first_raw_loss)
