@@ -312,3 +312,18 @@ def test_a_row_that_is_another_ratio_is_named() -> None:
     assert "Over all" in said["port_ratio_over_all"]
     assert "query 20" in said["port_ratio_row"]
     assert "port_ratio_row" not in odd_row(1.0, ratio=8.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("queries", [2, 4, 8])
+def test_a_scale_is_named_however_roughly_a_narrow_format_gives_the_ratio(queries: int, seed: int) -> None:
+    """The reference's norm is rounded to bfloat16, the port's is not: the ratio is 1/8 but for that."""
+    recipe = BlockRecipe(n_heads=1, n_kv_heads=1, d_head=64, d_model=32, n_keys=queries, causal=False, seed=seed)
+    block = draw_block(recipe)
+    right, wrong = REFERENCE.but(scale="one", order="none"), REFERENCE.but(order="none")
+    traced = trace(right, block)
+    rounded = [x.bfloat16().double() for x in (traced.q, traced.k)]
+    found = {"q": traced.q_projected, "k": traced.k_projected, "gamma_q": block.gain_q[0], "gamma_k": block.gain_k[0]}
+    found |= {"reference": (rounded[0] @ rounded[1].mT).bfloat16(), "mine": trace(wrong, block).logits.bfloat16()}
+    said = [finding.sentence for finding in of_port(run(port_of(found)), "x").findings]
+    assert not any("{" in sentence for sentence in said)

@@ -102,7 +102,7 @@ LABELS: dict[str, tuple[Any, str, Callable[[Any], bool]]] = {
     "drift shifted": (drift, "A mean that LayerNorm removes", _without_mean),
     "epsilon steepest": (
         epsilon,
-        "The smallest vector of the dial, where this norm is steepest",
+        "The smallest vector of the dial: of all of these this norm is steepest there",
         lambda found: found.slope[found.rule, found.at] == pytest.approx(max(found.slope[found.rule])),
     ),
     "epsilon not_normalised": (

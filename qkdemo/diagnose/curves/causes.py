@@ -257,6 +257,7 @@ def _of_attention(
             if first is not None and (first == event.start) == together:
                 numbers = {"step": float(step[event.start]), "since": float(step[first])}
                 numbers |= _largest(columns, event, first)
+                numbers["earliest"] = float(step[min(at for at in since.values() if at is not None)])
                 numbers["from_first"] = float(first == np.flatnonzero(~np.isnan(columns[name]))[0])
                 return Cause(f"{place}_{name}", 0.7 if together else 0.9, numbers)
     return None

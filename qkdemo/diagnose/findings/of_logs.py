@@ -98,11 +98,11 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     numbers, said = cause.numbers, dict[str, object]()
     steps = {name: _whole(numbers[name]) for name in ("since", "step") if name in numbers}
     if cause.key.startswith("updates"):
-        earlier = any(other.numbers.get("since", math.inf) <= numbers["at"] for other in result.causes)
+        earlier = any(other.numbers.get("earliest", math.inf) <= numbers["at"] for other in result.causes)
         said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
     passes = "passes" if result.worst is not None and result.worst.kind == "spike" else "stays"
     if cause.key.startswith("attention_"):
-        said["again"] = say(f"finding.again.{passes}", **steps)
+        said["again"] = say(f"finding.again.{passes}", since=_whole(numbers["earliest"]))
         said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
     if cause.key == "together_max_logit":
         said["then"] = say(f"finding.then.{passes}", **steps)
@@ -128,7 +128,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
 
 
-_WHOLE: Final = ("step", "since", "last_large", "at", "back", "count")
+_WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "stuck_calm", "nearly_one_hot"),

@@ -102,7 +102,7 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     assert result.port.block is not None
     several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
-    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit)
+    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.port.exact)
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)

@@ -14,7 +14,7 @@ from qkdemo.attention.pipeline import Pipeline, ScaleWord
 
 _OF_SCALES: Final[dict[ScaleWord, int]] = {"inverse_root": -1, "one": 0, "root": 1, "inverse": -2}  # powers of √d
 _FROM_INVERSE_ROOT: Final = {1: "scale_one", -1: "scale_twice", 2: "scale_root"}
-_TOLERANCE: Final = 1e-4  # relative, of a ratio that was found to be a power
+TOLERANCE: Final = 1e-4  # relative, of a ratio that was found to be a power
 
 
 def cause_of(ratio: float, reference: Pipeline, d_head: int, tolerance: float) -> str:
@@ -29,7 +29,7 @@ def cause_of(ratio: float, reference: Pipeline, d_head: int, tolerance: float) -
     return "unit_vectors" if norm_too(ratio, reference, d_head, tolerance) == "l2" else "constant"
 
 
-def other_scale(ratio: float, reference: Pipeline, d_head: int, tolerance: float = _TOLERANCE) -> ScaleWord | None:
+def other_scale(ratio: float, reference: Pipeline, d_head: int, tolerance: float = TOLERANCE) -> ScaleWord | None:
     """The scale that does it; None if no usual one does."""
     power = _power(ratio, d_head, tolerance)
     if not power or reference.scale not in _OF_SCALES:
@@ -39,7 +39,7 @@ def other_scale(ratio: float, reference: Pipeline, d_head: int, tolerance: float
 
 
 def norm_too(
-    ratio: float, reference: Pipeline, d_head: int, tolerance: float = _TOLERANCE
+    ratio: float, reference: Pipeline, d_head: int, tolerance: float = TOLERANCE
 ) -> Literal["l2", "rms"] | None:
     """The norm that does it with the same scale; None if there was no such norm to change.
 

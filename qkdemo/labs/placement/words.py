@@ -25,7 +25,7 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
-from qkdemo.labs.placement.scales import norm_too, other_scale
+from qkdemo.labs.placement.scales import TOLERANCE, norm_too, other_scale
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
@@ -221,14 +221,18 @@ def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
     return []
 
 
-def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str) -> str:
-    """What the pattern of the error says; that it holds before the softcap, where the reference has one."""
+def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exact: float = EXACT) -> str:
+    """What the pattern of the error says; that it holds before the softcap, where the reference has one.
+
+    `exact`: that of the diagnosis, from which a ratio counts as a power of √d.
+    """
+    tolerance = max(TOLERANCE, 2 * exact)
     values = {"ratio": written(verdict.ratio), "misfit": misfit, "d": d_head}
-    other = other_scale(verdict.ratio, reference, d_head)
+    other = other_scale(verdict.ratio, reference, d_head, tolerance)
     if other is not None:
         values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
     sentences = [say(f"cause.{verdict.cause}", **values)]
-    too = norm_too(verdict.ratio, reference, d_head)
+    too = norm_too(verdict.ratio, reference, d_head, tolerance)
     if too and verdict.cause.startswith("scale"):
         sentences.append(say(f"cause.{too}_too"))
     if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):

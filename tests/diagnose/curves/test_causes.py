@@ -384,3 +384,15 @@ def test_an_entropy_that_may_be_another_is_said_to_be_read_so_also_of_a_loss_tha
     found = said(loss=FLAT, token_entropy=np.full(200, 0.6))
     assert {"stuck_calm", "entropy_share"} <= found.keys()
     assert "entropy_share" not in said(loss=FLAT, max_logit=np.full(200, 9.0))
+
+
+def test_updates_jumped_too_where_any_measure_of_attention_was_bad_before() -> None:
+    """The entropy is gone at 50, the updates jump at 140, the logits are large from 145 on, the loss moves at 150."""
+    found = said(
+        loss=LOST_LATE,
+        max_logit=np.where(STEPS < 145, 60.0, 150.0),
+        entropy=np.where(STEPS < 50, 0.6, 0.03),
+        update_norm=np.where(STEPS == 140, 9.0, 1.0),
+    )
+    assert "jumped, too" in found["updates"]
+    assert "Start again from before step 50" in found["attention_max_logit"]

@@ -201,7 +201,7 @@ def test_a_run_that_somebody_let_rest_is_only_shown_to_others_until_that_one_is_
 
 
 def test_a_visitor_has_one_run_and_others_wait_in_line(pool: Pool, fresh: Any) -> None:
-    first = pool.start(fresh(steps=2000), "a", pace=20)
+    first = pool.start(fresh(steps=3000, n_layers=4, n_keys=64, batch=32), "a", pace=20)  # not soon done
     second = pool.start(fresh(steps=2020), "b", pace=20)
     third = pool.start(fresh(steps=2040), "c", pace=20)
     until(lambda: first.steps > 0)  # whoever had the worker before has let go of it
