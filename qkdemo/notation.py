@@ -2,6 +2,7 @@
 
 * `written(x)`: four significant digits, thin spaces in thousands, ∞ and NaN in words of their own;
 * `below(x, limit)`: the same, but "below" a limit under which digits say nothing;
+* `digits_apart(x, others)`: how many digits tell a number from others;
 * `at_most(x)`, `at_least(x)`: what stands behind "at most", "up to", "at least": rounded away from what it bounds;
 * `power(x)`: a power of ten;
 * `counted(n)`: a whole number, a count or a dial, with every digit;
@@ -15,6 +16,7 @@ In another language than English the decimal sign and the groups of digits are t
 
 import math
 import re
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
 
@@ -66,6 +68,16 @@ def below(x: float, limit: float) -> str:
     ('1·10⁻¹²', '0.5')
     """
     return written(max(x, limit))
+
+
+def digits_apart(x: float, others: Iterable[float], most: int = 17) -> int:
+    """The fewest digits, from four on, with which `x` reads otherwise than each of the others; `most` if none do.
+
+    >>> digits_apart(10.000001, [10.0]), digits_apart(10.5, [10.0])
+    (8, 4)
+    """
+    others = tuple(others)
+    return next((n for n in range(4, most) if written(x, n) not in {written(other, n) for other in others}), most)
 
 
 def at_most(x: float, digits: int = 4) -> str:

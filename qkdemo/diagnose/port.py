@@ -40,7 +40,7 @@ _NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
 _WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
-OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
+_OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 
 
@@ -107,7 +107,12 @@ class Result:
 
     def within(self, limit: float) -> bool:
         """Whether both differ by no more than that, over all and, by twice as much, in every row."""
-        return self.same <= limit and self.worst.error <= OF_A_ROW * limit
+        return self.same <= limit and self.worst.error <= _OF_A_ROW * limit
+
+    @property
+    def uneven(self) -> bool:
+        """Whether a row is not that ratio times the reference's, by more than rounding every step may leave."""
+        return self.apart.error > _OF_A_ROW * self.port.exact
 
     @property
     def differing(self) -> list[str]:

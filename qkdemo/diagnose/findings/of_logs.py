@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from qkdemo.diagnose.curves import causes
-from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.curves.growth import LARGE, Growth
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import names_attention
@@ -78,9 +78,8 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
     yield from _of_columns(result, run)
     if result.growth is not None and result.growth.grows:
         grown = result.growth
-        doubled = {"steps": (grown.rate, written), "low": (grown.high, at_least), "high": (grown.low, at_most)}
         values = {
-            **{name: sign(math.log(2) / rate, 3) for name, (rate, sign) in doubled.items()},
+            **doubling(grown),
             "run": run,
             "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
         }
@@ -91,6 +90,12 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "thinned", {"run": run} | rows)
     elif result.log.sampled:
         yield Finding("good", "sampled", {"run": run})
+
+
+def doubling(grown: Growth) -> dict[str, str]:
+    """In how many `steps` a logit doubles, and from `low` to `high`: the interval, rounded outward."""
+    rates = {"steps": (grown.rate, written), "low": (grown.high, at_least), "high": (grown.low, at_most)}
+    return {name: rounded(math.log(2) / rate, 3) for name, (rate, rounded) in rates.items()}
 
 
 def _order(result: causes.Result, cause: Cause) -> dict[str, object]:

@@ -71,7 +71,8 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
-        yield from [] if math.isnan(result.ratio) else _odd_row(result)
+        if result.uneven and not math.isnan(result.ratio):
+            yield _odd_row(result)
     yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
 
 
@@ -92,10 +93,9 @@ def _row(row: port.Row) -> dict[str, object]:
     return {"head": row.head, "query": row.query, "worst": written(100 * row.error, 2)}
 
 
-def _odd_row(result: port.Result) -> Iterator[Finding]:
-    """A row whose logits are not the ratio that all others are."""
-    if result.apart.error > port.OF_A_ROW * result.port.exact:
-        yield Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": written(result.ratio)})
+def _odd_row(result: port.Result) -> Finding:
+    """The row whose logits are not the ratio that all others are."""
+    return Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": written(result.ratio)})
 
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
@@ -153,9 +153,9 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
-        odd = list(_odd_row(result))
-        key = "port_ratio_over_all" if odd else "port_ratio"
+        key = "port_ratio_over_all" if result.uneven else "port_ratio"
         yield Finding("bad", key, values | {"ratio": written(result.ratio), "ways": ways})
-        yield from odd
+        if result.uneven:
+            yield _odd_row(result)
     if result.port.block is None:
         yield Finding("watch", "port_needs")

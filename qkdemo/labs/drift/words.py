@@ -11,7 +11,7 @@ import numpy as np
 from qkdemo.labs.drift.lab import Result, Settings
 from qkdemo.labs.drift.scale_sweep import Side
 from qkdemo.messages import say
-from qkdemo.notation import counted, written
+from qkdemo.notation import counted, digits_apart, written
 
 DECIDED: Final = 0.1  # entropy fraction below which a mean query gives one key more than half, whatever the keys are
 OPEN: Final = 0.5  # and from which on no key gets nine tenths of it
@@ -22,11 +22,6 @@ STEADY: Final = 0.05  # and of a weight, relative to the largest one: rounding t
 def findings(result: Result) -> list[str]:
     """What each scale of the sweep shows, one sentence or two per scale."""
     return [_finding(result, at) for at in range(len(result.scales))]
-
-
-def _told_apart(x: float, other: float) -> str:
-    """A number with as many digits as set it apart from the other."""
-    return next((text for digits in range(4, 17) if (text := written(x, digits)) != written(other, digits)), written(x))
 
 
 def explain(result: Result) -> list[str]:
@@ -61,7 +56,8 @@ def _side_in_words(settings: Settings, side: Side, at: int) -> list[str]:
     if math.isfinite(side.bound):
         sentences.append(bound_in_words(settings, side))
         if math.isfinite(side.max_abs_logit[at]) and side.max_abs_logit[at] > side.bound:
-            logit = _told_apart(side.max_abs_logit[at], side.bound)
+            above = side.max_abs_logit[at]
+            logit = written(above, digits_apart(above, [side.bound]))
             sentences.append(say("drift.rounded_above", format=settings.format, logit=logit))
     if math.isfinite(side.first_raw_loss):
         kind = "lost_before" if side.lost_before else "first_loss"

@@ -5,7 +5,7 @@ import numpy as np
 from qkdemo.charts.columns import gap_in_words
 from qkdemo.labs.rope.lab import AGREE, Result, Settings
 from qkdemo.messages import say
-from qkdemo.notation import at_most, counted, written
+from qkdemo.notation import at_most, counted, digits_apart, written
 
 
 def findings(result: Result) -> list[str]:
@@ -55,7 +55,7 @@ def _bounds(result: Result) -> dict[str, str]:
     """Four digits; more where a bound would read the same as a larger one, or as what breaks it."""
     naive = result.bound_naive
     above = [x for x in (result.max_abs_logit, result.bound_pairwise) if x > naive * (1 + AGREE)]
-    digits = next((n for n in range(4, 10) if written(naive, n) not in {written(x, n) for x in above}), 10)
+    digits = digits_apart(naive, above, most=10)
     return {
         "naive": written(result.bound_naive, digits),
         "pairwise": written(result.bound_pairwise, digits),

@@ -3,17 +3,17 @@
 * `case(beside)`: the log with its logits, and with no more than loss, gradient norm and rate.
 """
 
-import math
 from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.findings.of_logs import doubling
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.labs import training as twins
-from qkdemo.notation import at_least, at_most, written
+from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks.developer.on_runs import first_spikes
 from qkdemo.tracks.stop import Evidence, only
@@ -38,11 +38,7 @@ def case(beside: twins.Result) -> Evidence:
     assert found.key == "attention_max_logit"
     assert half.key == "entropy_alone"
     assert whole.growth is not None
-    doubling = {
-        "doubles": (whole.growth.rate, written),
-        "fast": (whole.growth.high, at_least),
-        "slow": (whole.growth.low, at_most),
-    }
+    doubled = doubling(whole.growth)
     numbers = {
         "since": written(found.numbers["since"]),
         "step": written(found.numbers["step"]),
@@ -52,7 +48,9 @@ def case(beside: twins.Result) -> Evidence:
         "large": written(LARGE),
         "gone": written(100 * causes.COLLAPSED),
         "logit": written(found.numbers["logit"], 3),
-        **{name: sign(math.log(2) / rate, 3) for name, (rate, sign) in doubling.items()},
+        "doubles": doubled["steps"],
+        "fast": doubled["low"],
+        "slow": doubled["high"],
     }
     answer = only(
         attention=asked.key.startswith("attention"),
