@@ -315,7 +315,7 @@ def test_heads_of_more_queries_than_keys_are_not_taken_for_positions_without_a_w
     """8 heads, 64 queries, 32 keys of an encoder; or 8 positions, of which 64 heads of q share 32 of k."""
     doubtful = of_tensors(run(pair_of({"q": drawn(1, 8, 64, 16), "k": drawn(1, 8, 32, 16, seed=1)})), "x").findings
     (sentence,) = (each.sentence for each in doubtful if each.key == "axes_supposed")
-    assert "64 heads of q share 32 of k" in sentence
+    assert "q has 64 heads and k 32." in sentence
     usual = of_tensors(run(pair_of({"q": drawn(1, 64, 8, 16), "k": drawn(1, 64, 2, 16, seed=1)})), "x")
     assert "axes_supposed" not in {each.key for each in usual.findings}
     saved = pair_of({"q": drawn(1, 64, 8, 16), "k": drawn(1, 32, 8, 16, seed=1)}, swapped=True)
