@@ -174,7 +174,9 @@ def _placed(x: Held, name: str, formats: _Formats, choices: Choices) -> Held:
     """q or k as it enters the product: with its part of the scale, k in the format of the cache."""
     power = power_on(name, choices)
     if power:
-        scaled = _to_8_bits(_rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices)
+        scaled = _to_8_bits(
+            _rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices
+        )
         x = Held(scaled.values, scaled.beyond | x.beyond, formats.wide)
     if name == "k" and choices.fp8_cache:
         return _to_8_bits(x.values, formats.kept, choices)
