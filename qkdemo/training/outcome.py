@@ -187,7 +187,7 @@ class Side:
     word: SideWord
     since: int
     large_at: int | None  # when its largest logit passed 100
-    at_chance: bool
+    high: bool  # whether the mean of 20 steps is half-way to chance, or above it
 
 
 def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.float32]) -> list[Side]:
@@ -214,7 +214,7 @@ def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.floa
             settled = settled or before < failed
             if settled and before >= failed:
                 word, since = "lost", step
-        sides.append(Side(word, since, large_at, before >= _AT_CHANCE * task.chance()))
+        sides.append(Side(word, since, large_at, before >= failed))
     return sides
 
 
