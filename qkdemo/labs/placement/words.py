@@ -26,7 +26,7 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
-from qkdemo.labs.placement.scales import gains_too, norm_too, other_scale
+from qkdemo.labs.placement.scales import TOLERANCE, gains_too, norm_too, other_scale
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import digits_apart, written
 
@@ -230,18 +230,23 @@ def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
     return []
 
 
-def pattern(verdict: Verdict, reference: Pipeline, block: Block, misfit: str) -> str:
-    """What the pattern of the error says; that it holds before the softcap, where the reference has one."""
-    d_head = block.d_head
+def pattern(
+    verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exact: float = EXACT, block: Block | None = None
+) -> str:
+    """What the pattern of the error says; that it holds before the softcap, where the reference has one.
+
+    `exact`: that of the diagnosis, from which a ratio counts as a power of √d. `block`: if its gains are known.
+    """
+    tolerance = max(TOLERANCE, 2 * exact)
     values = {"ratio": written(verdict.ratio, digits_apart(verdict.ratio, [1.0])), "misfit": misfit, "d": d_head}
-    other = other_scale(verdict.ratio, reference, d_head)
+    other = other_scale(verdict.ratio, reference, d_head, tolerance)
     if other is not None:
         values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
     sentences = [say(f"cause.{verdict.cause}", **values)]
     if verdict.cause.startswith("scale"):
-        too = norm_too(verdict.ratio, reference, d_head)
+        too = norm_too(verdict.ratio, reference, d_head, tolerance)
         sentences += [say(f"cause.{too}_too")] if too else []
-        sentences += [say("cause.gains_too")] if gains_too(verdict.ratio, reference, block) else []
+        sentences += [say("cause.gains_too")] if block and gains_too(verdict.ratio, reference, block) else []
     if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):
         sentences.append(say("placement.before_cap"))
     return " ".join(sentences)
@@ -275,7 +280,8 @@ def _sentences(result: Result) -> list[str]:
     sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
     verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
-        sentences.append(pattern(verdict, result.left.pipeline, result.left.block, gap(verdict.misfit, EXACT, 2)))
+        misfit = gap(verdict.misfit, EXACT, 2)
+        sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, misfit, block=result.left.block))
         ends = {name: gap_in_words(float(result.by_query[at]), ROUNDING) for name, at in (("first", 0), ("last", -1))}
         sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit" and _read(settings, "gain"):
