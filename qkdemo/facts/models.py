@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from qkdemo.attention.pipeline import CHOICES, KEY_GAINS, Pipeline
 from qkdemo.attention.rotary import other_layout
+from qkdemo.facts.cells import cell
 from qkdemo.messages import in_each_language, say
 
 VERIFIED: Final = ("conformance", "source")  # the strongest first
@@ -51,7 +52,7 @@ class Model:
     scale: str  # also constant: a number that is neither learned nor a power of d_head
     softcap: float | None  # on attention logits
     output_softcap: float | None  # on the logits of the vocabulary
-    cache: str  # finished, normalised, rotated, latent
+    cache: str  # finished, normalised, rotated, raw, latent
     default_on: bool
     verified: str
     repo: str
@@ -118,17 +119,20 @@ COLUMNS: Final = tuple(field.name for field in fields(Model))
 
 
 def search(text: str, models: Iterable[Model] = MODELS) -> list[Model]:
-    """Rows in which every word of `text` occurs, in any column, whatever its case.
+    """Rows in which every word of `text` occurs, in any column, as it is stored or as it is read, whatever its case.
 
-    >>> [model.model for model in search("LayerNorm idefics")]
-    ['IDEFICS 1 (perceiver)']
+    >>> [model.model for model in search("LayerNorm idefics") + search("swin conformance-tested")]
+    ['IDEFICS 1 (perceiver)', 'Swin v2']
     """
     words = text.casefold().split()
     return [model for model in models if all(word in _text(model) for word in words)]
 
 
+@in_each_language(None)
 def _text(model: Model) -> str:
-    return " ".join(str(getattr(model, column)) for column in COLUMNS).casefold()
+    values = {column: getattr(model, column) for column in COLUMNS} | {"qk_norm": model.qk_norm}
+    stored = [str(value).replace("e-0", "e-") for value in values.values()]
+    return " ".join([*stored, *(cell(column, value) for column, value in values.items())]).casefold()
 
 
 def filtered(models: Iterable[Model] = MODELS, **words: str | bool | float | None) -> list[Model]:

@@ -16,6 +16,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from qkdemo.charts import explored
+from qkdemo.facts.cells import cell
 from qkdemo.labs import learning_rates, models
 from qkdemo.labs.cost import Measured, explain_times
 from qkdemo.labs.learning_rates.lab import median_logit
@@ -27,7 +28,6 @@ from qkdemo.notation import written
 from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training.outcome import summary
 from qkdemo.web.lab.controls import turn
-from qkdemo.web.lab.parts.models_table import in_words
 from qkdemo.web.lab.takeaway import table_of
 from qkdemo.web.space.shown import theme
 
@@ -135,7 +135,7 @@ def counts_explored(result: models.Result) -> None:
     found = Counter(tuple(str(getattr(one, column)) for column in _CROSSED) for one in result.models)
     words = {column: [word for word, _ in counts(result.models, column)] for column in _CROSSED}
     rows: list[dict[str, Any]] = [
-        {"up": _row_name(norm, place), "across": in_words("order", order), "count": found[norm, place, order]}
+        {"up": _row_name(norm, place), "across": cell("order", order), "count": found[norm, place, order]}
         | {"norm": norm, "place": place, "order": order}
         for norm, place, order in product(*words.values())
         if (norm, place, order) in found
@@ -144,7 +144,7 @@ def counts_explored(result: models.Result) -> None:
         return
     for before, row in pairwise([{"norm": ""}, *rows]):
         row["first"] = row["norm"] != before["norm"]
-    ups, across = list(dict.fromkeys(row["up"] for row in rows)), [in_words("order", word) for word in words["order"]]
+    ups, across = list(dict.fromkeys(row["up"] for row in rows)), [cell("order", word) for word in words["order"]]
     x, y = say("column.order"), say("explored.rows", norm=say("column.norm"), place=say("column.place"))
     said = "; ".join(f"{row['up']}, {row['across']}: {row['count']}" for row in rows)
     alt = say("explored.counts_alt", x=x, y=y, count=len(result.models)) + " " + said + "."
@@ -154,7 +154,7 @@ def counts_explored(result: models.Result) -> None:
 
 def _row_name(norm: str, place: str) -> str:
     """What stands before a row: a norm and where it is; one word where both are the same."""
-    return ", ".join(dict.fromkeys((in_words("norm", norm), in_words("place", place))))
+    return ", ".join(dict.fromkeys((cell("norm", norm), cell("place", place))))
 
 
 def _filter(settings: models.Settings) -> None:

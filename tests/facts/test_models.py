@@ -14,6 +14,7 @@ from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.dials import declarations
+from qkdemo.facts.cells import cell
 from qkdemo.facts.models import (
     COMPARED,
     MODELS,
@@ -70,6 +71,45 @@ def test_errors_that_are_often_told_are_not_repeated() -> None:
     assert of("deepseek-v3-mla-transformers").place == "latent"
     assert of("grok-1-grok-1").softcap == 30
     assert len(corrections()) == 6
+
+
+def test_a_row_says_nothing_of_what_it_does_not_have() -> None:
+    """A norm that is not there is not on, a gain that is not there has no cast, and no rotary is in no cache."""
+    for model in MODELS:
+        assert not (model.norm == "none" and model.default_on), model.id
+        assert not (model.gain == "none" and model.cast in CHOICES["cast"]), model.id
+        rotated = "rotated" in cell("cache", model.cache).replace("rotated if at all", "")
+        assert not (model.order == "no_rotary" and rotated), model.id
+
+
+def test_the_same_again_differs_from_its_model_only_where_its_note_says_so() -> None:
+    """Official Gemma 3 has a constant scale in JAX as elsewhere: 1/√168 in 27B."""
+    again = {
+        "gemma-3-official-jax-gemma": "gemma-3-transformers",
+        "gemma-official-pytorch-gemma-pytorch": "gemma-3-transformers",
+        "chameleon-meta-chameleon": "chameleon-transformers",
+        "llama-4-meta-llama-models": "llama-4-text-transformers",
+        "llama-cpp-llama-4-llama-cpp": "llama-4-text-transformers",
+        "llama-3-2-vision-meta-llama-models": "llama-3-2-vision-cross-attention-mllama-transformers",
+        "mlx-lm-hunyuan-mlx-lm": "hunyuan-v1-dense-transformers",
+        "llama-cpp-hunyuan-moe-llama-cpp": "hunyuan-v1-dense-transformers",
+        "mlx-lm-cohere-mlx-lm": "cohere-command-r-aya-transformers",
+        "vllm-command-r-vllm": "cohere-command-r-aya-transformers",
+        "mlx-lm-minimax-mlx-lm": "minimax-m2-transformers",
+        "vllm-minimax-m2-vllm": "minimax-m2-transformers",
+        "vllm-olmo2-vllm": "olmo-2-transformers",
+        "sglang-olmo2-old-snapshot-sglang": "olmo-2-transformers",
+        "llama-cpp-olmo2-llama-cpp": "olmo-2-transformers",
+        "swin-v2-microsoft-swin-transformer": "swin-v2-transformers",
+        "timm-swin-v2-pytorch-image-models": "swin-v2-transformers",
+        "nanochat-hf-port-transformers": "nanochat-nanochat",
+    }
+    parts = {"idefics-1-perceiver-transformers", "gemma-3n-official-jax-gemma"}  # another part; no pipeline
+    assert {model.id for model in filtered(kind="port")} == again.keys() | parts
+    told = {"chameleon-meta-chameleon": ["gain"], "nanochat-hf-port-transformers": ["scale"]}
+    for port, model in again.items():
+        one, other = of(port), of(model)
+        assert differing(one.pipeline, other.pipeline, one.unread | other.unread) == told.get(port, []), port
 
 
 def test_search_finds_words_in_any_column_and_all_of_them() -> None:
@@ -161,7 +201,7 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
     )
     words = in_words(Pipeline())
     assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")
-    assert words.index("torchtune Qwen3Attention") > words.index("Sapiens 2; in ")
+    assert words.index("torchtune Qwen3Attention") > words.index("Sapiens 2; and ")
     assert in_words(Pipeline(order="none")).endswith("Vision (Meta) (read in the source, not run).")
 
 

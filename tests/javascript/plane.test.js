@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { attend, softmax } from "../../qkdemo/web/arrows/plane.js";
+import { short } from "../../qkdemo/web/arrows/words.js";
 
 const STATE = { scale: 1, gain: 4, format: "float64", query: [2, 30], keys: [[1, 30], [3, 75], [2, -150]] };
 
@@ -26,4 +27,9 @@ test("plain attention follows the longest arrow, the normalised one the arrow th
   const { plain, norm } = attend(STATE);
   const leader = (shares) => shares.indexOf(Math.max(...shares));
   assert.deepEqual([leader(plain.shares), leader(norm.shares)], [1, 0]);
+});
+
+test("a length is written as 0 if it is 0, and only then", () => {
+  const texts = [0, 0.0005, 0.0149, 0.25, 1.5, 31.52, 3000].map((length) => short(length, {}));
+  assert.deepEqual(texts, ["0", "0.0005", "0.015", "0.25", "1.5", "31.5", "3000"]);
 });

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from qkdemo.dials import declarations
+from qkdemo.dials import Dial, declarations
 from qkdemo.labs import arrows, drift, mla, placement, words
+from qkdemo.labs.registry import LABS
 from qkdemo.messages import ENGLISH, LANGUAGES
 from tests.strategies import COMPUTED
 
@@ -46,9 +47,17 @@ def test_a_gain_that_multiplies_what_no_norm_bounds_is_not_said_to_bound_it() ->
     assert "≤" not in help_of("placement", "gain")
 
 
+def test_a_dial_is_counted_from_where_it_begins() -> None:
+    for lab in LABS.values():
+        for dial in declarations(lab.settings):
+            if counted := re.search(r"[Cc]ounted from (\d)", dial.help):
+                assert isinstance(dial.kind, Dial)
+                assert int(counted[1]) == dial.kind.low, (lab.name, dial.name)
+
+
 def test_every_text_for_a_use_of_its_own_is_shown_by_a_lab() -> None:
     shown = defaultdict(set)
-    for lab in COMPUTED.values():
+    for lab in LABS.values():
         for dial in declarations(lab.settings):
             shown[dial.name].add(dial.help)
     for key, text in LANGUAGES[ENGLISH].items():

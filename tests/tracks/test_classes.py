@@ -140,7 +140,7 @@ def test_a_class_that_ended_or_never_was_takes_no_answers(classes: Classes, monk
     code = classes.make().code
     later(monkeypatch, UNUSED_DAYS + 1)
     for gone in (code, "ABCD-2345"):
-        with pytest.raises(StoreError, match="its term has ended, or the code is not complete"):
+        with pytest.raises(StoreError, match="its term has ended, or the code is not the one"):
             classes.answer(gone, row("1"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from qkdemo.notation import written
 from qkdemo.tracks.asked import digits_for, printed
-from qkdemo.tracks.quiz import QUIZZES
+from qkdemo.tracks.quiz import QUIZZES, Question, text
 from tests.tracks.test_quiz import number
 
 SEEDS = range(120)
@@ -142,6 +142,21 @@ def test_no_logit_is_printed_above_the_bound_that_stands_beside_it(
     for seed in SEEDS:
         numbers = QUIZZES[track][name](random.Random(seed)).numbers
         assert number(numbers[reached]) <= number(numbers[bound]), seed
+
+
+@pytest.mark.parametrize("form", ["longer", "closer", "turned", "both"])
+def test_the_keys_that_a_question_describes_have_the_shares_that_it_prints(form: str) -> None:
+    made = (QUIZZES["beginner"]["confidence"](random.Random(seed)) for seed in SEEDS)
+    asked = next(each for each in made if each.form == form)
+    question = Question("confidence", asked.numbers, asked.choices, asked.answer, form)
+    told = text("beginner", question, "ask")
+    read = {word: number(shown) for word, shown in asked.numbers.items()}
+    for word in ("size", "lead", "rival", "plain_before", "normed_before"):
+        assert f" {asked.numbers[word]}" in told
+    angles = (read["lead"], -read["rival"], 150, 200)  # the last two are the far ones
+    for side, factor in (("plain", read["size"] ** 2 / math.sqrt(2)), ("normed", 4.0)):
+        terms = [math.exp(factor * math.cos(math.radians(angle))) for angle in angles]
+        assert rounds_to(100 * terms[0] / sum(terms), asked.numbers[f"{side}_before"], 3)
 
 
 def test_as_many_digits_are_printed_as_the_answer_needs_and_no_more() -> None:

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from qkdemo.labs.arrows.lab import N_KEYS, Result, word_of
+from qkdemo.labs.arrows.lab import N_KEYS, Result, Side, word_of
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -31,15 +31,14 @@ def explain(result: Result) -> list[str]:
 
 
 def _finding(result: Result, at: int) -> str:
-    plain, twin = result.plain.winner(at), result.twin.winner(at)
     values = {
         "query": say("arrows.word.query"),
         "plain": _named(result.plain.winners(at)),
-        "plain_share": "" if plain is None else percent(result.plain.shares[at, plain]),
+        "plain_share": _share(result.plain, at),
         "norm": _named(result.twin.winners(at)),
-        "norm_share": "" if twin is None else percent(result.twin.shares[at, twin]),
+        "norm_share": _share(result.twin, at),
     }
-    kind = "undefined" if plain is None else "alike" if values["plain"] == values["norm"] else "apart"
+    kind = "undefined" if not values["plain"] else "alike" if values["plain"] == values["norm"] else "apart"
     if all(len(side.winners(at)) == N_KEYS for side in (result.plain, result.twin)):
         kind = "level"  # as for a query of length 0
     return say(f"arrows.finding.{kind}", **values)
@@ -49,6 +48,13 @@ def _named(keys: list[int]) -> str:
     """The words of these keys; the sentence puts the whole into quotes."""
     names = [word_of(key) for key in keys]
     return functools.reduce(lambda head, last: say("arrows.names.both", head=head, last=last), names) if names else ""
+
+
+def _share(side: Side, at: int) -> str:
+    """The largest share at one scale, and that each of several has it."""
+    keys = side.winners(at)
+    text = percent(side.shares[at, keys[0]]) if keys else ""
+    return say("arrows.names.each", share=text) if len(keys) > 1 else text
 
 
 def percent(share: float) -> str:

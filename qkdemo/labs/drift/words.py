@@ -95,7 +95,7 @@ def _numbers(settings: Settings, side: Side, at: int) -> dict[str, object]:
     return {
         "format": settings.format,
         "percent": written(100 * side.entropy_fraction[at], 3),
-        "over": say("drift.over_heads", heads=settings.n_heads) if settings.n_heads > 1 else "",
+        "over": say("drift.over_heads" if settings.n_heads > 1 else "drift.over_queries", heads=settings.n_heads),
         "lost": counted(round(side.raw_lost[at] * n_scores)),
         "scores": counted(n_scores),
         "undefined": counted(int(side.undefined_rows[at])),

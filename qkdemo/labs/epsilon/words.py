@@ -56,7 +56,7 @@ def _stop(result: Result) -> str:
     slopes = result.slope[result.rule]
     ends, begins = (not np.isfinite(side).all() for side in (slopes[: result.at], slopes[result.at :]))
     if not result.threshold:
-        return "endless_lost" if ends else "endless"
+        return "endless"
     if result.settings.rule == "floored_root":
         return "squares_first" if ends and _most(result) < result.steepest / 2 else "squares"
     if ends:

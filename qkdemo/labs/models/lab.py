@@ -67,7 +67,7 @@ class Settings(Dials):
         Literal["any", "inverse_root", "one", "root", "inverse", "learned", "constant", "not_read"], Choice()
     ] = "any"
     cached: Annotated[
-        Literal["any", "finished", "normalised", "rotated", "latent", "none", "not_read"], Choice(more=True)
+        Literal["any", "finished", "normalised", "rotated", "raw", "latent", "none", "not_read"], Choice(more=True)
     ] = "any"
     key_gain: Annotated[Literal["any", "none", "own", "of_q", "q_alone", "k_alone"], Choice(more=True)] = "any"
     layout: Annotated[

@@ -99,6 +99,11 @@ class Result:
         return self.disagreement < AGREE
 
     @property
+    def happen_to_agree(self) -> bool:
+        """Whether they agree for these vectors alone: another norm or gain than these would part others."""
+        return self.agree and not (self.settings.norm == "rms" and tied(self.settings))
+
+    @property
     def relative(self) -> bool:
         """Whether rotary first minds the distance alone, as norm first always does."""
         logits = self.rotary_norm.logit
@@ -170,6 +175,12 @@ def gains(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, "
             if settings.gain_kind == "tied":
                 drawn[:, second] = drawn[:, first]
             return drawn[0], drawn[1]
+
+
+def tied(settings: Settings) -> bool:
+    """Whether the gains are equal within each rotary pair, as one number is."""
+    first, second = partners(settings.d_head, settings.layout)
+    return all(bool((gain[first] == gain[second]).all()) for gain in gains(settings))
 
 
 def vectors(settings: Settings) -> tuple[Float[Tensor, " d_head"], Float[Tensor, " d_head"]]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qkdemo.charts.columns import gap_in_words
-from qkdemo.labs.rope.lab import AGREE, Result, Settings
+from qkdemo.labs.rope.lab import AGREE, Result
 from qkdemo.messages import say
 from qkdemo.notation import at_most, counted, digits_apart, written
 
@@ -30,7 +30,9 @@ def explain(result: Result) -> list[str]:
         "norm_rotary": written(result.norm_rotary.logit[at]),
         "rotary_norm": written(result.rotary_norm.logit[at]),
     }
-    sentences = [say(f"rope.{'agree' if result.agree else 'apart'}.{_why(settings)}", **numbers)]
+    why = "layernorm" if settings.norm == "layernorm" else settings.gain_kind
+    key = "agree.vectors" if result.happen_to_agree else f"{'agree' if result.agree else 'apart'}.{why}"
+    sentences = [say(f"rope.{key}", **numbers)]
     sentences.append(say("rope.scores", **numbers))
     if result.relative:
         sentences.append(say("rope.relative", **numbers))
@@ -62,7 +64,3 @@ def _bounds(result: Result) -> dict[str, str]:
         "largest": written(result.max_abs_logit, digits),
         "d": str(result.settings.d_head),
     }
-
-
-def _why(settings: Settings) -> str:
-    return "layernorm" if settings.norm == "layernorm" else settings.gain_kind

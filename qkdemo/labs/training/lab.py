@@ -49,7 +49,7 @@ class Settings(training.Settings):
     fork_3_steps: Annotated[int, Dial(0, 900, 20, only_for=_FORKED_3)] = 0
     speed: Annotated[float, Dial(1, AS_FAST_AS_IT_GOES, log=True, stops=_SPEEDS)] = 15.0
     layer: Annotated[int, Dial(1, 4, more=True)] = 1
-    head: Annotated[int, Dial(1, 4, more=True)] = 2
+    head: Annotated[int, Dial(1, 4, more=True, use="trained")] = 2
 
 
 WATCHING: Final = frozenset(("speed", "layer", "head"))  # dials that make no other run

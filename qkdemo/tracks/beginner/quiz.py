@@ -23,6 +23,7 @@ _SEEDS: Final = 9999
 _FACTORS: Final = (3, 4, 5, 6, 7, 9, 10, 12)
 _CLEARLY: Final = 0.03  # of the attention: by as much a share is clearly larger
 _NEAR_TIE: Final = 0.1  # relative difference of two scores up to which a reader cannot be asked for the larger
+_SIZE: Final = 2  # how long the arrows of `_confidence` are
 _SHORTER: Final = 12  # a query that much shorter gains less by pointing better than it loses
 _FAR: Final = 0.25  # relative difference from which on two numbers of keys are two answers
 
@@ -133,15 +134,16 @@ def _confidence(dice: random.Random) -> Asked:
     """What a change of one query does to its favourite key's share: length counts without the norm alone."""
     k, change = dice.choice((3, 4, 5, 6)), dice.choice(("longer", "longer", "closer", "turned", "both"))
     lead = dice.choice((30, 35, 40, 45))
-    angles = (lead, -lead - 8, 150, 200)  # of the keys: the one that leads, its rival on the other side, two far ones
-    keys = torch.stack([_arrow(2, angle) for angle in angles])
+    rival = lead + 8
+    angles = (lead, -rival, 150, 200)  # of the keys: the one that leads, its rival on the other side, two far ones
+    keys = torch.stack([_arrow(_SIZE, angle) for angle in angles])
     query, changed = (
-        _arrow(2, 0),
+        _arrow(_SIZE, 0),
         {
-            "longer": _arrow(2 * k, 0),
-            "closer": _arrow(2, angles[0]),
-            "turned": _arrow(2, 0),
-            "both": _arrow(2 / _SHORTER, angles[0]),
+            "longer": _arrow(_SIZE * k, 0),
+            "closer": _arrow(_SIZE, lead),
+            "turned": _arrow(_SIZE, 0),
+            "both": _arrow(_SIZE / _SHORTER, lead),
         }[change],
     )
     turned = _turned(keys, 40) if change == "turned" else keys
@@ -159,7 +161,8 @@ def _confidence(dice: random.Random) -> Asked:
         normed=grew["l2"] and not grew["none"],
         neither=not grew["none"] and not grew["l2"],
     )
-    numbers = {"k": written(k), "shorter": written(_SHORTER)} | {
+    stated = {"k": k, "shorter": _SHORTER, "size": _SIZE, "lead": lead, "rival": rival}
+    numbers = {word: written(x) for word, x in stated.items()} | {
         f"{side}_{when}": written(100 * share, 3)
         for side, word in (("plain", "none"), ("normed", "l2"))
         for when, share in zip(("before", "after"), top[word], strict=True)

@@ -156,14 +156,16 @@ export class Stage {
     const [ofPlain, ofNorm] = [winners(plain.shares), winners(norm.shares)];
     const named = (keys) =>
       keys.map((at) => names.keys[at]).reduce((head, last) => (head ? fill(words.both, { head, last }) : last), "");
+    const share = ({ shares }, [first, second]) =>
+      first === undefined ? "" : second === undefined ? percent(shares[first]) : fill(words.each, { share: percent(shares[first]) });
     const level = [ofPlain, ofNorm].every((keys) => keys.length === names.keys.length); // as for a query of length 0
     const most = { plain: named(ofPlain), norm: named(ofNorm) };
     const kind = ofPlain.length === 0 ? "undefined" : level ? "level" : most.plain === most.norm ? "alike" : "apart";
     return fill(words[kind], {
       query: names.query,
       ...most,
-      plain_share: ofPlain.length === 0 ? "" : percent(plain.shares[ofPlain[0]]),
-      norm_share: ofNorm.length === 0 ? "" : percent(norm.shares[ofNorm[0]]),
+      plain_share: share(plain, ofPlain),
+      norm_share: share(norm, ofNorm),
     });
   }
 

@@ -17,5 +17,6 @@ export function short(x, { decimal = "." }) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const digits = Math.abs(x) >= 100 ? 0 : Math.abs(x) >= 10 ? 1 : 2;
-  return String(Number(x.toFixed(digits))).replace("-", "−").replace(".", decimal);
+  const rounded = Math.abs(x) < 0.1 ? x.toPrecision(2) : x.toFixed(digits); // a short arrow is not one of length 0
+  return String(Number(rounded)).replace("-", "−").replace(".", decimal);
 }

@@ -6,6 +6,7 @@
   `terms_shown(text)`: the words that are found by a text.
 """
 
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
@@ -73,11 +74,15 @@ def wanted() -> str:
 
 
 def terms_shown(text: str) -> list[Entry]:
-    """The words of which a text is a part: by name first, else by sentence; all, if there is no text."""
-    every = [entry(term) for term in TERMS]
-    lower = text.strip().lower()
-    named = [one for one in every if lower in one.name.lower()]
-    return named or [one for one in every if lower in one.sentence.lower()]
+    """The words of which a text is a part: by name, else by form, else by sentence or formula; all if it is empty."""
+    every, lower = [entry(term) for term in TERMS], text.strip().lower()
+    ways: tuple[Callable[[Entry], str], ...] = (
+        lambda one: one.name,
+        lambda one: say(f"glossary.{one.term}.forms"),
+        lambda one: f"{one.sentence} {one.formula}",
+    )
+    found = ([one for one in every if lower in way(one).lower()] for way in ways)
+    return next(filter(None, found), [])
 
 
 def word_card(one: Entry) -> None:

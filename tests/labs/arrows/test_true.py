@@ -51,7 +51,11 @@ class About:
         named = [WORDS.index(word) for word in names.replace("“", "").replace("”", "").split(" and ")]
         most = max(found)
         others = [x for at, x in enumerate(found) if at not in named]
-        return all(most - found[at] <= 1e-8 for at in named) and all(x < most for x in others) and percent(share, most)
+        return (
+            all(most - found[at] <= 1e-8 for at in named)
+            and all(x < most for x in others)
+            and percent(share, most, len(named))
+        )
 
     def near(self, side: str) -> bool:
         """What is held is what is so without rounding, as near as the format stores the logits."""
@@ -62,7 +66,9 @@ class About:
         return all(abs(a - b) <= slack for a, b in zip(exact, self.held(side), strict=True))
 
 
-def percent(text: str, share: float) -> bool:
+def percent(text: str, share: float, keys: int) -> bool:
+    if text.endswith(" each") != (keys > 1):
+        return False
     if text.startswith("<"):
         return 0 < share < 0.0051
     if text.startswith(">"):
@@ -82,7 +88,10 @@ def undefined(it: About, v: dict[str, str]) -> bool:
 
 
 def level(it: About, v: dict[str, str]) -> bool:
-    return all(abs(x - 0.2) < 1e-9 for side in ("plain", "norm") for x in it.held(side)) and v["plain_share"] == "20 %"
+    return (
+        all(abs(x - 0.2) < 1e-9 for side in ("plain", "norm") for x in it.held(side))
+        and v["plain_share"] == "20 % each"
+    )
 
 
 def counting(it: About, v: dict[str, str], side: str) -> bool:

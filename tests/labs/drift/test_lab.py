@@ -241,13 +241,17 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
     scales = (0.5, 1.0, 2.0, 8.0)
     told = dict(zip(scales, findings(run(Settings(), scales)), strict=True))
     assert told == {
-        0.5: "At weight scale 0.5, plain attention spreads over its keys: entropy is 98.9 % of the most possible. "
+        0.5: "At weight scale 0.5, plain attention spreads over its keys on average: "
+        "entropy is 98.9 % of the most possible. "
         "With L2 norm and learned scale g too: 76.7 %.",
-        1.0: "At weight scale 1, plain attention spreads over its keys: entropy is 84.1 % of the most possible. "
+        1.0: "At weight scale 1, plain attention spreads over its keys on average: "
+        "entropy is 84.1 % of the most possible. "
         "With L2 norm and learned scale g too: 76.7 %.",
-        2.0: "At weight scale 2, plain attention favours one key or a few: entropy is 24.4 % of the most possible. "
-        "With L2 norm and learned scale g, attention spreads over its keys: entropy is 76.7 % of the most possible.",
-        8.0: "At weight scale 8, plain attention gives most of its weight to one key per query: "
+        2.0: "At weight scale 2, plain attention favours one key or a few on average: "
+        "entropy is 24.4 % of the most possible. "
+        "With L2 norm and learned scale g, attention spreads over its keys on average: "
+        "entropy is 76.7 % of the most possible.",
+        8.0: "At weight scale 8, plain attention gives most of its weight to one key per query on average: "
         "entropy is 1.35 % of the most possible. "
         "With L2 norm and learned scale g, entropy is 76.7 % of the most possible, nearly as at weight scale 1.",
     }
@@ -259,14 +263,14 @@ def test_the_first_sentence_tells_the_story_of_the_seed_table() -> None:
         (
             Settings(variant="none"),
             (
-                "At weight scale 8, plain attention gives most of its weight to one key per query: "
+                "At weight scale 8, plain attention gives most of its weight to one key per query on average: "
                 "entropy is 1.35 % of the most possible."
             ),
         ),
         (
             Settings(variant="rms", gamma=10),
             (
-                "At weight scale 8, plain attention gives most of its weight to one key per query: "
+                "At weight scale 8, plain attention gives most of its weight to one key per query on average: "
                 "entropy is 1.35 % of the most possible. "
                 "So does attention with RMSNorm, whose bound is 800: entropy is 1.6 %."
             ),
@@ -289,8 +293,10 @@ def test_sentences_follow_the_thresholds_that_they_name() -> None:
     result = run(Settings())
     for at, sentence in enumerate(findings(result)):
         fraction = result.plain.entropy_fraction[at]
-        assert ("plain attention gives most of its weight to one key" in sentence) == (fraction < DECIDED)
-        assert ("plain attention spreads over its keys" in sentence) == (fraction >= OPEN)
+        assert ("plain attention gives most of its weight to one key per query on average" in sentence) == (
+            fraction < DECIDED
+        )
+        assert ("plain attention spreads over its keys on average" in sentence) == (fraction >= OPEN)
 
 
 def test_a_norm_that_returns_zeros_is_called_unhealthy_with_its_count() -> None:
@@ -316,8 +322,8 @@ def test_a_twin_that_fails_alone_is_not_said_to_fail_as_well() -> None:
     )
     finding, *numbers = explain(run(state))
     assert finding == (
-        "At weight scale 0.01, plain attention, on the average of its 4 heads, spreads over its keys: entropy is 100 % "
-        "of the most possible. "
+        "At weight scale 0.01, plain attention spreads over its keys on average over the queries of its 4 heads: "
+        "entropy is 100 % of the most possible. "
         "With full-width RMSNorm, 16 of 64 rows have no defined attention weights."
     )
     assert any(sentence.startswith("Full-width RMSNorm: 16 of 64 rows") for sentence in numbers)

@@ -96,6 +96,14 @@ def test_what_holds_on_average_alone_is_not_told_of_every_head(heads: int, sprea
             assert any(each.key.startswith("drift.plain.") for each in said)
 
 
+def test_what_holds_on_average_alone_is_not_told_of_every_query() -> None:
+    """Half of the queries are zeros and look everywhere alike, half look at one key: 50 % of the most entropy."""
+    q, k = torch.zeros(1, 8, 16, dtype=torch.float64), torch.eye(8, 16, dtype=torch.float64)[None]
+    q[0, :4] = 1000 * k[0, :4]
+    told = explain(run(on(Settings(scale=1), Inputs(q, k))))[0]
+    assert told.startswith("At weight scale 1, plain attention spreads over its keys on average: entropy is 50 %")
+
+
 def test_the_sweep_of_a_small_state_holds_scale_one() -> None:
     """On it stands every comparison with scale 1."""
     assert 1.0 in sweep_scales(Settings())

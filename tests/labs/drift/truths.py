@@ -20,7 +20,7 @@ from tests.labs.told import Truth, computed, reads
 SMALL: Final = {"n_keys": 8, "d_head": 16}
 NAMES: Final = (
     r"variant\..*|number\..*|dial\..*|exhibit\..*"
-    r"|drift\.(axis|tile|over_heads|fraction|no_fraction|logits|bound|first)\b.*"
+    r"|drift\.(axis|tile|over_queries|over_heads|fraction|no_fraction|logits|bound|first)\b.*"
 )
 NAMES_OF_PANELS: Final = r"sharpness\.panel\..*|drift\.panel\.raw_lost|drift\.panel\.(max_abs|entropy|softmax|top).*"
 LOOSE: Final = 1e-3  # relative: 16-bit inputs, sums in float32
@@ -145,18 +145,9 @@ def whole(found: Seen, percent: str) -> bool:
 
 
 def told_as_a_mean(found: Seen, over: str) -> bool:
-    """Where a head differs from the average of all, that average is named."""
-    heads, n = len(found.made[1]), found.result.settings.n_keys
-
-    def kind(part: float) -> int:
-        return int(np.searchsorted([0.1, 0.5], part))
-
-    parts = [
-        h / math.log(len(p)) if len(p) > 1 else math.nan for h, p in zip(found.entropies, found.weights, strict=True)
-    ]
-    means = [float(np.nanmean(parts[at * n : at * n + n])) for at in range(heads)]
-    alike = all(kind(mean) == kind(found.fraction) for mean in means)
-    return alike if not over else over == f", on the average of its {heads} heads,"
+    """Of one query alone there is no average, and no headline is told of one."""
+    heads = len(found.made[1])
+    return over == (f"on average over the queries of its {heads} heads" if heads > 1 else "on average")
 
 
 def spread(found: Seen, percent: str) -> bool:

@@ -215,8 +215,7 @@ TRUTHS: Final[dict[str, Truth]] = {
         and gone(about, below=False)
         and bool((about.result.slope[about.result.rule, : about.at] <= 1.1 / about.divisor_of(np.zeros(2))).all())
     ),
-    "epsilon.slope.endless": lambda about, v: endless(about, v) and not gone(about, below=True),
-    "epsilon.slope.endless_lost": lambda about, v: endless(about, v) and gone(about, below=True),
+    "epsilon.slope.endless": endless,
     "epsilon.slope.infinite": lambda about, v: math.isinf(about.slope),
     "epsilon.slope.undefined": lambda about, v: math.isnan(about.slope),
     "epsilon.zero.fine": lambda about, v: (

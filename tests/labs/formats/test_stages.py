@@ -259,6 +259,20 @@ def test_a_norm_inside_saturating_8_bits_counts_what_its_squares_and_its_gain_lo
     assert gained["q_entering"].beyond[e4m3].all()
 
 
+def test_what_saturated_on_the_way_is_counted_though_the_last_step_fits() -> None:
+    """A running sum cut to 448 takes a last 1 in without a trace; so does q that is scaled after its cast."""
+    e4m3 = STORED.index("float8_e4m3fn")
+    q, k = torch.ones(1, 1, dtype=torch.float64), torch.tensor([[6.0], [6.0], [0.0]], dtype=torch.float64)
+    summed = follow(Inputs(q, k, k), at(1), Choices(max_subtraction=False, fp8_cast="saturate"))
+    assert held_by(summed, "exp", "float8_e4m3fn") == [[416.0, 416.0, 1.0]]
+    assert held_by(summed, "sum", "float8_e4m3fn") == [[448.0]]
+    assert not summed["exp"].beyond[e4m3].any()
+    assert summed["sum"].beyond[e4m3].all()
+    scaled = norm_of([1000.0, 1.0], placement="on_q", fp8_cast="saturate")
+    assert held_by(scaled, "q_entering", "float8_e4m3fn")[0][0] == 320.0
+    assert scaled["q_entering"].beyond[e4m3].flatten().tolist() == [True, False]
+
+
 def test_the_floor_of_an_l2_norm_is_zero_in_float16_and_guards_nothing() -> None:
     stages = norm_of([0.0] * 4, variant="l2", norm_in_format=True)
     assert all(math.isnan(x) for x in held_by(stages, "q_entering", "float16")[0])

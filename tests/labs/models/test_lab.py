@@ -2,6 +2,7 @@
 
 import pytest
 
+from qkdemo.facts.cells import cell
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.labs.models import PRESETS, Settings, beside, explain, family_rows, finding, run, searched
 from qkdemo.labs.models import lab as models
@@ -66,6 +67,16 @@ def test_a_search_narrows_what_a_filter_let_pass() -> None:
     assert finding(searched(result, "no such text")) == f"Of {len(MODELS)} implementations not one passes."
 
 
+def test_what_stands_in_a_cell_is_found_by_the_search() -> None:
+    """“conformance-tested” and “1/√d” stand in the table: of their rows none may be said not to pass."""
+    everything = run(Settings())
+    for column in set(models.SHOWN) - {"note"}:
+        for value in {getattr(one, column) for one in MODELS}:
+            found = searched(everything, cell(column, value)).models
+            assert {one.id for one in MODELS if getattr(one, column) == value} <= {one.id for one in found}, value
+    assert searched(everything, "1e-5").models
+
+
 def test_the_headline_counts_functions_not_rows() -> None:
     """OLMo 2 and 3 agree in every choice; with Qwen 3 they are two functions."""
     assert finding(models.Result(Settings(), (model("OLMo 3"),))) == "One of 103 implementations passes: OLMo 3."
@@ -89,14 +100,14 @@ def test_qwen_3_beside_olmo_2() -> None:
     assert "Qwen3-MoE" in left
     assert "OLMo 3" in right
     assert beside(model("OLMo 2"), model("OLMo 3"))[0].startswith(
-        "OLMo 2 and OLMo 3 agree in every choice that the table"
+        "OLMo 2 and OLMo 3 agree in every choice that is compared"
     )
 
 
 def test_rows_of_which_a_choice_was_not_read_are_not_called_one_function() -> None:
     """Nobody read which channels turn in vLLM’s OLMo 2."""
     pair = model("OLMo 2"), model("vLLM OLMo2")
-    assert beside(*pair)[0].startswith("OLMo 2 and vLLM OLMo2 agree in every choice that was read")
+    assert "that is compared here and was read of both" in beside(*pair)[0]
     assert "agree" not in finding(models.Result(Settings(), pair))
 
 
@@ -114,6 +125,6 @@ def test_what_the_table_does_not_compare_makes_no_two_models_one_function() -> N
     """GPT-OSS has sinks and SmolLM3 layers without rotary: the choices are Qwen 2's, the function is not."""
     for name in ("GPT-OSS", "SmolLM3"):
         said = " ".join(beside(model("Qwen2 / Qwen2.5"), model(name)))
-        assert "agree in every choice that the table compares. Their notes say" in said
+        assert "agree in every choice that is compared here; epsilon and casts are not. Their notes say" in said
         assert "same function" not in said
         assert "xactly" not in said

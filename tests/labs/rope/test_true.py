@@ -97,6 +97,12 @@ class About:
         size = max(abs(x) for pair in pairs for x in pair)
         return all(abs(a - b) <= ROUNDING * max(1, size) for a, b in pairs)
 
+    def with_other_vectors(self) -> "About":
+        """Under the same norm, with the same gains, two vectors that nobody chose."""
+        other = About(self.result, self.result.at)
+        other.vectors = list(np.random.default_rng(7).standard_normal((2, self.settings.d_head)))
+        return other
+
     def apart(self, v: dict[str, str]) -> bool:
         """By as much somewhere, and by no more where it is tried."""
         share = read(v["disagreement"]) / 100
@@ -133,13 +139,13 @@ def turned(it: About, v: dict[str, str]) -> bool:
 
 SAME: Final = {
     f"rope.agree.{kind}": lambda it, v, kind=kind: (
-        it.same() and it.settings.norm == "rms" and it.settings.gain_kind == kind
+        it.same() and it.with_other_vectors().same() and it.settings.norm == "rms" and it.settings.gain_kind == kind
     )
     for kind in ("none", "scalar", "tied", "untied", "crossed")
 }
 TRUTHS: Final[dict[str, Truth]] = {
     **SAME,
-    "rope.agree.layernorm": lambda it, v: it.same() and it.settings.norm == "layernorm",
+    "rope.agree.vectors": lambda it, v: it.same() and not it.with_other_vectors().same(),
     **{
         f"rope.apart.{kind}": lambda it, v: it.apart(v) and read(v["disagreement"]) < 1e-4
         for kind in ("none", "scalar", "tied")
@@ -184,6 +190,13 @@ def test_every_sentence_of_a_result_has_an_oracle() -> None:
         r"rope\.(finding|agree|apart|reach)\..*", r"rope\.(scores|relative|not_relative|broken|bound_\w+)"
     )
     assert set(TRUTHS) == needed
+
+
+def test_a_channel_that_no_rotation_turns_says_nothing_of_the_gains() -> None:
+    """Both vectors lie in the last channel of five, which has no partner; of other vectors the orders part."""
+    told = [explain(run(Settings(d_head=5, vectors="worst", seed=8, gain_kind=kind))) for kind in ("untied", "tied")]
+    assert told[0][0] == "For these vectors the two orders happen to agree."
+    assert told[1][0].startswith("With gains equal within each rotary pair the two orders are one function")
 
 
 def test_every_sentence_is_true_wherever_the_dials_stand() -> None:

@@ -174,7 +174,10 @@ def _placed(x: Held, name: str, formats: _Formats, choices: Choices) -> Held:
     """q or k as it enters the product: with its part of the scale, k in the format of the cache."""
     power = power_on(name, choices)
     if power:
-        x = _to_8_bits(_rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices)
+        scaled = _to_8_bits(
+            _rescaled(x.values, power, formats.wide, choices, x.values.shape[-1]), formats.wide, choices
+        )
+        x = Held(scaled.values, scaled.beyond | x.beyond, formats.wide)
     if name == "k" and choices.fp8_cache:
         return _to_8_bits(x.values, formats.kept, choices)
     return x
@@ -201,7 +204,8 @@ def _softmax(masked: Tensor, r: Stack, choices: Choices) -> dict[StageWord, Held
     terms, terms_beyond = r(logits.exp())
     total, total_beyond = terms[..., :1], terms_beyond[..., :1]
     for at in range(1, terms.shape[-1]):
-        total, total_beyond = r(total + terms[..., at : at + 1])
+        total, too_large = r(total + terms[..., at : at + 1])
+        total_beyond = total_beyond | too_large  # what saturates on the way stays within range
     return {
         "max_subtracted": Held(logits, beyond, r),
         "exp": Held(terms, terms_beyond, r),

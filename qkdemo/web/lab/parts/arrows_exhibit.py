@@ -80,7 +80,7 @@ def view(settings: Settings, heading: int = 2) -> dict[str, Any]:
     scale = next(dial.kind for dial in declarations(Settings) if dial.name == "scale")
     assert isinstance(scale, Dial)
     findings = {name: phrase(f"arrows.finding.{name}") for name in ("apart", "alike", "level", "undefined", "open")}
-    findings["both"] = phrase("arrows.names.both")
+    findings |= {name: phrase(f"arrows.names.{name}") for name in ("both", "each")}
     return {
         "state": state_of(settings),
         "start": state_of(Settings()),

@@ -3,7 +3,6 @@
 * `models_body(settings)`: the middle of the page;
 * `search_box()`: what is searched for; the link keeps it, as it keeps the pair;
 * `show_rows(result)`, `show_families(result)`: the tables; `FIRST_COLUMNS`, `LARGE`: which columns are seen first;
-* `in_words(column, value)`: what stands in a cell;
 * `show_pair(result)`: two models, in what they differ, and the door to the placement lab.
 """
 
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import streamlit as st
 
+from qkdemo.facts.cells import cell
 from qkdemo.facts.models import MODELS
 from qkdemo.labs.models import (
     SHOWN,
@@ -26,8 +26,7 @@ from qkdemo.labs.models import (
     run,
     searched,
 )
-from qkdemo.messages import has, say
-from qkdemo.notation import written
+from qkdemo.messages import say
 from qkdemo.web import lecture
 from qkdemo.web.address.link import ask, asked
 from qkdemo.web.pages import PAGES
@@ -97,7 +96,7 @@ def show_rows(result: Result) -> None:
 
 
 def _table(result: Result, columns: Sequence[str]) -> list[dict[str, str]]:
-    return [{say(f"column.{name}"): in_words(name, row[name]) for name in columns} for row in rows(result)]
+    return [{say(f"column.{name}"): cell(name, row[name]) for name in columns} for row in rows(result)]
 
 
 def show_families(result: Result) -> None:
@@ -105,7 +104,7 @@ def show_families(result: Result) -> None:
     names = {"models": say("models.models"), "names": say("models.names")}
     table = [
         {
-            names.get(name) or say(f"column.{name}"): "; ".join(in_words(name, word) for word in str(value).split(", "))
+            names.get(name) or say(f"column.{name}"): "; ".join(cell(name, word) for word in str(value).split(", "))
             if name in SHOWN
             else value
             for name, value in row.items()
@@ -148,25 +147,3 @@ def _keep_pair() -> None:
     """Both, so that the other stays what it was."""
     for side in _SIDES:
         ask(side, st.session_state[f"models:{side}"])
-
-
-def in_words(column: str, value: Any) -> str:
-    """What stands in a column of the table, as it is read."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return say(f"choice.on_by_default.{'yes' if value else 'no'}")
-    if isinstance(value, float):
-        return written(value)
-    keys = (f"choice.{column}.{value}", f"choice.{_DIALS.get(column, column)}.{value}")
-    return next((say(key) for key in keys if has(key)), str(value))
-
-
-_DIALS: Final = {
-    "cache": "cached",
-    "scale": "scaled",
-    "gain": "gain_kind",
-    "bias": "biased",
-    "rule": "epsilon_stands",
-    "cast": "cast_back",
-}
