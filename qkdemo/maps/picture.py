@@ -22,8 +22,8 @@ from qkdemo.charts.theme import LIGHT, Theme, numbered, vega_config
 from qkdemo.dials import Value
 from qkdemo.maps.cells import Cells, Scale
 from qkdemo.maps.outlines import label_at, outline
-from qkdemo.maps.request import SIZES, Axis, scale_of
-from qkdemo.maps.words import cross, finding, reads_short, shown_name
+from qkdemo.maps.request import Axis, scale_of
+from qkdemo.maps.words import cross, cross_at, finding, reads_short, shown_name
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import written
 
@@ -72,7 +72,7 @@ def marks_table(cells: Cells, role: str, at_cell: tuple[int, int] | None = None)
         px, py = label_at(edges, target, (len(cells.x), len(cells.y)))
         layer = "word" if px < _LATE * len(cells.x) else "word_before"
         add(layer, x=_border(cells.request.x, xs, px), y=_border(cells.request.y, ys, py), text=words, mark=words)
-    if (at := _cross_at(cells)) is not None:
+    if (at := cross_at(cells)) is not None:
         i, j = cross(cells)
         add("cross", x=at[0], y=at[1], text=cells.text(float(values[j, i])))
     if at_cell is not None:
@@ -186,17 +186,9 @@ def picture(cells: Cells, caption: str, theme: Theme = LIGHT) -> Spec:
     return outer
 
 
-def span(axis: Axis) -> tuple[float, float]:
-    """From where to where an axis is drawn: its range; with few cells also what they reach beyond it."""
-    if len(axis.finest) > SIZES[0]:
-        return float(axis.low), float(axis.high)
-    edges = axis.edges(axis.finest)
-    return edges[0], edges[-1]
-
-
 def _axis(axis: Axis) -> Spec:
     """Scale and axis of a dial, laid out as the dial is."""
-    low, high = span(axis)
+    low, high = axis.span
     kind: Literal["linear", "log", "symlog"] = "linear"
     if axis.kind.log:
         kind = "log" if axis.kind.low > 0 else "symlog"
@@ -257,7 +249,7 @@ def _legend(look: Look) -> alt.Legend:
 
 def _edges(axis: Axis, values: Sequence[Value]) -> list[float]:
     """Where cells begin and end, as far as they are drawn."""
-    low, high = span(axis)
+    low, high = axis.span
     return [min(max(edge, low), high) for edge in axis.edges(values)]
 
 
@@ -265,17 +257,6 @@ def _border(axis: Axis, edges: list[float], at: float) -> float:
     """The value at a place counted in cell borders, which may lie between two of them."""
     there, back = scale_of(axis.kind)
     return back(float(np.interp(at, range(len(edges)), [there(edge) for edge in edges])))
-
-
-def _cross_at(cells: Cells) -> tuple[float, float] | None:
-    """Where the two dials stand, if that is on the map."""
-    place = []
-    for axis in (cells.request.x, cells.request.y):
-        (low, high), at = span(axis), float(getattr(cells.request.settings, axis.dial.name))
-        if not low <= at <= high:
-            return None
-        place.append(at)
-    return place[0], place[1]
 
 
 def _without_data(made: Spec) -> Spec:

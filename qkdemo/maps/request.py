@@ -70,6 +70,14 @@ class Axis:
         return [back(place) for place in ends]
 
     @property
+    def span(self) -> tuple[float, float]:
+        """From where to where it is drawn: its range; with few cells also what they reach beyond it."""
+        if len(self.finest) > SIZES[0]:
+            return float(self.low), float(self.high)
+        edges = self.edges(self.finest)
+        return edges[0], edges[-1]
+
+    @property
     def text(self) -> str:
         """As it is typed, and stands in a link."""
         return f"{self.dial.name}:{self.dial.write(self.low)}:{self.dial.write(self.high)}"

@@ -13,7 +13,7 @@ from qkdemo.charts.space import Trace, axis, camera, figure, surface, tip
 from qkdemo.charts.theme import Theme
 from qkdemo.maps.cells import Cells
 from qkdemo.maps.request import Axis
-from qkdemo.maps.words import cross, shown_name
+from qkdemo.maps.words import cross, cross_at, shown_name
 from qkdemo.notation import written
 
 
@@ -27,7 +27,7 @@ def surfaces(cells: Cells, theme: Theme, turn: float, tilt: float) -> dict[str, 
     for role in cells.sides:
         heights = _heights(cells.shown(role), logarithmic=logarithmic)
         traces.append(surface(x, y, heights, theme.role(role), cells.names[role]))
-        if math.isfinite(heights[j, i]):
+        if cross_at(cells) is not None and math.isfinite(heights[j, i]):
             words = cells.text(float(cells.shown(role)[j, i]))
             traces.append(tip((x[i], y[j], float(heights[j, i])), words, theme.role(role), "diamond", 6))
     scene = {

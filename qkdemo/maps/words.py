@@ -27,12 +27,15 @@ _NOTHING: Final = 1e-6  # of it: and up to which it is none
 def relation(cells: Cells, role: str) -> Relation:
     """Along which dial the measure changes on this side, among the cells that are finite.
 
-    It is `few` where no two of these lie beside each other along a dial, so that nothing is known of that.
+    It is `few` where no two of these lie beside each other along a dial, so that nothing is known of that. Zeros have
+    no decade, and count where there is nothing else.
     """
     values = _drawn(cells.shown(role), cells.scale)
     finite = values[np.isfinite(values)]
-    if not finite.size:
-        return "none"
+    if not finite.size:  # of decades also where every number is 0
+        return "flat" if (cells.shown(role) == 0).any() else "none"
+    if finite.size == 1:
+        return "few"
     whole = np.ptp(finite)
     if whole <= _STILL * (1.0 if cells.scale == "log" else np.abs(finite).max()):
         return "flat"
@@ -98,19 +101,29 @@ def alt(cells: Cells, role: str) -> str:
         ),
         reads(cells, role),
     ]
-    finite = np.where(np.isfinite(values), values, np.nan)
-    if np.nanmax(finite, initial=-np.inf) > np.nanmin(finite, initial=np.inf):
-        for word, at in (("lowest", int(np.nanargmin(finite))), ("highest", int(np.nanargmax(finite)))):
-            j, i = divmod(at, len(cells.x))
-            sentences.append(say(f"map.alt.{word}", value=cells.text(values[j, i]), at=place(cells, i, j)))
-    sentences += [*strange(values), *_parted(cells)]
+    sentences += [*_extremes(cells, values), *strange(values), *_parted(cells)]
     for mark in cells.marks:
         holds = cells.holds(role, mark)
         if holds.any() and not cells.apart:
-            sentences.append(say("map.alt.mark", mark=say(f"mark.{mark}"), share=written(100 * holds.mean(), 3)))
-    i, j = cross(cells)
-    sentences.append(say("map.alt.cross", at=place(cells, i, j), value=cells.text(values[j, i])))
+            told = {"count": int(holds.sum()), "all": holds.size}
+            sentences.append(say("map.alt.mark", mark=say(f"mark.{mark}"), **told))
+    if cross_at(cells) is not None:
+        i, j = cross(cells)
+        sentences.append(say("map.alt.cross", at=place(cells, i, j), value=cells.text(values[j, i])))
     return " ".join(sentences)
+
+
+def _extremes(cells: Cells, values: NDArray[np.float64]) -> list[str]:
+    """Where the lowest and the highest finite number stand; nothing where both are written alike: that is rounding."""
+    finite = np.where(np.isfinite(values), values, np.nan)
+    if np.isnan(finite).all():
+        return []
+    ends = {"lowest": int(np.nanargmin(finite)), "highest": int(np.nanargmax(finite))}
+    texts = {word: cells.text(float(values.flat[at])) for word, at in ends.items()}
+    if texts["lowest"] == texts["highest"]:
+        return []
+    places = {word: divmod(at, len(cells.x)) for word, at in ends.items()}
+    return [say(f"map.alt.{word}", value=texts[word], at=place(cells, i, j)) for word, (j, i) in places.items()]
 
 
 def _parted(cells: Cells) -> list[str]:
@@ -151,6 +164,17 @@ def cell_words(cells: Cells, i: int, j: int) -> str:
     values = ", ".join(f"{name} {cells.text(float(cells.shown(role)[j, i]))}" for role, name in cells.names.items())
     said = say("map.keys.cell", at=place(cells, i, j), values=values)
     return said[0].upper() + said[1:]
+
+
+def cross_at(cells: Cells) -> tuple[float, float] | None:
+    """Where the two dials stand, if that is on the map."""
+    place = []
+    for axis in (cells.request.x, cells.request.y):
+        (low, high), at = axis.span, float(getattr(cells.request.settings, axis.dial.name))
+        if not low <= at <= high:
+            return None
+        place.append(at)
+    return place[0], place[1]
 
 
 def cross(cells: Cells) -> tuple[int, int]:

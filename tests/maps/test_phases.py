@@ -120,7 +120,7 @@ def test_how_else_a_run_ends_has_a_picture_of_its_own(share: str) -> None:
         counted = sum(map(int, table.column("count").to_pylist()))
         assert counted == sum(map(holds, of_side)) > 0
         assert sum(table.column("share").to_pylist()) == pytest.approx(counted / 3)
-        numbers = re.findall(r": (\d+) of 27 seeds", alt(made, remedy, share=share))
+        numbers = re.findall(r": (\d+) of 27 runs", alt(made, remedy, share=share))
         assert (len(numbers), sum(map(int, numbers))) == (len(STARTS), counted)
         assert f"{counted} of 243 runs" in finding(made, share=share)
     assert say(f"phases.counted.{share}") in json.dumps(phase_spec(share=share))

@@ -39,3 +39,8 @@ def test_every_lab_has_its_surfaces(name: str) -> None:
     for measure in cells.request.plane.measures:
         of_measure = type(cells)(cells.request.but(measure), cells.x, cells.y, cells.sides)
         json.dumps(surfaces(of_measure, LIGHT, 0, 0), allow_nan=False)
+
+
+def test_no_point_stands_on_a_surface_that_the_dials_are_not_on() -> None:
+    cells = whole(request_of("drift", LABS["drift"].settings(scale=1), "scale:10:1000", "gain:0.1:100"), 9)
+    assert {trace["type"] for trace in surfaces(cells, LIGHT, 30, 20)["data"]} == {"surface"}

@@ -75,7 +75,7 @@ def phase_spec(diagram: Diagram = DEFAULT, share: str = "solved", *, hall: bool 
 def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solved") -> str:
     """In how many cells every seed solves the task, on every side; of cells of which all seeds are trained.
 
-    Of another share: how many seeds of all cells it is.
+    Of another share: how many runs of all cells it is.
     """
     said = []
     for remedy in diagram.remedies:
@@ -88,8 +88,8 @@ def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solv
             whole = sum(cell.solved == cell.seeds for cell in full)
             said.append(say("phases.finding", side=side, whole=whole, cells=len(full)))
         else:
-            count, seeds = sum(cell.count(share) for cell in of_side), sum(cell.seeds for cell in of_side)
-            said.append(say("phases.found", side=side, count=count, seeds=seeds, what=say(f"phases.counted.{share}")))
+            count, runs = sum(cell.count(share) for cell in of_side), sum(cell.seeds for cell in of_side)
+            said.append(say("phases.found", side=side, count=count, runs=runs, what=say(f"phases.counted.{share}")))
     return " ".join(said)
 
 
@@ -109,14 +109,14 @@ def alt(made: Sequence[Cell], remedy: str, diagram: Diagram = DEFAULT, share: st
 
 
 def _counted(made: Sequence[Cell], remedy: str, diagram: Diagram, share: str) -> list[str]:
-    """Row by row, how many seeds ended in one way."""
+    """Row by row, how many runs ended in one way."""
     up, what = say(f"dial.{diagram.y}.label"), say(f"phases.counted.{share}")
     said = []
     for y in diagram.ys:
         row = [cell for cell in made if cell.remedy == remedy and cell.y == y]
-        count, seeds = sum(cell.count(share) for cell in row), sum(cell.seeds for cell in row)
+        count, runs = sum(cell.count(share) for cell in row), sum(cell.seeds for cell in row)
         key = "phases.alt.counted" if row else "phases.alt.open"
-        said.append(say(key, y=up, at=_text(y), count=count, seeds=seeds, what=what))
+        said.append(say(key, y=up, at=_text(y), count=count, runs=runs, what=what))
     return said
 
 

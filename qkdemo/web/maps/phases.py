@@ -30,6 +30,7 @@ from qkdemo.maps.phases.diagram import (
 )
 from qkdemo.maps.phases.picture import alt, finding, phase_spec, phase_table, side_name
 from qkdemo.messages import now, say
+from qkdemo.notation import written
 from qkdemo.runs.budget import plan_bytes, price
 from qkdemo.runs.durations import duration
 from qkdemo.runs.plan import Plan
@@ -205,7 +206,7 @@ def _trained(diagram: Diagram) -> None:
             st.rerun()
         with st.container():
             _controls(batches)
-        _drawn(diagram, batches.ends, say("phases.own", what=_what(_share())))
+        _drawn(diagram, batches.ends, say("phases.own", what=_what(_share()), rate=written(diagram.base.learning_rate)))
 
     watch()
 
