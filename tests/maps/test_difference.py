@@ -118,7 +118,7 @@ def test_files_hold_both_numbers_and_their_difference_and_the_program_draws_it(t
         np.subtract(table["entropy_fraction"], table["subtracted"]), table["difference"], rtol=0, atol=1e-15
     )
     assert as_json(apart)["difference"] == {"norm": "L2 norm and learned scale g minus plain attention"}
-    (tmp_path / "map.csv").write_bytes(as_csv(apart))
+    (tmp_path / "qkdemo-map.csv").write_bytes(as_csv(apart))
     (tmp_path / "draw.py").write_text(program(apart), encoding="utf-8")
     done = subprocess.run([sys.executable, "draw.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("63 cells drawn")
