@@ -69,6 +69,18 @@ def test_where_the_sides_do_not_differ_it_says_so_and_draws_no_line() -> None:
     assert "line" in marks_table(apart, "norm")["layer"].to_pylist()
 
 
+@pytest.mark.parametrize("measure", ["logit", "max_abs_logit"])
+def test_what_differs_by_rounding_alone_does_not_differ(measure: str) -> None:
+    """Norm, then rotary depends on the distance alone: at another position the logits are the same."""
+    request = request_of("rope", LABS["rope"].settings(), "distance", "d_head", measure)
+    minus = minus_of(request, "position=1000")
+    assert minus is not None
+    assert minus.request is not None
+    apart = difference(whole(request, 9), whole(minus.request, 9), minus)
+    assert "norm, then rotary minus the same at position=1000: 0 in every cell" in finding(apart).lower()
+    assert np.abs(apart.shown("right")).max() > 0.01
+
+
 def test_a_cell_that_is_undefined_on_one_side_is_undefined_in_the_difference() -> None:
     first, apart = subtracted("plain", format="float16")
     lost = np.isnan(first.shown("plain"))
