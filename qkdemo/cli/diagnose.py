@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from qkdemo.cli.parser import Parser
 from qkdemo.cli.tables import table
@@ -17,6 +18,8 @@ from qkdemo.diagnose.readers.columns import ROLES
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
+
+_MOST_ROWS: Final = 20
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,5 +83,7 @@ def _in_words(report: Report) -> str:
             parts.append(f"  {finding.advice}")
     plainly = not sys.stdout.isatty()
     for name, rows in report.tables.items():
-        parts += ["", say(f"report.table.{name}"), table(list(rows)[:20], [], plainly=plainly)]
+        parts += ["", say(f"report.table.{name}"), table(list(rows)[:_MOST_ROWS], [], plainly=plainly)]
+        if len(rows) > _MOST_ROWS:
+            parts.append(say("report.more", shown=_MOST_ROWS, all=len(rows)))
     return "\n".join(parts)

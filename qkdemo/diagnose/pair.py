@@ -19,7 +19,7 @@ class Pair:
     gamma_q: Tensor | None = None  # [d_head]
     gamma_k: Tensor | None = None
     causal: bool = False
-    axes: str = "heads"  # how the axes were read: heads, positions, or ambiguous (then as heads)
+    axes: str = "heads"  # as they were read: heads, positions; supposed (as positions), ambiguous (as heads): both fit
     stored: torch.dtype = torch.float64  # the wider of both, as they were brought
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
 

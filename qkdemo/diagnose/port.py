@@ -29,12 +29,12 @@ from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
 from qkdemo.diagnose.pipelines import identified, in_range, relative
 from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.diagnose.watching.heads import HIDES
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
 
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
-_HIDDEN: Final = -1e4  # how masks are written into logits
 _POSITIONS: Final = 48  # from which pipelines are told: a fit of gains needs a few hundred pairs
 _NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
 _WORKING: Final = torch.float32  # in which sums are formed
@@ -147,7 +147,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     mine, reference = (_of_heads(word, x) for word, x in found.items())
     if mine.shape != reference.shape:
         raise InputError("other_logits", mine=listed(mine.shape), reference=listed(reference.shape))
-    seen = [(x > _HIDDEN) | x.isnan() for x in (mine, reference)]
+    seen = [(x > HIDES) | x.isnan() for x in (mine, reference)]
     visible = (seen[0] & seen[1]).all(0)
     kinds = [_format(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
     block = _block(arrays, mine.shape, visible, theta)

@@ -4,7 +4,8 @@
 * `run(pair)`: per head what `heads.measure` finds; over all heads, the same tensors under every variant and format.
 
 Axes: [positions, d_head], [heads, positions, d_head] or [batch, heads, positions, d_head]. [batch, positions, heads,
-d_head] is recognised where only one reading makes the heads fit; where both do, `swapped` says which.
+d_head] is recognised where only one reading makes the heads fit, and supposed where fewer heads of k share more of q;
+where both fit otherwise, `swapped` says which.
 """
 
 import math
@@ -24,6 +25,7 @@ from qkdemo.diagnose.watching.heads import keys_seen, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
+_V: Final = re.compile(r"(.*[._/])?(v|value|values|value_states|xv)$", re.IGNORECASE)
 _MASK: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?mask$", re.IGNORECASE)
 _GAINS: Final = (
     re.compile(r"(.*[._/])?(gamma_q|q_gain|q_norm\.weight)$"),
@@ -65,7 +67,7 @@ def pair_of(
     if torch.float64 in (q.dtype, k.dtype) or not _SMALL < abs(factor) < _BIG:
         q, k = q.double(), k.double()
     axes = _axes(q, k)
-    if swapped or axes == "positions":
+    if swapped or axes in ("positions", "supposed"):
         q, k = q.transpose(1, 2), k.transpose(1, 2)
     if q.shape[-1] != k.shape[-1]:
         raise InputError("other_widths", q=listed(q.shape), k=listed(k.shape))
@@ -134,7 +136,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
         return found[0][0], found[1][0]
     if any(len(each) > 1 for each in found):
         raise InputError("many_pairs", names=", ".join(arrays))
-    if len(arrays) == 2:
+    if len(arrays) == 2 and not any(_V.fullmatch(name) or _MASK.fullmatch(name) for name in arrays):
         first, second = arrays
         return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
     raise InputError("no_pair", names=", ".join(arrays) or "–")
@@ -189,13 +191,14 @@ def _axes(q: Tensor, k: Tensor) -> str:
     positions = q.shape[2] % k.shape[2] == 0
     grouped = q.shape[1] == k.shape[1] and q.shape[2] != k.shape[2]
     if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
-        return "positions"
+        return "supposed" if heads and q.shape[1] < q.shape[2] else "positions"
     return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] >= q.shape[2] else "heads"
 
 
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
-    """True where a key is seen, from a mask of truth values or from one that is added."""
-    visible = mask if mask.dtype == torch.bool else mask > -1e4 if mask.is_floating_point() else mask != 0
+    """True where a key is seen, from a mask of truth values, also as 0 and 1, or from one that is added."""
+    truth = not mask.is_floating_point() or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
+    visible = mask != 0 if truth else mask > -1e4
     wanted = (*q.shape[:3], k.shape[2])
     try:
         return visible.expand(wanted)

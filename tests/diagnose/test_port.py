@@ -327,3 +327,33 @@ def test_a_scale_is_named_however_roughly_a_narrow_format_gives_the_ratio(querie
     found |= {"reference": (rounded[0] @ rounded[1].mT).bfloat16(), "mine": trace(wrong, block).logits.bfloat16()}
     said = [finding.sentence for finding in of_port(run(port_of(found)), "x").findings]
     assert not any("{" in sentence for sentence in said)
+
+
+def test_what_a_mask_of_minus_ten_thousand_is_added_to_is_hidden() -> None:
+    """As BERT's: half the keys are padding; of the others the port's logits are all wrong."""
+    logits = [torch.randn(4, 24, 24, generator=torch.Generator().manual_seed(at)) for at in (0, 1)]
+    padding = torch.where(torch.arange(24) < 12, 0.0, -10000.0)
+    for kind in (torch.float32, torch.bfloat16):
+        mine, reference = ((x + padding).to(kind) for x in logits)
+        said = {
+            each.key: each.sentence
+            for each in of_port(run(port_of({"mine": mine, "reference": reference})), "x").findings
+        }
+        assert said.keys() == {"port_pattern", "port_needs"}
+        error = (logits[0] - logits[1])[..., :12].norm() / logits[1][..., :12].norm()
+        assert f"by {round(float(error), 1):.0%}".replace("%", " %") in said["port_pattern"]
+
+
+def test_a_ratio_near_one_is_told_from_one() -> None:
+    """1/√80 in bfloat16 is 1.000116 times as large."""
+    rounded = float(torch.tensor(80**-0.5).bfloat16()) * 80**0.5
+    found = arrays(REFERENCE)
+    found["mine"] = found["mine"] * rounded
+    (alone,) = (
+        each.sentence
+        for each in of_port(run(port_of({x: found[x] for x in ("mine", "reference")})), "x").findings
+        if each.key == "port_ratio"
+    )
+    (fitted,) = (each.sentence for each in of_port(run(port_of(found)), "x").findings if each.key == "port")
+    assert "logit of the port is 1.0001 times the reference’s" in alone
+    assert "every logit is 1.0001 times the expected one" in fitted

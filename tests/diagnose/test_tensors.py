@@ -309,3 +309,28 @@ def test_a_length_that_leaves_nearly_all_of_the_largest_logit_does_not_explain_i
     row = found.heads[0] | {"grown_by": "length"}
     assert _grown_by(replace(found, heads=[row], at_usual=49.0), 55.0, 4.0) == "at_usual"
     assert _grown_by(replace(found, heads=[row], at_usual=20.0), 55.0, 4.0) == "length"
+
+
+def test_heads_of_more_queries_than_keys_are_not_taken_for_positions_without_a_word() -> None:
+    """8 heads, 64 queries, 32 keys of an encoder; or 8 positions, of which 64 heads of q share 32 of k."""
+    doubtful = of_tensors(run(pair_of({"q": drawn(1, 8, 64, 16), "k": drawn(1, 8, 32, 16, seed=1)})), "x").findings
+    (sentence,) = (each.sentence for each in doubtful if each.key == "axes_supposed")
+    assert "q has 64 heads and k 32." in sentence
+    usual = of_tensors(run(pair_of({"q": drawn(1, 64, 8, 16), "k": drawn(1, 64, 2, 16, seed=1)})), "x")
+    assert "axes_supposed" not in {each.key for each in usual.findings}
+    saved = pair_of({"q": drawn(1, 64, 8, 16), "k": drawn(1, 32, 8, 16, seed=1)}, swapped=True)
+    assert saved.q.shape[1:3] == (8, 64)  # what the advice leads to
+
+
+@pytest.mark.parametrize("names", [("k", "v"), ("q", "v"), ("past_k", "past_v"), ("q", "mask")])
+def test_values_are_taken_neither_for_q_nor_for_k(names: tuple[str, str]) -> None:
+    with pytest.raises(InputError, match="q and k are not both among the arrays"):
+        pair_of(dict.fromkeys(names, drawn(2, 6, 8)))
+
+
+def test_a_mask_of_ones_and_zeros_hides_what_it_hides_in_any_format() -> None:
+    causal = torch.ones(6, 6).tril()
+    for mask in (causal, causal.int(), causal.bool(), causal.bfloat16(), (1 - causal) * -1e9, (1 - causal) * -1e4):
+        pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "mask": mask})
+        assert pair.visible is not None
+        assert torch.equal(pair.visible[0, 0], causal.bool()), mask.dtype

@@ -1,13 +1,19 @@
 """The quizzes: one right answer among distinct ones, all computed; other numbers from every seed; whole sentences."""
 
+import dataclasses
 import math
 import random
 import re
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 
+from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.pipeline import trace
+from qkdemo.labs.placement.comparisons import difference
+from qkdemo.labs.placement.mistakes import pair_of
 from qkdemo.messages import LANGUAGES
 from qkdemo.notation import written
 from qkdemo.tracks.asked import Asked, numeric
@@ -192,6 +198,39 @@ def test_a_mistake_that_fresh_weights_hide_shows_with_trained_ones(seed: int) ->
     first, following = (number(worst.numbers[name]) for name in ("first", "next"))
     assert max(first, following) > 1.2 * min(first, following)
     assert (first > following) == (worst.form == "most")
+
+
+def test_the_worst_and_the_mildest_mistake_are_those_of_other_draws_and_widths_too() -> None:
+    """Who is asked sees neither: on one draw of 32 channels in three the other order of norm and rotary is milder."""
+
+    def off(mistake: str, spread: float, d_head: int, seed: int) -> float:
+        left, right = pair_of(mistake)
+        recipe = BlockRecipe(d_model=64, n_heads=2, n_kv_heads=2, d_head=d_head, n_keys=16, gain_spread=spread)
+        block = draw_block(dataclasses.replace(recipe, seed=seed, offset_stored=left.stored == "one_plus"))
+        return difference(trace(left, block), trace(right, block)).logits
+
+    draws = [(d_head, seed) for d_head in (32, 64) for seed in range(100, 105)]
+    for seed in range(25):
+        asked = QUIZZES["developer"]["worst_port"](random.Random(seed))
+        extreme, spread = max if asked.form == "most" else min, number(asked.numbers["spread"])
+        sizes = [{name: off(name, spread, *drawn) for name in asked.choices} for drawn in draws]
+        agreeing = sum(extreme(size, key=size.__getitem__) == asked.answer for size in sizes)
+        assert agreeing >= 0.8 * len(draws), (seed, asked)
+
+
+def test_only_a_gain_that_differs_between_channels_is_seen_when_a_key_is_normalised_again() -> None:
+    """With one number per head a second norm takes off what the first had put on: the questions must say “channel”."""
+    x = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 5, 16)))
+
+    def normed(k: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
+        return k / k.square().mean(-1, keepdim=True).sqrt() * gain
+
+    per_head, per_channel = torch.tensor([0.5, 1.5])[:, None, None], torch.linspace(0.5, 1.5, 16)
+    for gain, same in ((per_head, True), (per_channel, False)):
+        once = normed(x, gain)
+        assert torch.allclose(normed(once, gain), once) == same
+    for key in ("quiz.developer.cached.ask.wrong", "quiz.developer.cached.ask.right", "stop.developer.again.question"):
+        assert re.search(r"gain (for each head and|per) channel", LANGUAGES["en"][key]), key
 
 
 @pytest.mark.parametrize("seed", SEEDS)

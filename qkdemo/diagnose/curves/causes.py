@@ -281,18 +281,20 @@ def _largest(columns: Mapping[str, Numbers], event: Event, first: int = 0) -> di
 
 def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Numbers) -> list[Cause]:
     """No event yet, but logits on their way, or attention that is one-hot already."""
-    if grown is None:
+    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
+    if not sizes.size or np.isinf(sizes).any():
         return []
+    last = float(np.median(sizes[-3:])) if grown is None else grown.last
     at = step[np.isfinite(columns["max_logit"])]  # the steps of which there is a logit
-    if grown.last >= LARGE:
+    if last >= LARGE:
         entropy = _there(columns.get("entropy", np.empty(0)))[-BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
-            return [Cause("nearly_one_hot", 0.8, {"logit": grown.last, "entropy": 100 * float(np.median(entropy))})]
-        return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": grown.last})]
+            return [Cause("nearly_one_hot", 0.8, {"logit": last, "entropy": 100 * float(np.median(entropy))})]
+        return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": last})]
     soon = at[-1] + 0.5 * (at[-1] - at[0])  # within half as many steps again
-    if not grown.grows or grown.last <= CALM / 5:
+    if grown is None or not grown.grows or last <= CALM / 5:
         return []
-    large_at = float(at[-1] + np.log(LARGE / grown.last) / grown.rate)  # again, if it was there before
+    large_at = float(at[-1] + np.log(LARGE / last) / grown.rate)  # again, if it was there before
     if step[-1] < large_at <= soon:
-        return [Cause("growing_logits", 0.6, {"logit": grown.last, "large_at": large_at})]
+        return [Cause("growing_logits", 0.6, {"logit": last, "large_at": large_at})]
     return []

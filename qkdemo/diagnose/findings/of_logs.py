@@ -10,7 +10,7 @@ from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import names_attention
 from qkdemo.messages import say
-from qkdemo.notation import at_least, at_most, counted, written
+from qkdemo.notation import at_least, at_most, counted, digits_apart, written
 
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
@@ -62,8 +62,7 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         values: dict[str, object] = {
             name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
         }
-        if cause.key == "logits_passed":
-            values["logit"] = at_most(cause.numbers["logit"])
+        values |= _beside_a_limit(result, cause)
         if result.worst is not None:
             step = _whole(result.log.step[result.worst.start])
             kind = "slow" if result.worst.slow else result.worst.kind
@@ -75,6 +74,8 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
+    if result.log.steps != "named":
+        yield Finding("good", f"steps_of_{result.log.steps}", {"run": run})
     yield from _of_columns(result, run)
     if result.growth is not None and result.growth.grows:
         grown = result.growth
@@ -90,6 +91,18 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "thinned", {"run": run} | rows)
     elif result.log.sampled:
         yield Finding("good", "sampled", {"run": run})
+
+
+def _beside_a_limit(result: causes.Result, cause: Cause) -> dict[str, str]:
+    """Numbers with as many digits as show on which side of 100, or of the log's last step, they are."""
+    found, limit = dict[str, str](), written(LARGE)
+    logit, large_at = (cause.numbers.get(name) for name in ("logit", "large_at"))
+    if logit is not None and logit != LARGE:
+        text, most = (written, 17) if cause.key != "logits_passed" else (at_most, 12)
+        found["logit"] = text(logit, next((n for n in range(4, most) if text(logit, n) != limit), most))
+    if large_at is not None:
+        found["large_at"] = written(large_at, digits_apart(large_at, [float(result.log.step[-1])]))
+    return found
 
 
 def doubling(grown: Growth) -> dict[str, str]:

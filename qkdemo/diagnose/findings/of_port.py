@@ -12,7 +12,7 @@ from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import digits_apart, written
 
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _POWERS: Final[Mapping[str, Callable[[float], float]]] = {  # the head width for which a ratio is that cause's
@@ -93,9 +93,14 @@ def _row(row: port.Row) -> dict[str, object]:
     return {"head": row.head, "query": row.query, "worst": written(100 * row.error, 2)}
 
 
+def _ratio(result: port.Result) -> str:
+    """With as many digits as tell it from 1: a scale that was rounded leaves a ratio near it."""
+    return written(result.ratio, digits_apart(result.ratio, [1.0]))
+
+
 def _odd_row(result: port.Result) -> Finding:
     """The row whose logits are not the ratio that all others are."""
-    return Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": written(result.ratio)})
+    return Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": _ratio(result)})
 
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
@@ -154,7 +159,7 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
         key = "port_ratio_over_all" if result.uneven else "port_ratio"
-        yield Finding("bad", key, values | {"ratio": written(result.ratio), "ways": ways})
+        yield Finding("bad", key, values | {"ratio": _ratio(result), "ways": ways})
         if result.uneven:
             yield _odd_row(result)
     if result.port.block is None:

@@ -32,6 +32,8 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     values |= {"times": written(tensors.times_usual(worst, pair.scale), 2)}
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": seen})
+    if pair.axes == "supposed":
+        yield Finding("watch", "axes_supposed", {"heads": pair.q.shape[1], "kv_heads": pair.k.shape[1]})
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)

@@ -47,7 +47,7 @@ def read_arrays(stream: BinaryIO, name: str) -> Mapping[str, Tensor]:
         file = Safetensors(stream, name)
         _refuse_large(sum(entry.stop - entry.start for entry in file.entries.values()), name)
         return {tensor: file.read(tensor) for tensor in file.entries}
-    if holds_arrays(head + stream.read(200)):
+    if holds_arrays(stream.read(200)):
         stream.seek(0)
         return _of_json(stream.read(_MOST_JSON + 1), name)
     stream.seek(8)

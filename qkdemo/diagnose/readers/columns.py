@@ -1,15 +1,16 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
 * `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
-* `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them.
+* `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them;
+* `names_steps(column)`: whether it counts steps.
 """
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,12 @@ _BESIDE_A_LOSS: Final = re.compile(
 )  # what is added to a loss, or is of another model: taken only where there is no other
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
 EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
+_WORST: Final = {"max_logit": np.fmax, "entropy": np.fmin, "q_norm": np.fmax, "k_norm": np.fmax}  # they leave out NaN
+_WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights & Biases and MLflow
+    r"(attention/).+(/(?:max_abs_logit|min_entropy_fraction|q_norm_max|k_norm_max))"
+)
+_DIGITS: Final = re.compile(r"\d+")
+_MOST_KINDS: Final = 64  # of rows in a table that NaN fills
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -58,6 +65,7 @@ class Log:
     columns: Mapping[str, NDArray[np.float64]]
     sampled: bool = False
     where: str = ""  # the worst head, in words, if the log names heads
+    steps: Literal["named", "rows", "epochs"] = "named"  # or rows are counted, or steps that begin anew in each epoch
 
 
 def roles(log: Log) -> dict[str, str]:
@@ -91,20 +99,106 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
     if len(names) > _MOST_COLUMNS:
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
-    steps = next((name for name in names for known in _STEPS if str(name).lower() == known), None)
+    steps = next((name for name in names if names_steps(name)), None)
     at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
+    anew = steps is not None and _begin_anew(at, rows)
+    at = _counted_on(at) if anew else at
+    empty = _padding(rows)
     points: dict[str, list[tuple[float, float]]] = {}
     for step, row in zip(at, rows, strict=True):
         if math.isfinite(step):  # rows of one step belong together
+            left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
             for name, value in row.items():
-                if name != steps and not math.isnan(number := _logged(value)):
+                if name != steps and name not in left_out and not math.isnan(number := _logged(value)):
                     points.setdefault(str(name), []).append((step, number))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
     columns = {
         name: np.array([each.get(step, math.nan) for step in order], dtype=np.float64) for name, each in series.items()
     }
-    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where)
+    columns = _over_layers(columns) | columns
+    counted: Literal["named", "rows", "epochs"] = "rows" if steps is None else "epochs" if anew else "named"
+    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where, steps=counted)
+
+
+def names_steps(column: Any) -> bool:
+    """Whether a column counts steps, by its name."""
+    return str(column).lower() in _STEPS
+
+
+# ---- steps that begin anew in each epoch
+
+
+def _begin_anew(at: Sequence[float], rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether steps fall, and only where the epoch rises."""
+    epoch = next((name for name in rows[0] if str(name).lower().rpartition("/")[2] == "epoch"), None) if rows else None
+    if epoch is None:
+        return False
+    counted = [(step, real(row.get(epoch))) for step, row in zip(at, rows, strict=True) if math.isfinite(step)]
+    falls = [(one[1], other[1]) for one, other in pairwise(counted) if other[0] < one[0]]
+    return bool(falls) and all(before < after for before, after in falls)
+
+
+def _counted_on(at: Sequence[float]) -> list[float]:
+    """The same steps, those of an epoch one after those of the epochs before it."""
+    gap = next((later - earlier for earlier, later in pairwise(at) if later > earlier), 1.0)
+    counted: list[float] = []
+    before, begun = math.nan, 0.0
+    for step in at:
+        if step < before:
+            begun += before + gap - step
+        counted.append(step + begun)
+        before = step if math.isfinite(step) else before
+    return counted
+
+
+# ---- NaN that fills a table, where a row has no value
+
+
+def _kind(row: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
+    """The columns in which a row has a number, and in which NaN."""
+    numbers = {name: _logged(value) for name, value in row.items()}
+    nan = frozenset(name for name, value in row.items() if _is_nan(value))
+    return frozenset(name for name, x in numbers.items() if math.isfinite(x)), nan
+
+
+def _is_nan(value: Any) -> bool:
+    return (isinstance(value, float) and math.isnan(value)) or (
+        isinstance(value, str) and value.strip().lower().lstrip("+-") == "nan"
+    )
+
+
+def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str], frozenset[str]], frozenset[str]]:
+    """By kind of row, the columns in which NaN stands for no value: that row has a number where others have their NaN.
+
+    So a table of rows of two kinds is written, those of the training and those of its evaluations. A loss that is lost
+    leaves NaN beside numbers that are in every row.
+    """
+    kinds = {_kind(row) for row in rows if any(map(_is_nan, row.values()))}
+    if len(kinds) > _MOST_KINDS:
+        return {}
+    return {
+        (there, nan): frozenset().union(*(nan & other for other, gone in kinds if there & gone)) for there, nan in kinds
+    }
+
+
+# ---- a column for every layer
+
+
+def _over_layers(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """For measures of attention with a column for each layer, that of the worst layer, under their name with a *."""
+    groups: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
+    for name, column in columns.items():
+        role = next((role for role in _WORST if ROLES[role].search(name) and not EVALUATED.search(name)), None)
+        if role and (_OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)):
+            written = _WATCHED.fullmatch(name)
+            star = f"{written[1]}*{written[2]}" if written else _DIGITS.sub("*", name)
+            groups.setdefault((role, star), []).append(column)
+    return {
+        star: _WORST[role].reduce(np.abs(each) if role == "max_logit" else each)
+        for (role, star), each in groups.items()
+        if len(each) > 1
+    }
 
 
 def _continued(points: list[tuple[float, float]]) -> dict[float, float]:

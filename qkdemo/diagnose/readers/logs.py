@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, real
+from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_steps, real
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, rows_of
@@ -63,11 +63,21 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "{":
         return _of_json(text, name)
     if start == "[":
-        return [log_of(name, "json", _records(_loaded(text, name)))]
+        return [_of_list(text, name)]
     header = text.lstrip().split("\n", 1)[0]
     if re.search("[,;\t]", header) and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
     return [log_of(name, "lines", rows_of(text))]
+
+
+def _of_list(text: str, name: str) -> Log:
+    """A list in JSON; or printed lines that begin with a time or a rank in brackets, as Megatron's and torchtitan's."""
+    try:
+        return log_of(name, "json", _records(_loaded(text, name)))
+    except InputError:
+        if rows := rows_of(text):
+            return log_of(name, "lines", rows)
+        raise
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -208,8 +218,10 @@ def _of_csv(text: str, name: str) -> list[Log]:
         rows = [{key: _pointed(value) for key, value in row.items()} for row in rows]
     if set(header) >= _OF_RUNS:
         raise InputError("table_of_runs", name=name)
-    if "Step" in header and any(" - " in column for column in header):
-        return _of_chart(rows, header)
+    steps = next(filter(names_steps, header), None)
+    chart = "Step" in header or any(column.endswith("__MIN") for column in header)
+    if steps is not None and chart and any(" - " in column for column in header):
+        return _of_chart(rows, header, steps)
     return [log_of(name, "csv", rows)]
 
 
@@ -217,14 +229,14 @@ def _pointed(value: Any) -> Any:
     return value.replace(",", ".") if isinstance(value, str) and _COMMA.fullmatch(value) else value
 
 
-def _of_chart(rows: list[dict[str, Any]], header: list[str]) -> list[Log]:
+def _of_chart(rows: list[dict[str, Any]], header: list[str], steps: str) -> list[Log]:
     """A chart of Weights & Biases: `run - metric`, and the least and largest of what a point stands for beside it."""
     runs: dict[str, list[str]] = {}
     for column in header:
         if " - " in column and not column.endswith(("__MIN", "__MAX")):
             runs.setdefault(column.rpartition(" - ")[0], []).append(column)
     return [
-        log_of(run, "wandb_chart", [{"step": row["Step"], **_shortened(row, columns)} for row in rows], sampled=True)
+        log_of(run, "wandb_chart", [{"step": row[steps], **_shortened(row, columns)} for row in rows], sampled=True)
         for run, columns in runs.items()
     ]
 

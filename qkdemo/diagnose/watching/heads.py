@@ -23,7 +23,7 @@ BATCH: Final = 4
 ROWS: Final = 64
 _BLOCK: Final = 1 << 24  # logits formed at once: 64 MiB
 _FLOAT16: Final = 65504.0
-_HIDES: Final = -9e3  # masks of code in the wild: -1e4, which is -9984 in bfloat16, -1e9, or a format's least number
+HIDES: Final = -9e3  # masks of code in the wild: -1e4, which is -9984 in bfloat16, -1e9, or a format's least number
 _E4M3: Final = 448.0
 _E5M2: Final = 57344.0
 
@@ -150,7 +150,7 @@ def _logits(call: Call, q: Tensor, k: Tensor, chosen: Tensor) -> tuple[Tensor, T
         visible = visible & _of_rows(call.visible, batch, chosen)
     if call.bias is not None:
         bias = _of_rows(call.bias, batch, chosen).to(logits)
-        hides = bias <= max(_HIDES, torch.finfo(call.bias.dtype).min / 2)  # how masks are written into a bias
+        hides = bias <= max(HIDES, torch.finfo(call.bias.dtype).min / 2)  # how masks are written into a bias
         visible = visible & ~hides
         logits = logits + bias.masked_fill(hides, 0)
     return raw, logits, visible.expand_as(logits)

@@ -26,9 +26,9 @@ State: TypeAlias = Literal[
     "on", "off", "never called", "called twice", "not used", "one side only", "cannot tell", "none by design"
 ]
 
-# q_norm, k_layernorm, norm_q, query_layernorm, q_ln, qk_norm. The norm of a latent (q_a_layernorm) is another thing.
+# q_norm, k_layernorm, norm_q, query_layernorm, q_rms_norm, q_ln, qk_norm. That of a latent (q_a_layernorm) is none.
 _NAME: Final = re.compile(
-    r"(?:(qk|query_key|q|k|query|key)_?(?:norm|layer_?norm|ln)|(?:norm|ln)_?(qk|q|k|query|key))\d?$"
+    r"(?:(qk|query_key|q|k|query|key)_?(?:(?:layer|rms)?_?norm|ln)|(?:(?:rms_?)?norm|ln)_?(qk|q|k|query|key))\d?$"
 )
 _FLAG: Final = re.compile(r"(use_|with_|enable_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)(alization|alisation)?$")
 _OF_V4: Final[Mapping[str, str]] = {"q_b_norm": "q", "kv_norm": "k"}
@@ -236,7 +236,8 @@ def _by_length(name: str, layer: _Layer, module: nn.Module | None, model: nn.Mod
         return Finding(name, "cannot tell", words)
     flags = [flag for flag, value in vars(getattr(model, "config", object)).items() if _FLAG.fullmatch(flag) and value]
     lengths = layer.entered["q"]
-    words = f"lengths of q run from {float(lengths.min()):.3g} to {float(lengths.max()):.3g}, and there is no norm."
+    words = f"lengths of q run from {float(lengths.min()):.3g} to {float(lengths.max()):.3g}, "
+    words += "and no norm of q or k is found by its name."
     if flags:
         words = f"the config says {flags[0]}, but {words}"
     return Finding(name, "off", words)

@@ -142,7 +142,7 @@ def _line(row: Mapping[str, Any]) -> str:
 def _in_words(row: Row) -> str:
     return (
         f"  {row['layer']} head {row['head']}: max logit {row['max_logit']:.4g} "
-        f"(‖q‖ ≤ {row['q_norm_max']:.3g}, ‖k‖ ≤ {row['k_norm_max']:.3g}, cosine {row['cosine']:.2f}), "
+        f"(longest q {row['q_norm_max']:.3g}, longest k {row['k_norm_max']:.3g}, cosine {row['cosine']:.2f}), "
         f"entropy {100 * row['entropy_fraction']:.1f} % of the most, first key {100 * row['first_key']:.0f} %"
     )
 

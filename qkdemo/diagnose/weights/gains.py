@@ -20,7 +20,7 @@ from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.facts.models import MODELS
 
 _NORM: Final = (
-    r"(?P<layer>.*?)(?:\.norm)?\.(?:(?P<side>q|k|query|key)_?(?:norm|layernorm|layer_norm|ln)|(?:norm|ln)_?(?P<second>q|k))"
+    r"(?P<layer>.*?)(?:\.norm)?\.(?:(?P<side>q|k|query|key)_?(?:(?:layer|rms)?_?norm|ln)|(?:(?:rms_?)?norm|ln)_?(?P<second>q|k))"
     r"(?:\.norms\.(?P<head>\d+))?"  # StableLM has a norm of its own for each head
 )
 _GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")

@@ -27,7 +27,7 @@ from qkdemo.labs.placement.lab import (
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
 from qkdemo.labs.placement.scales import TOLERANCE, norm_too, other_scale
 from qkdemo.messages import in_each_language, say
-from qkdemo.notation import written
+from qkdemo.notation import digits_apart, written
 
 _NAMED: Final = 3  # differences that a headline names
 _USUAL: Final = Pipeline()
@@ -227,7 +227,7 @@ def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exa
     `exact`: that of the diagnosis, from which a ratio counts as a power of √d.
     """
     tolerance = max(TOLERANCE, 2 * exact)
-    values = {"ratio": written(verdict.ratio), "misfit": misfit, "d": d_head}
+    values = {"ratio": written(verdict.ratio, digits_apart(verdict.ratio, [1.0])), "misfit": misfit, "d": d_head}
     other = other_scale(verdict.ratio, reference, d_head, tolerance)
     if other is not None:
         values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}

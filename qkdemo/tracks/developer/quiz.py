@@ -4,6 +4,7 @@ import dataclasses
 import math
 import random
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import torch
@@ -30,6 +31,9 @@ _FOUND: Final = (  # which of four is the worst, and which the mildest, is measu
     *("one_plus_as_gamma", "l2_scale_kept", "gamma_as_one_plus"),
 )
 _APART: Final = 1.25  # ratio of two errors from which on they can be told apart
+_OTHERS: Final = tuple(  # blocks on which an answer has to be the same: who is asked sees no draw, and no head width
+    dataclasses.replace(_BLOCK, d_head=d_head, seed=seed) for d_head in (32, 64, 128) for seed in range(3)
+)
 _SEEN: Final = ("scale_one", "norm_skipped", "layernorm_for_rms", "l2_scale_kept", "gamma_as_one_plus")
 _HIDDEN: Final = ("rotary_first", "q_gain_on_k", "gain_not_permuted")  # candidates: what hides is measured
 _CACHES: Final[tuple[WayWord, ...]] = ("raw", "halfway", "finished")
@@ -91,15 +95,24 @@ def _worst_port(dice: random.Random) -> Asked:
     """Which of four mistakes in porting moves the logits most, or least; nothing complains about any of them."""
     recipe = dataclasses.replace(_BLOCK, seed=dice.randint(0, _SEEDS), gain_spread=dice.choice((0.3, 0.4, 0.5)))
     form = dice.choice(("most", "least"))
+    extreme = max if form == "most" else min
     while True:
         names = dice.sample(_FOUND, 4)
         off = {name: _off(name, recipe) for name in names}
-        ranked = sorted(off, key=lambda name: -off[name] if form == "most" else off[name])
+        ranked = sorted(off, key=off.__getitem__, reverse=form == "most")
         first, second = (off[name] for name in ranked[:2])
-        if max(first, second) > _APART * min(first, second):  # else nobody could tell
-            break
+        told = max(first, second) > _APART * min(first, second)
+        if told and all(extreme(names, key=on.__getitem__) == ranked[0] for on in _elsewhere(recipe.gain_spread)):
+            break  # else nobody could tell
     numbers = {"first": _percent(first), "next": _percent(second), "last": _percent(off[ranked[-1]])}
     return Asked(tuple(names), ranked[0], {"spread": written(recipe.gain_spread)} | numbers, form)
+
+
+@lru_cache(maxsize=8)
+def _elsewhere(spread: float) -> tuple[Mapping[str, float], ...]:
+    """How far each mistake puts the logits of the other blocks off."""
+    recipes = (dataclasses.replace(recipe, gain_spread=spread) for recipe in _OTHERS)
+    return tuple({name: _off(name, recipe) for name in _FOUND} for recipe in recipes)
 
 
 def _hidden_port(dice: random.Random) -> Asked:

@@ -2,18 +2,21 @@
 
 * `prose(lesson, text)`: draws it. Pointing at a word shows that state in the exhibit, or picks out those lines, at
   once and in the browser; pressing it turns the dials. A word of the field opens its entry of the glossary above the
-text, and a source is a link.
+  text, and a source is a link;
+* `turned_by(words, at, state)`: where a pressed word puts the dials.
 
 The browser's two components meet in events of the document: `qkdemo:look` with `{turns}` or `{role}`, or neither.
 """
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import streamlit as st
 from streamlit.runtime import Runtime
 
-from qkdemo.dials import SettingsError, Value
+from qkdemo.dials import Dials, SettingsError, Value
 from qkdemo.facts.references import REFERENCES
 from qkdemo.facts.references import linked as with_sources
 from qkdemo.tracks.glossary import entry, marked
@@ -40,7 +43,7 @@ def prose(lesson: Lesson, text: str) -> None:
     def pressed() -> None:
         at = st.session_state[_KEY].get("turn")
         if isinstance(at, int) and 0 <= at < len(words):
-            turn(cls, lesson.page.name, _values(lesson, words[at]))
+            turn(cls, lesson.page.name, turned_by(words, at, lesson.stop.state))
 
     told = [{"text": word.text, "turns": dict(word.turns), "role": word.role} | _leads(word) for word in words]
     _COMPONENT.mount({"words": json.dumps(told, ensure_ascii=False)}, key=_KEY, on_turn_change=pressed)
@@ -59,11 +62,10 @@ def _leads(word: Word) -> dict[str, str]:
     return {}
 
 
-def _values(lesson: Lesson, word: Word) -> dict[str, Value]:
-    values: dict[str, Value] = {}
-    for name, text in word.turns.items():
-        try:
-            values[name] = type(lesson.stop.state).from_text(name, text)
-        except SettingsError:  # tests read every word of every track
-            continue
+def turned_by(words: Sequence[Word], at: int, state: Dials) -> dict[str, Value]:
+    """The word's dials; those of the other words stand as the stop has them, whichever word was pressed before."""
+    values: dict[str, Value] = {name: getattr(state, name) for word in words for name in word.turns}
+    for name, text in words[at].turns.items():
+        with suppress(SettingsError):  # tests read every word of every track
+            values[name] = type(state).from_text(name, text)
     return values

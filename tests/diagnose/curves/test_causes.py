@@ -396,3 +396,36 @@ def test_updates_jumped_too_where_any_measure_of_attention_was_bad_before() -> N
     )
     assert "jumped, too" in found["updates"]
     assert "Start again from before step 50" in found["attention_max_logit"]
+
+
+@pytest.mark.parametrize("largest", [99.994, 99.996, 99.99999])
+@pytest.mark.parametrize("before", [99.0, 130.0])
+def test_a_logit_just_below_100_is_not_written_as_100(largest: float, before: float) -> None:
+    """No sentence says that the largest was 100, and that none reached 100."""
+    logits = np.where(STEPS < 60, before, largest)
+    loss = FALLING + np.where(STEPS >= 120, 3.0, 0)
+    finding = of_logs([run(log(loss=loss, max_logit=logits))], "x").findings[0]
+    assert finding.key == ("logits_passed" if before > 100 else "not_attention")
+    told = float(str(finding.values["logit"]))
+    assert told == pytest.approx(largest, rel=1e-4)
+    assert told < 100
+    assert told >= largest or before < 100  # said to be at most
+
+
+def test_large_logits_of_a_few_rows_are_told() -> None:
+    logits = np.full(200, NONE)
+    logits[::50] = 500.0
+    keys = {finding.key for finding in of_logs([run(log(loss=FALLING, max_logit=logits))], "x").findings}
+    assert "large_logits" in keys
+    assert "healthy" not in keys
+
+
+def test_the_step_at_which_a_logit_gets_large_is_told_from_the_last_of_the_log() -> None:
+    found = Log(
+        run="run",
+        kind="csv",
+        step=10_000_000 + 5 * STEPS,
+        columns={"loss": FALLING, "max_logit": 60 * np.exp(0.002 * STEPS)},
+    )
+    (growing,) = (x for x in of_logs([run(found)], "x").findings if x.key == "growing_logits")
+    assert "at about step 1.00013·10⁷." in growing.sentence  # not 1·10⁷, where the log begins: ln(100/60)/0.0004 on

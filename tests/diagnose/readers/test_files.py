@@ -249,3 +249,11 @@ def test_a_damaged_archive_is_read_or_gets_a_sentence(at: int, byte: int, cut: i
     for data in (bytes(damaged), whole[: cut % len(whole)]):
         with suppress(InputError):
             read_arrays(io.BytesIO(data), "x.npz")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("names", [("q", "k"), ("query_states", "key_states"), ("mine", "reference")])
+def test_pasted_arrays_are_read_whatever_their_names_and_lines(names: tuple[str, str], indent: int | None) -> None:
+    arrays = {name: [[1.0, 2.0], [3.0, 4.0]] for name in names}
+    read = read_arrays(io.BytesIO(json.dumps(arrays, indent=indent).encode()), "pasted lines")
+    assert {name: x.tolist() for name, x in read.items()} == arrays

@@ -95,6 +95,10 @@ KINDS: dict[str, tuple[bytes, str]] = {
         lines(" [2026-01-01] iteration {s:8d}/ 100 | lm loss: {l:.6E} | loss scale: 1.0 | grad norm: {g:.3f} |"),
         "lines",
     ),
+    "Megatron from its first line on": (
+        lines("[2026-01-01 10:00:00] iteration {s}/ 100 | lm loss: {l:.6E} | grad norm: {g:.3f} |").split(b"\n", 1)[1],
+        "lines",
+    ),
     "nanoGPT": (lines("iter {s}: loss {l:.4f}, grad norm {g:.4f}, time 12.5ms"), "lines"),
     "torchtitan": (
         lines("[rank0] \x1b[31mstep: {s:2}  \x1b[32mloss: {l:7.4f}  \x1b[33mgrad_norm: {g:.4f}\x1b[39m"),
@@ -125,6 +129,74 @@ def test_a_chart_has_a_run_a_curve_without_its_envelope() -> None:
     assert (one.run, other.run) == ("a - b", "c")
     assert list(one.columns) == ["loss"]
     assert other.columns["loss"].tolist() == [2 * x for x in LOSS]
+
+
+def test_a_chart_over_the_steps_of_a_trainer_has_its_runs_too() -> None:
+    rows = [
+        {
+            "train/global_step": s,
+            **{f"{run} - train/loss{end}": k * x for k, run in enumerate("ab", 1) for end in ("", "__MIN", "__MAX")},
+        }
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    one, other = read_logs(table(rows), "chart.csv")
+    assert (one.run, other.run) == ("a", "b")
+    assert other.columns["train/loss"].tolist() == [2 * x for x in LOSS]
+    (named,) = read_logs(table([{"step": s, "loss - total": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x.csv")
+    assert roles(named) == {"loss": "loss - total"}
+
+
+@pytest.mark.parametrize("nan", [math.nan, "NaN"])
+def test_nan_that_fills_a_table_is_no_value_and_a_loss_that_is_lost_is(nan: Any) -> None:
+    """As json.dumps writes the history of a run as pandas has it, and to_csv with na_rep: rows of two kinds in one."""
+    trained = [{"_step": s, "loss": x, "lr": 0.1, "eval_loss": nan} for s, x in zip(STEPS, LOSS, strict=True)]
+    evaluated = [{"_step": s + 5, "loss": nan, "lr": nan, "eval_loss": 1.0} for s in STEPS[::2]]
+    rows = sorted([*trained, *evaluated], key=lambda row: row["_step"])
+    lost = [{**row, "loss": nan} if row["_step"] == 60 else row for row in rows]
+    for made in (lambda rows: "\n".join(map(json.dumps, rows)).encode(), table):
+        (log,), (other,) = (read_logs(made(x), "run") for x in (rows, lost))
+        assert not any(np.isinf(column).any() for column in log.columns.values())
+        assert other.step[np.isinf(other.columns["loss"])].tolist() == [60]
+
+
+def test_steps_that_begin_anew_in_each_epoch_are_counted_on() -> None:
+    rows = [{"epoch": e, "step": s, "loss": 3.0 - e - s / 100} for e in range(3) for s in range(0, 60, 10)]
+    between = [
+        x for row in rows for x in (row, *([{"epoch": row["epoch"], "eval_loss": 1.0}] if row["step"] == 50 else []))
+    ]
+    for each in (rows, between):
+        (log,) = read_logs(table(each), "x.csv")
+        assert log.steps == "epochs"
+        assert log.step.tolist() == list(range(0, 180, 10))
+        assert log.columns["loss"].tolist() == [row["loss"] for row in rows]
+    resumed = [{"epoch": s / 60, "step": s, "loss": 3.0} for s in (*range(60), *range(40, 60))]
+    (log,) = read_logs(table(resumed), "x.csv")
+    assert (log.steps, len(log.step)) == ("named", 60)
+    (log,) = read_logs(table([{"update": 100 * s, "loss": 3.0} for s in range(9)]), "x.csv")
+    assert (log.steps, log.step.tolist()) == ("rows", list(range(9)))
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("attention/model.layers.{}.self_attn/max_abs_logit", "attention/*/max_abs_logit"),
+        ("train/layer_{}_max_logit", "train/layer_*_max_logit"),
+    ],
+)
+def test_of_a_column_for_each_layer_the_worst_layer_is_looked_at(name: str, read: str) -> None:
+    """As `watch` writes to TensorBoard or Weights & Biases; the first layer alone is calm."""
+    rows = [
+        {
+            "step": s,
+            "loss": x,
+            **{name.format(layer): sign * s * (layer + 1) for layer, sign in ((0, 1), (1, 1), (10, -1))},
+        }
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    rows[3].pop(name.format(10))
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
+    assert roles(log)["max_logit"] == read
+    assert log.columns[read].tolist() == [11 * s if s != STEPS[3] else 2 * s for s in STEPS]
 
 
 def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:

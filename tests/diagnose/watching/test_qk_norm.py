@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from qkdemo import assert_qk_norm
 from qkdemo.diagnose.watching.qk_norm import norm_names, qk_norm_of
+from qkdemo.diagnose.weights import gains
 from tests.diagnose.watching.models import (
     _SMALL,
     IDS,
@@ -239,3 +240,15 @@ def test_layers_of_llama_4_without_rotary_positions_have_no_norm_by_design() -> 
         assert [each.state for each in qk_norm_of(model, input_ids=IDS)] == states
     with pytest.raises(AssertionError, match="not on in 2 of 2"):
         assert_qk_norm(model, input_ids=IDS)
+
+
+@pytest.mark.parametrize(
+    "name", ["q_norm", "q_rms_norm", "q_rmsnorm", "q_layernorm", "q_layer_norm", "rms_norm_q", "ln_q"]
+)
+def test_a_norm_is_known_by_what_people_call_it(name: str) -> None:
+    module = nn.Module()
+    module.add_module(name, nn.RMSNorm(8))
+    module.add_module("q_a_layernorm", nn.RMSNorm(8))  # of a latent
+    assert norm_names(module) == {name: "q"}
+    weights = {f"l.{name}.weight", "l.q_a_layernorm.weight"}
+    assert [each for each in weights if gains._GAIN.fullmatch(each)] == [f"l.{name}.weight"]

@@ -114,7 +114,7 @@ def test_an_interrupted_command_says_so_in_a_line() -> None:
     process.send_signal(signal.SIGINT)
     out, error = process.communicate()
     assert (process.returncode, out) == (130, "")
-    assert error.splitlines()[-1] == "qkdemo: interrupted; nothing was printed or written."
+    assert error.splitlines()[-1] == "qkdemo: interrupted before the end."
     assert "Traceback" not in error
 
 

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Callable
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from qkdemo.messages import LANGUAGES
 from qkdemo.tracks.catalogue import GUIDED, TRACKS, is_trained, text, told
 from qkdemo.tracks.progress import Said, written_progress
-from qkdemo.tracks.prose import without_targets
+from qkdemo.tracks.prose import without_targets, words_of
 from qkdemo.tracks.stop import Choose, Estimate, Stop
+from qkdemo.web.track.driving import turned_by
 from qkdemo.web.track.lesson import page_of
 from qkdemo.web.track.shown import was_right
 from tests.tracks.finding import evidence_of
@@ -239,3 +241,14 @@ def test_sources_of_a_claim_are_links_on_both_its_pages() -> None:
         app = visit(page, query | {"said": said})
         assert not app.exception
         assert any(all(link in markdown.value for link in links) for markdown in app.markdown), page
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_a_pressed_word_leads_where_its_sentence_is_true_whichever_was_pressed_before(track: str) -> None:
+    for stop in TRACKS[track]:
+        words = words_of(LANGUAGES["en"][f"stop.{track}.{stop.name}.explain"])
+        driving = [at for at, word in enumerate(words) if word.turns]
+        for one, other in product(driving, repeat=2):
+            alone = stop.state.but(**turned_by([words[other]], 0, stop.state))
+            after = stop.state.but(**turned_by(words, one, stop.state))
+            assert after.but(**turned_by(words, other, stop.state)) == alone, (stop.name, words[one], words[other])
