@@ -19,7 +19,7 @@ from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import CURVES
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
-DRAWN: Final = 400
+DRAWN: Final = 420
 Numbers = NDArray[Any]
 
 
