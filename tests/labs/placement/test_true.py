@@ -1,6 +1,7 @@
 """Every sentence of the placement lab that depends on a result, held against both passes at random settings."""
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from functools import partial
@@ -191,6 +192,25 @@ def test_gains_tied_within_rotary_pairs_hide_the_order_in_every_layout(
     assert "placement.finding.same" in held(state)
     assert "placement.finding.apart" in held(state.but(gains="untied"))
     assert "placement.finding.apart" in held(state.but(left_order="none", left_layout="half_split"))
+
+
+@pytest.mark.parametrize("right", ["layernorm", "none"])
+def test_an_output_of_nothing_is_no_score_that_was_lost(right: Any) -> None:
+    """Two keys at one end of a softcap have weights alike, of which LayerNorm leaves 0."""
+    cap = {
+        f"{side}_{name}": word
+        for side in ("left", "right")
+        for name, word in (("cap", "softcap"), ("scale", "learned"))
+    }
+    base = Settings(n_keys=2, d_head=8, d_model=8, n_heads=1, n_kv_heads=1, softcap=1, gain=100, seed=11, **cap)
+    seeds = (
+        base.but(seed=seed, right_order="norm_rotary", left_place="weights", left_norm="layernorm")
+        for seed in range(200)
+    )
+    alike = (state.but(right_place="weights", right_norm=right, format="bfloat16") for state in seeds)
+    state = next(state for state in alike if not run(state).left.output.any())
+    assert "placement.lost" not in held(state)
+    assert not math.isnan(run(state).relative_output_error)
 
 
 def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
