@@ -36,7 +36,7 @@ UNASKED_S: Final = 120.0
 _SHARE: Final = 8  # of the free memory one part, for a group of runs
 _UNKNOWN: Final = 2 << 30  # where nothing says how much is free
 _NUMBER: Final = 4  # bytes
-_MIB: Final = 1 << 20
+_MB: Final = 1e6
 _COPIES: Final = 8  # of the weights: gradients, what joins them, and what the optimiser forms on its way
 _OF_HIDDEN, _OF_LOGITS, _OF_OUTPUTS = 16, 5, 8  # tensors that one layer keeps for the way back
 _NS_PER_ENTRY: Final = 21.0  # of hidden states and logits
@@ -73,7 +73,7 @@ def plan_bytes(plan: Plan) -> int:
 def beyond_memory(plan: Plan) -> str:
     """Why this machine has no room for `plan` now, in a sentence; nothing if it has."""
     need, free = plan_bytes(plan), free_memory()
-    return say("live.too_large", need=round(need / _MIB), free=round(free / _MIB)) if need > free else ""
+    return say("live.too_large", need=round(need / _MB), free=round(free / _MB)) if need > free else ""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ task whose floor nobody knows nothing is solved, and failed is who ends no bette
 if the loss of some step, on a batch drawn afresh, was below 0.1.
 
 A run that failed has one of five ends, the first that is true of it. *Non-finite*: its loss became infinite or no
-number. *Lost*: it had learnt the task and lost it, at the step that is called its collapse, `lost_at`. *Diverged*: it
-had not learnt it, and its loss rose and stayed up. *Chance*: it ends at nine tenths of chance or more, where it began.
-*Slow*: it came down, and not half-way.
+number. *Lost*: it had learnt the task and lost it, at the step that is called its collapse, `lost_at`. *Diverged*: its
+loss rose and stayed up. *Chance*: it ends at nine tenths of chance or more. *Slow*: it ends below that, at most
+half-way down.
 """
 
 from collections.abc import Sequence
@@ -187,7 +187,7 @@ class Side:
     word: SideWord
     since: int
     large_at: int | None  # when its largest logit passed 100
-    at_chance: bool
+    high: bool  # whether the mean of 20 steps is half-way to chance, or above it
 
 
 def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.float32]) -> list[Side]:
@@ -214,7 +214,7 @@ def course(task: Task, loss: NDArray[np.floating[Any]], largest: NDArray[np.floa
             settled = settled or before < failed
             if settled and before >= failed:
                 word, since = "lost", step
-        sides.append(Side(word, since, large_at, before >= _AT_CHANCE * task.chance()))
+        sides.append(Side(word, since, large_at, before >= failed))
     return sides
 
 

@@ -97,6 +97,8 @@ def _said(runs: Sequence[tuple[bool, Log]], *, solved: bool) -> list[str]:
 
 def main(first: int, folder: Path | None) -> None:
     """All forty, a line for each recipe, then the two sums."""
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
     right, of = {True: 0, False: 0}, {True: 0, False: 0}
     recipes: list[tuple[str, Settings, Sequence[str], int]] = [(*recipe, WELL, 5) for recipe in HEALTHY.items()]
     recipes += [(name, settings, words, 4) for name, (settings, words) in ILL.items()]

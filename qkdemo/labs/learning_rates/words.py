@@ -121,7 +121,7 @@ def _befell(curve: Curve, key: str) -> str:
 
 
 def failures_of(outcomes: Sequence[Outcome]) -> str:
-    """`6 ended near chance or above it, 1 came down too slowly`: how those that failed did; nothing if none did."""
+    """`6 diverged, 1 ended at most half-way down`: how those that failed did; nothing if none did."""
     counts = ends_of(outcomes)
     return ", ".join(say(f"rates.end.{word}", count=counts[word]) for word in FAILURES if counts[word])
 

@@ -5,6 +5,7 @@
 * `counted(plan, curves)`: of many seeds, how many came to what."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,12 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
     task = TASKS[run.task]
     losses = [curves[:, row, CURVES.index("loss")] for row in (0, 1)]
     if task.floor is None:
-        chance = written(task.chance(), 3)
+        forked, after = _fork_words(plan), plan.legs[-1].after
+        values = {"variant": _name(run), "chance": written(task.chance(), 3)}
+        new = zip(*(loss[first - 1 :].tolist() for loss in losses), strict=True)
         return [
-            say("twins.losses", plain=_nats(plain), twin=_nats(twin), variant=_name(run), chance=chance)
-            for plain, twin in zip(losses[0][first - 1 :].tolist(), losses[1][first - 1 :].tolist(), strict=True)
+            (forked if step > after else "") + say("twins.losses", plain=_nats(plain), twin=_nats(twin), **values)
+            for step, (plain, twin) in enumerate(new, first)
         ]
     logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
     sides = [course(task, loss, largest) for loss, largest in zip(losses, logits, strict=True)]
@@ -64,7 +67,7 @@ def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: 
         alike = (now[0].word, now[0].since) == (now[2].word, now[2].since)
         key = "twins.fork.one_alike" if alike else "twins.fork.one"
         return say(key, plain=words[0], unforked=_unforked_words(plan, now[2]))
-    if plan.legs[0].runs[1].variant == "none":
+    if plan.legs[0].runs[1].variant == "none" and leg.runs[0] == leg.runs[1]:
         return say("twins.fork.same", plain=words[0])
     text = say("twins.fork.both", plain=words[0], twin=words[1], variant=variant)
     names = [say("twins.plain"), say("twins.twin", variant=variant)]
@@ -95,7 +98,7 @@ def longest_finding(plan: Plan) -> str:
     run, steps = plan.legs[0].runs[1], plan.steps
     if TASKS[run.task].floor is None:
         loss = _nats(1.111)
-        return say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+        return _fork_words(plan) + say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
     if len(plan.legs) > 1:
         stays, back = Side("lost", 0, None, True), Side("back", steps, None, False)
         return _fork_words(plan) + _of_fork(plan, [stays] * 2, [stays, stays, back, stays], ended=True)
@@ -120,7 +123,7 @@ def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
 
 
 def _words(side: Side, other: Side, solved: str) -> str:
-    if side.word == "learnt" and other.word == "lost":
+    if side.word == "learnt" and other.word == "lost" and not side.high:
         return say("twins.is.keeps")
     if side.word == "lost" and side.large_at is not None and side.large_at < side.since:
         return say("twins.is.lost_warned", since=side.since, earlier=side.since - side.large_at)
@@ -128,13 +131,16 @@ def _words(side: Side, other: Side, solved: str) -> str:
 
 
 def _fork_words(plan: Plan) -> str:
-    leg = plan.legs[-1]
-    plain, twin = leg.runs[:2]
-    if twin.learning_rate != plan.legs[-2].runs[1].learning_rate or twin.schedule != plan.legs[-2].runs[1].schedule:
-        return say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
-    if plain.variant != plan.legs[-2].runs[0].variant:
-        return say("twins.from.variant", after=leg.after, variant=_name(plain)) + " "
-    return ""
+    """What plain attention goes on with, also where an earlier fork gave it that, and at which rate both do now."""
+    if len(plan.legs) == 1:
+        return ""
+    leg, words = plan.legs[-1], ""
+    (plain, twin), before = leg.runs[:2], plan.legs[-2].runs[1]
+    if plain.variant != "none":
+        words = say("twins.from.variant", after=_since(plan, plan.steps), variant=_name(plain)) + " "
+    if (twin.learning_rate, twin.schedule) != (before.learning_rate, before.schedule):
+        words += say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
+    return words
 
 
 def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
@@ -142,7 +148,7 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
     if not len(curves):
         return []
     found = outcomes(plan, curves)
-    sides = [_first_side(plan), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
+    sides = [_first_side(plan, len(curves)), say("twins.twin", variant=_name(plan.legs[0].runs[1]))]
     return [
         findings(plan, curves, len(curves))[-1],
         *(
@@ -172,7 +178,7 @@ def definitions(plan: Plan) -> str:
 
 
 def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
-    """`plain collapsed in 20 of 20, …` for a plan of many seeds that is finished."""
+    """`Plain attention failed in 20 of 20, …` for a plan of many seeds that is finished."""
     found = outcomes(plan, curves)
     sentences = []
     for at, key in enumerate(("plain", "twin")):
@@ -182,6 +188,7 @@ def counted(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
         sentences.append(
             say(
                 f"twins.count.{key}" if known else f"twins.count.{key}_unknown",
+                side=_first_side(plan, plan.steps),
                 variant=_name(plan.legs[0].runs[1]),
                 n=len(mine),
                 failed=words.count("failed"),
@@ -207,10 +214,16 @@ def _name(run: training.Settings) -> str:
     return say(f"variant.{run.variant}.name")
 
 
-def _first_side(plan: Plan) -> str:
-    """What the first twin is called: plain attention, as long as no fork gave it a remedy."""
-    now = plan.legs[-1].runs[0]
+def _first_side(plan: Plan, step: int) -> str:
+    """What the first twin is called after `step`: plain attention, as long as no fork gave it a remedy."""
+    now = plan.legs[plan.leg_of(step)].runs[0]
     if now.variant == "none":
         return say("twins.plain")
-    since = next(leg.after for leg in plan.legs if leg.runs[0].variant == now.variant)
-    return say("twins.once_plain", variant=_name(now), since=since)
+    return say("twins.once_plain", variant=_name(now), since=_since(plan, step))
+
+
+def _since(plan: Plan, step: int) -> int:
+    """After which step the first twin goes on with the remedy that it has after `step`."""
+    legs = plan.legs[: plan.leg_of(step) + 1]
+    changes = [now.after for before, now in pairwise(legs) if before.runs[0].variant != now.runs[0].variant]
+    return changes[-1] if changes else 0

@@ -39,16 +39,25 @@ _EVERY_S: Final = 1.0
 class Seeds:
     """Pairs of one plan, in the parts in which they train; None for one that nothing is known of."""
 
+    settings: Settings  # of the first pair
     plan: Plan
     parts: tuple[Part, ...]
     lives: tuple[Live | None, ...]
     workers: Pool
 
     @classmethod
-    def of(cls, plan: Plan, workers: Pool) -> "Seeds":
-        """How they stand now."""
+    def of(cls, settings: Settings, count: int, workers: Pool) -> "Seeds":
+        """How that many stand now."""
+        seeds = seeds_of(settings, count)
+        plan = plan_of(settings, seeds)
         parts = by_seeds(plan)
-        return cls(plan, parts, tuple(workers.look(part.plan) for part in parts), workers)
+        lives = tuple(workers.look(part.plan) for part in parts)
+        return cls(settings.but(seed=seeds[0]), plan, parts, lives, workers)
+
+    @property
+    def count(self) -> int:
+        """How many pairs."""
+        return len(self.plan.legs[0].runs) // 2
 
     @property
     def known(self) -> list[Live]:
@@ -89,7 +98,7 @@ def seeds_tab(settings: Settings) -> None:
         return
     st.markdown(say("training.seeds.lead"))
     count: int = st.radio(say("training.seeds.count"), COUNTS, index=1, horizontal=True, key="training:seeds")
-    seeds = Seeds.of(plan_of(settings, seeds_of(settings, count)), workers)
+    seeds = Seeds.of(settings, count, workers)
     if not seeds.finished and not seeds.going:
         _offer(settings, seeds, count)
     if seeds.known:
@@ -111,7 +120,7 @@ def _watched(seeds: Seeds) -> None:
     def watch() -> None:
         speak_on()
         workers.attend(visitor())  # no stream says so: a run that waits for a worker would rest
-        now = Seeds.of(seeds.plan, workers)
+        now = Seeds.of(seeds.settings, seeds.count, workers)
         if going and not now.going:
             st.rerun()
         if now.finished:
@@ -136,12 +145,12 @@ def _progress(seeds: Seeds) -> None:
 def _found(seeds: Seeds) -> None:
     curves = joined_curves(seeds.parts, [live.chunk.curves for live in seeds.known])
     drawn = seeds.known[-1].once("seeds", lambda: seeds_exhibit(seeds.plan, curves))
-    first = seeds.plan.legs[-1].runs[0]
-    exhibit(*drawn, key="training.seeds.exhibit", on_pick=lambda pick: None, made=("training", first))
+    told = seeds.settings
+    exhibit(*drawn, key="training.seeds.exhibit", on_pick=lambda pick: None, made=("training", told))
     seeds_explored(seeds.plan, curves)
     st.markdown(definitions(seeds.plan))
     rows = partial(table_rows, seeds.plan, curves)
-    made = origin("training", first.as_dict() | {"seeds": seeds.plan.width // 2}, address(first))
+    made = origin("training", told.as_dict() | {"seeds": seeds.count}, address(told))
     files: tuple[tuple[str, str, str, Callable[[], bytes]], ...] = (
         ("csv", "csv", "text/csv", lambda: csv_of(rows())),
         ("parquet", "parquet", "application/vnd.apache.parquet", lambda: parquet_of(rows(), made)),
@@ -152,7 +161,7 @@ def _found(seeds: Seeds) -> None:
             st.download_button(
                 say(f"training.seeds.{word}"),
                 data,
-                f"qkdemo-training-{seeds.plan.width // 2}-seeds.{ending}",
+                f"qkdemo-training-{seeds.count}-seeds.{ending}",
                 mime,
                 key=f"training:seeds.{word}",
                 on_click="ignore",

@@ -206,7 +206,7 @@ def test_every_run_of_a_finished_sweep_has_an_end_and_all_ends_add_up_to_all_run
         how = [int(number) for number in re.findall(r"\d+", cells["how those failed"])]
         assert sum(how) == counts[2]
     assert table["rows"][0][columns["how those failed"]]["text"] == (
-        "2 ended near chance or above it, 1 came down too slowly, 1 became non-finite"
+        "2 ended near chance or above it, 1 ended at most half-way down, 1 became non-finite"
     )
     assert [row["end"] for row in run_rows(result)][:2] == ["slow", "chance"]
 

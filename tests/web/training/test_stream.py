@@ -461,6 +461,26 @@ def test_seeds_that_wait_for_a_worker_are_not_dropped_while_their_tab_is_open(
     assert live.state == "stopped"
 
 
+def test_pictures_and_files_of_many_seeds_name_the_runs_that_were_trained(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked = Settings(**SMALL, seed=9999, fork="norm_on", fork_at=10)
+    seeds = range(9990, 10_000)  # ten, the last of which is the last there is
+    told(plan_of(forked, tuple(seeds)), Store(pool.url), 40)
+    made: list[Any] = []
+    monkeypatch.setattr("qkdemo.web.training.seeds.exhibit", lambda *drawn, made, **rest: shown.append(made))
+    monkeypatch.setattr("qkdemo.web.training.seeds.seeds_explored", lambda *drawn: None)
+    monkeypatch.setattr("qkdemo.web.training.seeds.origin", lambda lab, settings, link: made.append((settings, link)))
+    shown: list[Any] = []
+    page = SEEDS_TAB.rsplit("seeds_tab", 1)[0]
+    AppTest.from_string(f"{page}seeds_tab(Settings(**{SMALL}, seed=9999, fork='norm_on', fork_at=10))").run()
+    assert shown == [("training", forked.but(seed=9990))]
+    ((settings, link),) = made
+    assert settings == forked.but(seed=9990).as_dict() | {"seeds": 10}
+    assert "variant=rms" in link
+    assert "fork=norm_on" in link
+
+
 # ---- the view, and what comes back from it
 
 
