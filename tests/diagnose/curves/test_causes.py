@@ -435,7 +435,7 @@ def test_the_step_at_which_a_logit_gets_large_is_told_from_the_last_of_the_log()
 @pytest.mark.parametrize("watched", [True, False])
 def test_that_the_worst_layer_or_head_is_looked_at_is_said(watched: bool) -> None:
     """One head in four is nearly one-hot from the first step on, as in many models that are well."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"step": at, "layer": "a", "head": head, "max_logit": 20.0, "entropy_fraction": 0.03 if head == 2 else 0.7}
         for at in range(60)
         for head in range(4)
@@ -445,6 +445,6 @@ def test_that_the_worst_layer_or_head_is_looked_at_is_said(watched: bool) -> Non
             {"step": at, **{f"attn/head{head}/entropy": 0.03 if head == 2 else 0.7 for head in range(4)}}
             for at in range(60)
         ]
-    text = "\n".join(map(json.dumps, [*rows, *({"step": at, "loss": 3.0 - at / 20 + 2 * (at > 40)} for at in range(60))]))
-    report = examine(text.encode(), "x.jsonl")
+    rows += [{"step": at, "loss": 3.0 - at / 20 + 2 * (at > 40)} for at in range(60)]
+    report = examine("\n".join(map(json.dumps, rows)).encode(), "x.jsonl")
     assert {"attention_entropy", "worst_of_each"} <= {finding.key for finding in report.findings}
