@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, normalise
-from qkdemo.attention.rotary import THETA, partners
+from qkdemo.attention.rotary import THETA, LayoutWord, RotatedWord, partners, turned
 
 GainsWord: TypeAlias = Literal["unit", "tied", "untied"]
 _Shape: TypeAlias = tuple[int, int, int, int, int, int]  # what `_draw` takes
@@ -81,6 +81,8 @@ class BlockRecipe:
     gains: GainsWord = "untied"
     gain_spread: float = 0.5  # s: gains are uniform in [1 − s, 1 + s]
     offset_stored: bool = False  # the checkpoint holds γ − 1
+    layout: LayoutWord = "half_split"  # the pairs in which tied gains are the same
+    rotated: RotatedWord = "all"
     mean: float = 0.0  # added to every entry of q and k
     head_spread: float = 1.0  # largest head's size over the smallest's
     token_spread: float = 1.0  # longest input's length over the shortest's
@@ -192,7 +194,7 @@ def _spread(recipe: BlockRecipe, deviation: Tensor) -> Tensor:
     if recipe.gains == "unit":
         return torch.zeros_like(deviation)
     if recipe.gains == "tied":
-        first, second = partners(recipe.d_head, "half_split")
+        first, second = partners(turned(recipe.d_head, recipe.rotated), recipe.layout)
         deviation = deviation.clone()  # a draw is shared
         deviation[:, second] = deviation[:, first]
     return recipe.gain_spread * deviation

@@ -66,6 +66,16 @@ class Pipeline:
         return dataclasses.replace(self, **changes)
 
     @property
+    def multiplied(self) -> tuple[str, ...]:
+        """The sides, of q and k, that a gain multiplies: it may be that of one side alone.
+
+        >>> Pipeline().multiplied, Pipeline(on="k", key_gain="q_alone").multiplied
+        (('q', 'k'), ())
+        """
+        of_sides = KEY_GAINS[self.key_gain]
+        return tuple(side for side in "qk" if self.gain != "none" and side in self.on and of_sides[side])
+
+    @property
     def normaliser(self) -> _Norm:
         """The norm alone, on the last axis."""
         return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon, alpha=self.alpha)

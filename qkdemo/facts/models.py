@@ -158,6 +158,7 @@ def same_function(pipeline: Pipeline) -> Pipeline:
     """
     changes = acting_gain(pipeline)
     pipeline = pipeline.but(**changes)
+    no_affine = pipeline.gain == pipeline.bias == "none"
     even = pipeline.gain in ("none", "scalar", "head") and pipeline.bias == "none"
     if pipeline.gain == "none":
         changes |= {"stored": "gamma", "key_gain": "own"}
@@ -166,7 +167,7 @@ def same_function(pipeline: Pipeline) -> Pipeline:
     if pipeline.norm in ("none", "rms", "l2") and even and pipeline.order == "rotary_norm":
         changes["order"] = "norm_rotary"
     if pipeline.norm == "none":
-        changes |= {"place": "per_head", "on": "qk"}
+        changes |= {"place": "per_head"} | ({"on": "qk"} if pipeline.on == "qkv" or no_affine else {})
     if pipeline.order == "none":
         changes |= {"layout": "half_split", "rotated": "all"}
     if pipeline.conversion == "weights_and_gain" or (even and pipeline.conversion == "weights"):
@@ -180,14 +181,19 @@ def acting_gain(pipeline: Pipeline) -> dict[str, Any]:
 
     >>> acting_gain(Pipeline(on="q", key_gain="of_q")), acting_gain(Pipeline(on="k", key_gain="q_alone"))
     ({'key_gain': 'own'}, {'gain': 'none', 'key_gain': 'own'})
+    >>> acting_gain(Pipeline(norm="none", on="q"))  # without a norm the word says alone which side has a gain
+    {'on': 'qk', 'key_gain': 'q_alone'}
     """
-    if pipeline.norm == "none" or pipeline.gain == "none" or pipeline.on not in ("q", "k"):
+    if pipeline.gain == "none" or pipeline.on not in ("q", "k"):
         return {}
-    whose = KEY_GAINS[pipeline.key_gain]["q" if pipeline.on == "q" else "k"]
-    if whose == pipeline.on:
-        return {"key_gain": "own"}
     by_head = pipeline.bias != "none" and pipeline.gain == "head_channel"  # the word also says that biases are by head
-    return {} if whose or by_head else {"gain": "none", "key_gain": "own"}
+    if not pipeline.multiplied:
+        return {} if by_head else {"gain": "none", "key_gain": "own"}
+    if KEY_GAINS[pipeline.key_gain][pipeline.on] != pipeline.on:
+        return {}
+    if pipeline.norm == pipeline.bias == "none":
+        return {"on": "qk", "key_gain": f"{pipeline.on}_alone"}
+    return {"key_gain": "own"}
 
 
 def _forms(pipeline: Pipeline) -> list[Pipeline]:

@@ -21,6 +21,7 @@ from qkdemo.maps.request import Request
 from qkdemo.messages import say
 
 _OTHER: Final = "subtracted"  # the column of what is subtracted
+_ROUNDING: Final = 1e-11  # of the largest value: two maps that are no farther apart are the same
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,15 @@ def difference(cells: Cells, other: Cells | None, minus: Minus) -> Cells:
 
 
 def _subtracted(one: NDArray[np.float64], other: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:
-    """∞ − ∞ is undefined, and so is the logarithm of 0 less that of 0."""
+    """∞ − ∞ is undefined, and so is the logarithm of 0 less that of 0. Where all is rounding, it is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log10(one) - np.log10(other) if logarithmic else one - other
+        apart = np.log10(one) - np.log10(other) if logarithmic else one - other
+    size = 1.0 if logarithmic else _largest(np.stack([one, other]))
+    return np.where(np.isfinite(apart), 0.0, apart) if _largest(apart) <= _ROUNDING * size else apart
+
+
+def _largest(values: NDArray[np.float64]) -> float:
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def _change(request: Request, part: str) -> tuple[str, object]:

@@ -17,7 +17,7 @@ from qkdemo.maps.cells import Cells, table
 from qkdemo.maps.picture import Spec
 from qkdemo.maps.words import shown_name
 
-_PROGRAM: Final = '''"""Draws a map of qkdemo again from its CSV file. It needs Altair: python this_file.py map.csv"""
+_PROGRAM: Final = '''"""Draws a map of qkdemo again from its CSV file, by Altair: python this_file.py qkdemo-map.csv"""
 
 import csv
 import math
@@ -28,7 +28,7 @@ import altair as alt
 X, Y, MEASURE = {x!r}, {y!r}, {measure!r}
 LOGARITHMIC = {logarithmic!r}  # the axes that are
 
-with open(sys.argv[1] if len(sys.argv) > 1 else "map.csv", encoding="utf-8") as file:
+with open(sys.argv[1] if len(sys.argv) > 1 else "qkdemo-map.csv", encoding="utf-8") as file:
     read = list(csv.DictReader(file))
 rows = [{{name: text if name == "side" else float(text) for name, text in row.items()}} for row in read]
 

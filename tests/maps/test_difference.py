@@ -69,6 +69,18 @@ def test_where_the_sides_do_not_differ_it_says_so_and_draws_no_line() -> None:
     assert "line" in marks_table(apart, "norm")["layer"].to_pylist()
 
 
+@pytest.mark.parametrize("measure", ["logit", "max_abs_logit"])
+def test_what_differs_by_rounding_alone_does_not_differ(measure: str) -> None:
+    """Norm, then rotary depends on the distance alone: at another position the logits are the same."""
+    request = request_of("rope", LABS["rope"].settings(), "distance", "d_head", measure)
+    minus = minus_of(request, "position=1000")
+    assert minus is not None
+    assert minus.request is not None
+    apart = difference(whole(request, 9), whole(minus.request, 9), minus)
+    assert "norm, then rotary minus the same at position=1000: 0 in every cell" in finding(apart).lower()
+    assert np.abs(apart.shown("right")).max() > 0.01
+
+
 def test_a_cell_that_is_undefined_on_one_side_is_undefined_in_the_difference() -> None:
     first, apart = subtracted("plain", format="float16")
     lost = np.isnan(first.shown("plain"))
@@ -118,7 +130,7 @@ def test_files_hold_both_numbers_and_their_difference_and_the_program_draws_it(t
         np.subtract(table["entropy_fraction"], table["subtracted"]), table["difference"], rtol=0, atol=1e-15
     )
     assert as_json(apart)["difference"] == {"norm": "L2 norm and learned scale g minus plain attention"}
-    (tmp_path / "map.csv").write_bytes(as_csv(apart))
+    (tmp_path / "qkdemo-map.csv").write_bytes(as_csv(apart))
     (tmp_path / "draw.py").write_text(program(apart), encoding="utf-8")
     done = subprocess.run([sys.executable, "draw.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("63 cells drawn")

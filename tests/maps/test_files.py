@@ -60,11 +60,10 @@ def test_the_picture_has_its_words_as_text_in_svg_and_draws_them_in_pdf_and_png(
 
 
 def test_the_program_draws_every_cell_again_from_the_file(drift: Cells, tmp_path: Path) -> None:
-    (tmp_path / "map.csv").write_bytes(files.as_csv(drift))
+    """It finds the file under the name that the page gives it."""
+    (tmp_path / "qkdemo-map.csv").write_bytes(files.as_csv(drift))
     (tmp_path / "draw.py").write_text(files.program(drift), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "draw.py", "map.csv"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "draw.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "162 cells drawn into map.html\n", done.stderr
     page = (tmp_path / "map.html").read_text(encoding="utf-8")
     assert '"log"' in page

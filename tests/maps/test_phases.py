@@ -174,8 +174,8 @@ def test_what_a_worker_trains_ends_as_it_does_here() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("steps", "qk_start"), "steps is no training dial that does anything here"),
-        (("softcap", "qk_start"), "softcap is no training dial that does anything here"),
+        (("steps", "qk_start"), "steps is no axis of this diagram"),
+        (("softcap", "qk_start"), "softcap is no axis of this diagram"),
         (("beta2", "beta2"), "x and y are both beta2. A map needs two dials"),
         (("beta2:2:3", "qk_start"), "beta2 must be between"),
         (("beta2", "qk_start", 4), "cells"),

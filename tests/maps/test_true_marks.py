@@ -24,6 +24,12 @@ SMALL: Final[Mapping[str, float]] = {"n_keys": 16, "d_head": 32, "n_heads": 4, "
 MANY: Final = 6
 
 
+def _another(exactly: Any) -> bool:
+    """Whether a weight of the cache is another one, be it small: by its logarithm."""
+    seen = exactly.fresh_weights > 0
+    return bool((np.abs(np.log(exactly.cached_weights[seen] / exactly.fresh_weights[seen])) > 1e-9).any())
+
+
 def _drift(state: Any, role: str) -> tuple[Any, int]:
     found = drift.run(state, [state.scale])
     return (found.plain if role == "plain" else found.twin), 0
@@ -71,9 +77,7 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
     ("sphere", "half_decided"): lambda state, role: (
         (sphere.run(state).plain if role == "plain" else sphere.run(state).twin).decided >= 0.5
     ),
-    ("cache", "another_function"): lambda state, role: bool(
-        (cache.run(state.but(format="float64")).weight_error > 1e-9).any()
-    ),
+    ("cache", "another_function"): lambda state, role: _another(cache.run(state.but(format="float64"))),
     ("cost", "noticed"): lambda state, role: (
         next(part for part in cost.run(state).parts if part.part == ("softcap" if role == "left" else "rms")).share
         >= 0.01

@@ -130,6 +130,18 @@ def test_the_price_of_a_norm_on_latent_keys_is_a_number_per_token_and_head() -> 
         assert number(found(track, "latent").numbers["extra"]) == pytest.approx(100 * 128 / (512 + 64), rel=5e-3)
 
 
+def test_a_number_per_token_and_head_adds_less_than_a_hundredth_to_a_step_and_forming_keys_a_hundredfold() -> None:
+    """Each cached number multiplies a logit; the keys of the new token are formed once, for their size."""
+    tokens, heads, latent, content, rotary = 32768, 128, 512, 128, 64
+    absorbing = 2 * heads * latent * content
+    without = 2 * tokens * heads * (latent + rotary) + absorbing
+    absorbed = without + tokens * heads + absorbing
+    naive = 2 * tokens * heads * (latent * content + content + rotary)  # and what the norms take
+    assert 0.004 < absorbed / without - 1 < 0.01
+    assert 100 < naive / absorbed < 200
+    assert "less than one per cent more operations" in LANGUAGES["en"]["stop.claims.latent.explain"]
+
+
 def test_a_norm_that_is_a_pass_of_its_own_moves_q_and_k_twice() -> None:
     n, width, d_model = 256, 8 * 64, 256
     norms = 2 * 2 * n * width
@@ -182,6 +194,21 @@ def test_the_spectral_norm_bounds_what_drawn_inputs_hardly_use() -> None:
     assert number(numbers["product"]) == pytest.approx(sigma, rel=1e-3)
     assert number(numbers["bound"]) == pytest.approx(256 * sigma / 8, rel=1e-3)
     assert number(numbers["apart"]) == pytest.approx(np.linalg.norm(w_q, 2) * np.linalg.norm(w_k, 2), rel=1e-3)
+
+
+def test_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> None:
+    """Held against a hundred thousand directions that lie evenly (a Fibonacci lattice)."""
+    keys = np.random.default_rng(0).standard_normal((5, 3))
+    z = 1 - (2 * np.arange(100_000) + 1) / 100_000
+    turn = np.pi * (1 + math.sqrt(5)) * np.arange(100_000)
+    directions = np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
+    numbers = found("developer", "territory").numbers
+    for side, arrows in (("plain", keys), ("twin", unit(keys))):
+        shares = 100 * np.bincount((directions @ arrows.T).argmax(-1), minlength=5) / len(directions)
+        for at, name in ((numbers["key"], side), (numbers["short"], f"short_{side}")):
+            told = numbers[name]
+            last = 10.0 ** -len(told.partition(".")[2])
+            assert abs(number(told) - shares[int(at)]) <= last / 2 + 0.005, name
 
 
 def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() -> None:

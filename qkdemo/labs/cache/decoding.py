@@ -55,6 +55,7 @@ class Decoded:
     weights: Float[Tensor, "heads steps keys"]
     identical: bool  # all logits, bit for bit
     weight_error: Float[Tensor, " steps"]  # largest difference of an attention weight
+    log_error: Float[Tensor, " steps"]  # of its logarithm, which also small weights show
     logit_error: Float[Tensor, " steps"]  # ‖difference‖ / ‖logits‖
     key_error: Float[Tensor, " steps"]  # ‖difference‖ / ‖keys‖, of the keys that the step sees
 
@@ -100,9 +101,15 @@ def decode(fresh: Fresh, way: WayWord, quantised: QuantWord) -> Decoded:
         weights=weights,
         identical=bool((gap == 0).all()),
         weight_error=(weights - true_weights).abs().amax((0, 2)),
+        log_error=(_log_weights(logits) - _log_weights(truth)).masked_fill(~visible, 0).abs().amax((0, 2)),
         logit_error=gap.norm(dim=(0, 2)) / size.clamp_min(torch.finfo(size.dtype).tiny),
         key_error=(off / whole.clamp_min(torch.finfo(whole.dtype).tiny)).sqrt(),
     )
+
+
+def _log_weights(logits: Tensor) -> Tensor:
+    found: Tensor = torch.log_softmax(logits, -1)
+    return found
 
 
 def channels_in_use(keys: Float[Tensor, "*batch d_head"]) -> Float[Tensor, "*batch"]:

@@ -31,7 +31,9 @@ from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, chan
 
 LabelWord: TypeAlias = Literal["exact", "rounding", "wrong", "undecided"]
 
-SAME_FUNCTION: Final = 1e-9  # largest weight difference in float64 up to which two ways are one function
+SAME_FUNCTION: Final = (
+    1e-9  # largest relative difference of a weight, in float64, up to which two ways are one function
+)
 _EPSILONS: Final = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5)
 _LOOK: Final = {"step": 0, "head": 0, "key": 0}  # dials that only say where to look
 
@@ -84,7 +86,7 @@ class Result:
 
     settings: Settings
     label: LabelWord
-    from_step: int | None  # the first step whose weights are wrong; None if none is
+    from_step: int | None  # the first step whose weights are wrong, be they small; None if none is
     weight_error: NDArray[np.float64]  # [steps] largest difference of an attention weight
     logit_error: NDArray[np.float64]  # [steps] ‖difference‖ / ‖logits‖
     key_error: NDArray[np.float64]  # [steps] ‖difference‖ / ‖keys‖, of the keys that the step sees
@@ -122,7 +124,7 @@ def _run(settings: Settings) -> Result:
     anew, truly = (_fresh(recipe_of(settings), settings.order, norm, word) for word in (settings.format, "float64"))
     seen = decode(anew, settings.way, settings.quantised)
     truth = seen if truly is anew else decode(truly, settings.way, settings.quantised)
-    wrong = np.flatnonzero(truth.weight_error.numpy() > SAME_FUNCTION)
+    wrong = np.flatnonzero(truth.log_error.numpy() > SAME_FUNCTION)
     label: LabelWord = "exact" if seen.identical else "rounding"
     if wrong.size:
         label = "wrong"

@@ -3,7 +3,7 @@
 from qkdemo.labs.cost.lab import Result
 from qkdemo.labs.cost.timing import Measured, Times
 from qkdemo.messages import say
-from qkdemo.notation import written
+from qkdemo.notation import digits_apart, written
 
 
 def finding(result: Result) -> str:
@@ -49,8 +49,13 @@ def spread(times: Times) -> dict[str, str]:
         "median": written(times.median_ms, 3),
         "lowest": written(min(times.each_ms), 3),
         "highest": written(max(times.each_ms), 3),
-        "ratio": written(times.ratio, 3),
-        "least": written(min(times.ratios), 3),
-        "most": written(max(times.ratios), 3),
+        "ratio": _ratio(times.ratio),
+        "least": _ratio(min(times.ratios)),
+        "most": _ratio(max(times.ratios)),
         "rounds": str(len(times.each_ms)),
     }
+
+
+def _ratio(x: float) -> str:
+    """In three digits, or in as many as tell it from 1, on one side of which all are said to lie or not."""
+    return written(x, 3 if x == 1 or written(x, 3) != written(1.0, 3) else digits_apart(x, [1.0]))

@@ -10,7 +10,7 @@ from qkdemo.floats.formats import noise
 from qkdemo.labs.mla.costs import Cost
 from qkdemo.labs.mla.lab import LIVE_HEADS, Result
 from qkdemo.messages import say
-from qkdemo.notation import counted, written
+from qkdemo.notation import at_most, counted, written
 
 _ALIKE: Final = 1.05  # within a twentieth, two costs are called alike
 
@@ -68,7 +68,6 @@ def other_ways(result: Result) -> list[str]:
             "other_ways.finding",
             scale=written(scale),
             threshold=written(settings.clip_threshold),
-            bound=written(found.bound, 3),
             **{word: written(column[at].item(), 3) for word, column in found.largest.items()},
         )
         for at, scale in enumerate(found.scales.tolist())
@@ -81,6 +80,7 @@ def explain_other_ways(result: Result) -> list[str]:
     at = found.scales.tolist().index(settings.projections)
     clipped, grown = found.factors[at] < 1, found.moved["rates"][found.scales >= 1]
     numbers = {f"moved_{word}": written(column[at].item(), 2) for word, column in found.moved.items()}
+    numbers["moved_qk_norm"] = at_most(found.moved["qk_norm"][at].item(), 2)
     numbers |= {f"largest_{word}": written(column[at].item(), 3) for word, column in found.largest.items()}
     values = numbers | {
         "threshold": written(settings.clip_threshold),
@@ -89,7 +89,7 @@ def explain_other_ways(result: Result) -> list[str]:
         "live": len(clipped),
         "factor": written(found.factors[at].min().item(), 2),
         "off": written(100 * found.shared_key[at].item(), 2),
-        "bound": written(found.bound, 3),
+        "bound": at_most(found.bound, 3),
         "rates_low": written(grown.min().item(), 2),
         "rates_high": written(grown.max().item(), 2),
     }

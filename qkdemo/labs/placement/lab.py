@@ -41,7 +41,7 @@ from qkdemo.attention.pipeline import (
     Trace,
     trace,
 )
-from qkdemo.attention.rotary import LayoutWord, RotatedWord
+from qkdemo.attention.rotary import LayoutWord, RotatedWord, other_layout
 from qkdemo.dials import Choice, Dial, Dials, Switch
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
 from qkdemo.labs.placement.comparisons import Sweep, difference, sweep
@@ -243,8 +243,8 @@ def alike(settings: Settings) -> Settings:
 
 def _plain_recipe(settings: Settings) -> BlockRecipe:
     """The block, whatever the two pipelines are; no known mistake reads the learned scale or a cap."""
-    usual = {name: getattr(BlockRecipe(), name) for name in ("offset_stored", "learned_scale", "softcap")}
-    return dataclasses.replace(recipe_of(settings), **usual)
+    names = ("offset_stored", "learned_scale", "softcap", "layout", "rotated")
+    return dataclasses.replace(recipe_of(settings), **{name: getattr(BlockRecipe(), name) for name in names})
 
 
 def pipeline_of(settings: Settings, side: str) -> Pipeline:
@@ -262,7 +262,16 @@ def recipe_of(settings: Settings) -> BlockRecipe:
     """What the block depends on. The checkpoint stores what the left pipeline reads."""
     alike = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name in _OF_RECIPE}
     heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), settings.left_stored == "one_plus"
-    return BlockRecipe(**alike | {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain})
+    own = {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain}
+    return BlockRecipe(**alike | own | (_pairs(settings) if settings.gains == "tied" else {}))
+
+
+def _pairs(settings: Settings) -> dict[str, str]:
+    """The rotary pairs of the checkpoint, which the left side reads; without rotary there, the right one's."""
+    left, right = pair_of(settings)
+    reader = right if left.order == "none" else left
+    carried = reader.conversion == "weights_and_gain"  # its gains are stored in the other layout
+    return {"layout": other_layout(reader.layout) if carried else reader.layout, "rotated": reader.rotated}
 
 
 def block_of(settings: Settings) -> Block:

@@ -51,6 +51,7 @@ def _draw(r: BlockRecipe) -> str:
         *_sized(r, "q", r.n_heads),
         *_sized(r, "k", r.n_kv_heads),
         f"b_q, b_k = {plain(r.mean)} * size_q, {plain(r.mean)} * size_k",
+        *(_tied(r) if r.gains == "tied" else []),
         f"gain_q, gain_k = ({_spread(r)} for gain in (gain_q, gain_k))",
         f"bias_q, bias_k = {plain(r.gain_spread)} * bias_q, {plain(r.gain_spread)} * bias_k",
         f"positions = torch.arange({r.offset}, {r.offset + r.n_keys}).double()",
@@ -66,13 +67,24 @@ def _sized(r: BlockRecipe, side: str, heads: int) -> list[str]:
     ]
 
 
+def _tied(r: BlockRecipe) -> list[str]:
+    """Lines that name, for each channel, the one whose gain it has: the first of its rotary pair."""
+    width = turned(r.d_head, r.rotated)
+    first, second = {
+        "half_split": (f":{width // 2}", f"{width // 2}:{width}"),
+        "half_split_swapped": (f"{width // 2}:{width}", f":{width // 2}"),
+        "interleaved": (f":{width}:2", f"1:{width}:2"),
+    }[r.layout]
+    return ["tied = np.arange(d_head)", f"tied[{second}] = tied[{first}]"]
+
+
 def _spread(r: BlockRecipe) -> str:
     start = "0.0" if r.offset_stored else "1.0"
     if r.gains == "unit":
         return f"{start} + 0 * gain"
     deviation = "gain"
     if r.gains == "tied":
-        deviation = "np.concatenate([gain[:, : d_head // 2]] * 2, 1)"
+        deviation = "gain[:, tied]"
     return f"{start} + {plain(r.gain_spread)} * {deviation}"
 
 

@@ -2,7 +2,8 @@
 
 * `cause_of(ratio, reference, d_head, tolerance)`: the cause that a diagnosis names;
 * `other_scale(…)`: the scale that does it in the place of the reference's own;
-* `norm_too(…)`: the norm that does it: RMSNorm leaves vectors √d times as long as L2 does.
+* `norm_too(…)`: the norm that does it: RMSNorm leaves vectors √d times as long as L2 does;
+* `gains_too(…)`: whether γ read as 1 + γ does it.
 
 The reference says what there was to change: where it has no 1/√d, none can be missing.
 """
@@ -10,6 +11,7 @@ The reference says what there was to change: where it has no 1/√d, none can be
 import math
 from typing import Final, Literal
 
+from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline, ScaleWord
 
 _OF_SCALES: Final[dict[ScaleWord, int]] = {"inverse_root": -1, "one": 0, "root": 1, "inverse": -2}  # powers of √d
@@ -49,6 +51,13 @@ def norm_too(
     if reference.place not in ("per_head", "in_product") or reference.bias != "none" or abs(power) != sides:
         return None
     return {("rms", True): "l2", ("l2", False): "rms"}.get((reference.norm, power < 0))  # type: ignore[return-value]
+
+
+def gains_too(ratio: float, reference: Pipeline, block: Block) -> bool:
+    """Whether γ read as 1 + γ does it: a factor of 2 for each side, where every gain is 1. A bias keeps its size."""
+    read = reference.stored == "gamma" and reference.bias == "none"
+    ones = all(bool((gain == 1).all()) for gain in (block.gain_q, block.gain_k))
+    return read and ones and math.isclose(ratio, 2 ** len(reference.multiplied), rel_tol=TOLERANCE)
 
 
 def _power(ratio: float, d_head: int, tolerance: float) -> int:

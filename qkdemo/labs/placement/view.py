@@ -96,7 +96,9 @@ def _pair_columns(settings: Settings) -> dict[str, Any]:
             ratio = second / first
         for side, numbers in (("left", first), ("right", second), ("ratio", ratio)):
             columns[f"{side}.{name}.text"] = [reading(x) for x in numbers.tolist()]
-    largest = [np.abs(side).max((1, 2)) for side in swept.logits]
+    n = settings.n_keys
+    seen = np.ones((n, n), bool) if not settings.causal else np.tril(np.ones((n, n), bool))
+    largest = [np.abs(side[:, seen]).max(1) for side in swept.logits]
     with np.errstate(divide="ignore", invalid="ignore"):
         largest.append(largest[1] / largest[0])
     for side, column in zip(_COMPARED, largest, strict=True):
@@ -202,7 +204,7 @@ def _numbers(ends: dict[str, float], roles: Mapping[str, Role]) -> dict[str, str
 def _heats(settings: Settings) -> list[Heat]:
     head, query, key = settings.shown
     left, right = over_spreads(settings).weights
-    widest = float(np.nanmax(np.abs(right - left), initial=0))  # of rows without weights nothing is told
+    widest = max(float(np.nanmax(np.abs(right - left), initial=0)), ROUNDING)  # of rows without weights nothing is told
     heats: list[tuple[str, Role, str, str]] = [
         (side, role, say(f"placement.panel.{side}"), "heat") for side, role in _roles(settings).items()
     ]
@@ -222,8 +224,7 @@ def _heats(settings: Settings) -> list[Heat]:
         }
         for name, role, title, axis in [*heats, ("gap", "other", say("placement.panel.gap"), "gap")]
     ]
-    darkest = max(widest, ROUNDING)
-    panels[-1]["ramp"] = [(math.sqrt(part), written(part * darkest, 2)) for part in (0, 0.1, 1)]
+    panels[-1]["ramp"] = [(math.sqrt(part), written(part * widest, 2)) for part in (0, 0.1, 1)]
     return panels
 
 

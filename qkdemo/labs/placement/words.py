@@ -9,7 +9,8 @@
 import math
 from typing import Final
 
-from qkdemo.attention.pipeline import KEY_GAINS, Pipeline
+from qkdemo.attention.blocks import Block
+from qkdemo.attention.pipeline import Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.dials.declaration import listed
 from qkdemo.facts.models import acting_gain, in_words
@@ -25,7 +26,7 @@ from qkdemo.labs.placement.lab import (
     swept_in,
 )
 from qkdemo.labs.placement.mistakes import ROUNDING, headlines, known_as, vanishing
-from qkdemo.labs.placement.scales import TOLERANCE, norm_too, other_scale
+from qkdemo.labs.placement.scales import TOLERANCE, gains_too, norm_too, other_scale
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import digits_apart, written
 
@@ -82,11 +83,7 @@ def _learned(settings: Settings, spread: float) -> str:
 
 def _read(settings: Settings, name: str) -> bool:
     """Whether q or k of either side gets a gain, or a bias."""
-    return any(
-        getattr(side, name) != "none"
-        and any(of in side.on and (name == "bias" or KEY_GAINS[side.key_gain][of]) for of in "qk")
-        for side in pair_of(settings)
-    )
+    return any(side.multiplied if name == "gain" else side.bias != "none" for side in pair_of(settings))
 
 
 def _name(settings: Settings) -> str:
@@ -130,46 +127,58 @@ def _after(pipeline: Pipeline) -> tuple[object, ...]:
 def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     """The choices that every implementation has to make, in the order in which a pass meets them.
 
-    Then those in which it is unlike `other`, the pipeline beside it, or unlike most: what is usual is not said.
+    Then those in which it is unlike `other`, the pipeline beside it, or unlike most: what is usual is not said, nor
+    what does nothing.
     """
     pipeline, other = (side.but(**acting_gain(side)) for side in (pipeline, other or pipeline))
-    if pipeline.norm == "none":
-        made = [say("placement.contract.no_norm")]
-    else:
-        made = [say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))]
-    if pipeline.gain != "none":
+    norm, idle = (
+        say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place")),
+        _idle(pipeline),
+    )
+    bare, of_weights = pipeline.norm == "none", pipeline.norm != "none" and pipeline.place == "weights"
+    made = [say("placement.contract.no_norm") if bare or of_weights else norm]
+    if pipeline.multiplied:
         made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
-    rotated_alone = "order" in _idle(pipeline)
-    made.append(say(f"placement.contract.{'rotary' if rotated_alone else pipeline.order}"))
+    made += [_more(pipeline, "bias")] if pipeline.bias != "none" else []
+    made.append(say(f"placement.contract.{'rotary' if 'order' in idle else pipeline.order}"))
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
-    if pipeline.cap != "none":
-        made.append(say("placement.contract.cap"))
-    unlike = differing(pipeline, other)
-    more = dict.fromkeys([*unlike, *(name for name in differing(pipeline, _USUAL) if name not in _idle(pipeline))])
-    made += [
-        say("placement.contract.more", name=say(f"choice_name.{name}"), choice=_choice(pipeline, name))
-        for name in more
-        if name not in _said(pipeline) | _said(other)
-    ]
+    made += [say("placement.contract.cap")] if pipeline.cap != "none" else []
+    made += [norm] if of_weights else []
+    unlike = dict.fromkeys([*differing(pipeline, other), *differing(pipeline, _USUAL)])
+    made += [_more(pipeline, name) for name in unlike if name not in _SAID | idle]
     return "; ".join(made) + "."
 
 
-def _said(pipeline: Pipeline) -> set[str]:
-    """The choices that a contract names first, whatever they are."""
-    return {"norm", "gain", "scale", "cap"} | ({"place", "stored", "order"} - _idle(pipeline))
+_SAID: Final = {
+    "norm",
+    "place",
+    "gain",
+    "stored",
+    "bias",
+    "order",
+    "scale",
+    "cap",
+}  # by a contract, in places of their own
+
+
+def _more(pipeline: Pipeline, name: str) -> str:
+    return say("placement.contract.more", name=say(f"choice_name.{name}"), choice=_choice(pipeline, name))
 
 
 def _idle(pipeline: Pipeline) -> set[str]:
     """The choices that do nothing in this pipeline."""
-    found = {"place"} if pipeline.norm == "none" else set[str]()
-    found |= {"stored", "key_gain"} if pipeline.gain == "none" else set()
-    bare = pipeline.norm == pipeline.gain == pipeline.bias == "none" and pipeline.order != "none"
-    found |= {"order"} if bare else set()  # rotary alone: there is nothing that it could come before
-    return found | ({"layout", "rotated"} if pipeline.order == "none" else set())
+    affine = bool(pipeline.multiplied) or pipeline.bias != "none"
+    on_heads = pipeline.norm != "none" and pipeline.place not in ("input", "weights")
+    found = set() if pipeline.multiplied else {"key_gain"}
+    found |= set() if affine else {"cast"}
+    found |= set() if affine or on_heads or pipeline.order == "none" else {"order"}  # rotary comes before nothing
+    found |= {"on"} if pipeline.norm == "none" and (pipeline.on in ("qk", "qkv") or not affine) else set()
+    return found | ({"layout", "rotated"} if pipeline.order == pipeline.conversion == "none" else set())
 
 
 def _choice(pipeline: Pipeline, name: str) -> str:
-    return say(f"choice.{name}.{getattr(pipeline, name)}")
+    by_head = name == "bias" and pipeline.bias != "none" and pipeline.gain == "head_channel"
+    return say("choice.gain.head_channel" if by_head else f"choice.{name}.{getattr(pipeline, name)}")
 
 
 def caught(settings: Settings) -> str:
@@ -221,10 +230,12 @@ def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
     return []
 
 
-def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exact: float = EXACT) -> str:
+def pattern(
+    verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exact: float = EXACT, block: Block | None = None
+) -> str:
     """What the pattern of the error says; that it holds before the softcap, where the reference has one.
 
-    `exact`: that of the diagnosis, from which a ratio counts as a power of √d.
+    `exact`: that of the diagnosis, from which a ratio counts as a power of √d. `block`: if its gains are known.
     """
     tolerance = max(TOLERANCE, 2 * exact)
     values = {"ratio": written(verdict.ratio, digits_apart(verdict.ratio, [1.0])), "misfit": misfit, "d": d_head}
@@ -232,9 +243,10 @@ def pattern(verdict: Verdict, reference: Pipeline, d_head: int, misfit: str, exa
     if other is not None:
         values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
     sentences = [say(f"cause.{verdict.cause}", **values)]
-    too = norm_too(verdict.ratio, reference, d_head, tolerance)
-    if too and verdict.cause.startswith("scale"):
-        sentences.append(say(f"cause.{too}_too"))
+    if verdict.cause.startswith("scale"):
+        too = norm_too(verdict.ratio, reference, d_head, tolerance)
+        sentences += [say(f"cause.{too}_too")] if too else []
+        sentences += [say("cause.gains_too")] if block and gains_too(verdict.ratio, reference, block) else []
     if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):
         sentences.append(say("placement.before_cap"))
     return " ".join(sentences)
@@ -268,7 +280,8 @@ def _sentences(result: Result) -> list[str]:
     sentences += [say(f"placement.{side}_who", who=in_words(pipeline)) for side, pipeline in sides]
     verdict, last = result.verdict, settings.offset + settings.n_keys - 1
     if verdict.cause != "same":
-        sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, gap(verdict.misfit, EXACT, 2)))
+        misfit = gap(verdict.misfit, EXACT, 2)
+        sentences.append(pattern(verdict, result.left.pipeline, settings.d_head, misfit, block=result.left.block))
         ends = {name: gap_in_words(float(result.by_query[at]), ROUNDING) for name, at in (("first", 0), ("last", -1))}
         sentences.append(say("placement.by_position", offset=settings.offset, last_position=last, **ends))
     if state == "apart" and settings.gains == "unit" and _read(settings, "gain"):

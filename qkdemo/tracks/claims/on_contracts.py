@@ -19,6 +19,7 @@ _ROUNDING: Final = 1e-12
 _AGREE: Final = 1e-14  # under it a relative difference in float64 is rounding, and its digits the machine's
 _LITTLE: Final = 0.01  # of the layer's operations
 _MUCH: Final = 0.1  # of its memory traffic
+_HUNDRED: Final = 100  # times the operations
 _FLOAT32: Final = 1e-6  # of an attention weight: rounding
 
 
@@ -94,17 +95,17 @@ def _free(found: cost.Result) -> Evidence:
 def _latent(found: mla.Result) -> Evidence:
     costs = {item.reading: item for item in found.costs}
     extra = costs["absorbed"].cache_bytes / costs["without_norm"].cache_bytes - 1
+    absorbed = costs["absorbed"].flops
+    cheap = absorbed / costs["without_norm"].flops - 1 < _LITTLE and costs["naive"].flops > _HUNDRED * absorbed
     exact = found.relative_difference < _ROUNDING < found.without_norm_difference
     return Evidence(
-        only(true=exact and extra > 0, false=not exact),
+        only(true=exact and extra > 0 and cheap, false=not exact),
         {
             "difference": below(found.relative_difference, _AGREE),
             "left_out": _percent(found.without_norm_difference),
             "extra": _percent(extra),
             "with_norm": mla.size_text(costs["absorbed"].cache_bytes),
             "without_norm": mla.size_text(costs["without_norm"].cache_bytes),
-            "operations": _percent(costs["absorbed"].flops / costs["without_norm"].flops - 1),
-            "forming": written(costs["naive"].flops / costs["absorbed"].flops, 3),
         },
     )
 

@@ -144,10 +144,15 @@ def territory(found: sphere.Result) -> Evidence:
     numbers = {
         "key": str(longest),
         "ratio": written(float(lengths[longest] / lengths[shortest]), 2),
-        "plain": written(100 * plain, 3),
-        "twin": written(100 * twin, 3),
+        "plain": _whole(plain),
+        "twin": _whole(twin),
         "short": str(shortest),
-        "short_plain": written(100 * found.plain.territory(shortest), 3),
-        "short_twin": written(100 * found.twin.territory(shortest), 3),
+        "short_plain": _whole(found.plain.territory(shortest)),
+        "short_twin": _whole(found.twin.territory(shortest)),
     }
     return Evidence(answer, numbers)
+
+
+def _whole(share: float) -> str:
+    """In whole per cent: directions are counted on a grid, and a tenth of a per cent would be the grid's."""
+    return str(round(100 * share))

@@ -41,7 +41,7 @@ _HEARD: Final[dict[str, tuple[str, ...]]] = {  # with which the browser says a p
     "heat": (*_PLACES, *_CODES),
     "bars": _PLACES,
     "arcs": _PLACES,
-    "arrows": ("exhibit.arrow",),
+    "arrows": ("exhibit.arrow", "exhibit.no_angle"),
     "pooled": ("exhibit.pooled", "exhibit.most_of"),
 }
 _SENT: Final = "exhibit.sent"

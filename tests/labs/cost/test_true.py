@@ -54,7 +54,11 @@ def clock(said: Said, told: Told) -> bool:
     right = {"slower": (ratios > 1).all(), "faster": (ratios < 1).all()}
     right["unclear"] = not any(right.values())
     numbers = {"ratio": median(ratios), "least": ratios.min(), "most": ratios.max(), "rounds": len(ratios)}
-    return bool(right[kind] and all(near(said.number(name), float(value), 6e-3) for name, value in numbers.items()))
+    ends = [said.number(name) for name in ("ratio", "least", "most")]  # none reads as 1, which is on no side
+    beyond = {"slower": min(ends) > 1, "faster": max(ends) < 1, "unclear": True}[kind]
+    return bool(
+        beyond and right[kind] and all(near(said.number(name), float(value), 6e-3) for name, value in numbers.items())
+    )
 
 
 def way(said: Said, told: Told) -> bool:

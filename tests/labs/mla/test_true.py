@@ -130,8 +130,13 @@ def rates(said: Said, told: Told) -> bool:
 def bounded(said: Said, told: Told) -> bool:
     found = told.result.alternatives
     most = max(found.largest["qk_norm"].max(), found.unseen["qk_norm"].max())
-    return most <= said.number("bound") * 1.006 and near(
-        said.number("moved_qk_norm"), told.of("moved", "qk_norm"), 0.06
+    bound, moved = (said.number(name) for name in ("bound", "moved_qk_norm"))
+    least = told.of("moved", "qk_norm")  # rounded away from what they bound
+    return (
+        max(most, found.bound) <= bound * (1 + 1e-11)
+        and near(bound, found.bound, 0.011)
+        and least <= moved * (1 + 1e-11)
+        and near(moved, least, 0.11)
     )
 
 

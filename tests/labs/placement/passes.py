@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import Block, spread_to
 from qkdemo.attention.pipeline import Pipeline, trace
+from qkdemo.attention.rotary import partners, turned
 from qkdemo.floats.formats import FORMATS, exact, rounded
 from qkdemo.labs.placement import Result, Settings, pipeline_of
 from qkdemo.labs.placement.lab import recipe_of
@@ -81,9 +82,21 @@ class About:
         if self.settings.gains == "unit" or self.spread == 0:
             return text == "of 1"
         low, high = text.removeprefix("from ").removesuffix(" (equal in pairs)").split(" to ")
-        if ("in pairs" in text) != (self.settings.gains == "tied"):
+        if ("in pairs" in text) != (self.settings.gains == "tied") or ("in pairs" in text and not self.tied):
             return False
         return reads(low, 1 - self.spread, 3) and reads(high, 1 + self.spread, 3)
+
+    @property
+    def tied(self) -> bool:
+        """Whether channels that the left side turns together, or the right one if it alone turns, have one gain."""
+        side = self.left if self.left.order != "none" else self.right
+        ones = dataclasses.replace(self.block, **{f"b_{of}": 1.0 for of in "qk"}, x=0 * self.block.x)
+        plain = side.but(
+            norm="none", bias="none", order="none", gain="head_channel", on="qk", key_gain="own", place="per_head"
+        )
+        made = trace(plain, ones)  # entries of 1 times the gains, in the order of that side's channels
+        first, second = partners(turned(self.block.d_head, side.rotated), side.layout)
+        return all(torch.equal(x[..., first], x[..., second]) for x in (made.q, made.k))
 
     def moves(self, name: str) -> bool:
         """Whether a score of either side changes with the gains, or with the biases, of the checkpoint."""

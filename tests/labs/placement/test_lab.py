@@ -248,6 +248,10 @@ def test_a_pipeline_beside_itself_is_the_same(words: dict[str, str]) -> None:
         PRESETS["cast_order"].but(right_bias="channel", right_gain="head_channel", right_place="full_width"),
         SMALL.but(right_on="k", right_cap="softcap", right_scale="learned", causal=True, left_place="weights"),
         SMALL.but(left_stored="one_plus", right_norm="l2", right_grouping="tile", n_kv_heads=2, right_place="input"),
+        *(
+            SMALL.but(gains="tied", left_rotated="half", right_rotated="half", left_layout=layout, right_layout=layout)
+            for layout in ("half_split", "interleaved", "half_split_swapped")
+        ),
         SMALL.but(left_rotated="half", left_gain="head", left_key_gain="k_alone", right_layout="half_split_swapped"),
         SMALL.but(left_key_gain="q_alone", left_layout="interleaved", right_rotated="quarter").but(
             right_conversion="weights_and_gain", right_layout="half_split_swapped", n_kv_heads=2, right_key_gain="of_q"

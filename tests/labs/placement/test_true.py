@@ -3,13 +3,17 @@
 import itertools
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES as CHOICES_OF
-from qkdemo.attention.pipeline import Pipeline
+from qkdemo.attention.pipeline import Pipeline, trace
+from qkdemo.facts.models import same_function
+from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs.placement import Settings, explain, run
 from qkdemo.labs.placement.lab import PRESETS, mistakes_of, spreads_of
 from qkdemo.labs.placement.mistakes import MISTAKES, explain_mistakes
@@ -130,11 +134,71 @@ def test_what_fresh_weights_hide_gains_uneven_within_pairs_show(gains: Any) -> N
     assert "placement.vanishing" in held(Settings(**SMALL, compare="all_mistakes", gains=gains))
 
 
-def test_two_sides_that_differ_in_any_dial_have_different_contracts() -> None:
-    for name, words in CHOICES_OF.items():
-        for base in (Pipeline(), Pipeline(norm="none", gain="none", order="none")):
-            for one, other in itertools.permutations([base.but(**{name: word}) for word in words], 2):
-                assert contract(one, other) != contract(other, one), (name, one, other)
+BARE = Pipeline(norm="none", gain="none", order="none")
+BY_HEAD = Pipeline(on="k", key_gain="q_alone", gain="head_channel", bias="channel")
+BLOCK = draw_block(BlockRecipe(d_model=32, n_heads=4, n_kv_heads=2, d_head=8, n_keys=6, offset=3))
+
+
+def computed_by(pipeline: Pipeline) -> list[list[float]]:
+    """Logits, weights and output, in bfloat16, which feels the order of gain and cast."""
+    made = trace(pipeline, BLOCK, store=partial(rounded, format=FORMATS["bfloat16"]))
+    return [x.flatten().tolist() for x in (made.logits, made.weights, made.output)]
+
+
+def test_two_sides_that_compute_something_else_have_different_contracts() -> None:
+    for base in (
+        Pipeline(),
+        BARE,
+        Pipeline(norm="none"),
+        Pipeline(norm="none", on="q"),
+        BY_HEAD,
+        Pipeline(place="input"),
+    ):
+        made = {
+            base.but(**{name: word}): computed_by(base.but(**{name: word}))
+            for name, words in CHOICES_OF.items()
+            for word in words
+        }
+        for one, other in itertools.permutations(made, 2):
+            if contract(one, other) == contract(other, one):
+                assert made[one] == made[other] or same_function(one) == same_function(other), (one, other)
+
+
+def test_a_contract_names_nothing_that_does_nothing() -> None:
+    """Rotary alone comes before nothing, and what has no gain reads none from anywhere."""
+    for order in ("norm_rotary", "rotary_norm"):
+        alone = "rotary positions; logits times 1/√d."
+        bare = BARE.but(order=order)
+        assert contract(bare, BARE) == f"no norm on q and k; {alone}"
+        assert contract(Pipeline(place="input", gain="none", order=order)) == f"RMSNorm, before the projection; {alone}"
+    for changes in ({"key_gain": "of_q"}, {"stored": "one_plus"}, {"place": "full_width"}, {"on": "qkv"}, {"on": "q"}):
+        assert contract(BARE.but(**changes), BARE) == contract(BARE, BARE.but(**changes)) == contract(BARE)
+    assert contract(BY_HEAD).startswith("RMSNorm, per head; bias: per head and channel; then rotary positions;")
+    assert contract(Pipeline(norm="none", on="q", key_gain="k_alone")) == contract(BARE.but(order="norm_rotary"))
+    of_weights = contract(Pipeline(place="weights", norm="l2", gain="none"))
+    assert of_weights == "no norm on q and k; rotary positions; logits times 1/√d; L2, after softmax: no QK norm."
+
+
+@pytest.mark.parametrize("layout", ["half_split", "interleaved", "half_split_swapped"])
+@pytest.mark.parametrize("rotated", ["all", "half", "quarter"])
+@pytest.mark.parametrize("conversion", ["none", "weights_and_gain"])
+def test_gains_tied_within_rotary_pairs_hide_the_order_in_every_layout(
+    layout: Any, rotated: Any, conversion: Any
+) -> None:
+    words = {"layout": layout, "rotated": rotated, "conversion": conversion}
+    alike = {f"{side}_{name}": word for side in ("left", "right") for name, word in words.items()}
+    state = Settings(**SMALL, **alike, gains="tied", gain_spread=0.5, seed=11)
+    assert "placement.finding.same" in held(state)
+    assert "placement.finding.apart" in held(state.but(gains="untied"))
+    assert "placement.finding.apart" in held(state.but(left_order="none", left_layout="half_split"))
+
+
+def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
+    state = Settings(**SMALL, gains="unit", right_order="norm_rotary", seed=11)
+    for changes in ({"right_stored": "one_plus"}, {"right_scale": "one"}):
+        assert {"cause.scale_one", "cause.gains_too"} <= held(state.but(**changes))
+    assert "cause.gains_too" not in held(state.but(right_scale="root"))
+    assert "cause.gains_too" not in held(state.but(gains="tied", right_scale="one"))
 
 
 def test_what_is_not_usual_is_named_even_if_both_sides_have_it() -> None:

@@ -6,6 +6,7 @@ import pytest
 from qkdemo.labs.placement import PRESETS, Settings, run
 from qkdemo.labs.placement.mistakes import MISTAKES
 from qkdemo.labs.placement.view import picked, placement_exhibit
+from qkdemo.notation import written
 
 SMALL = Settings(d_model=32, n_heads=2, d_head=8, n_keys=8)
 
@@ -47,3 +48,20 @@ def test_a_float16_logit_that_overflows_leaves_an_infinite_error_and_the_exhibit
     )
     table, _ = placement_exhibit(run(state))
     assert max(table["pair.logits"].to_pylist()) == float("inf")
+
+
+@pytest.mark.parametrize("order", ["norm_rotary", "rotary_norm"])
+def test_the_strongest_colour_is_said_to_be_what_it_is(order: str) -> None:
+    """Also where nothing is apart: rounding has no colour."""
+    _, view = placement_exhibit(run(SMALL.but(right_order=order)))
+    gap = next(panel for panel in view["panels"] if "ramp" in panel)
+    assert gap["subtitle"].endswith(f"; {gap['ramp'][-1][1]} has the strongest colour")
+
+
+def test_the_largest_logit_of_a_head_is_one_that_is_seen() -> None:
+    result = run(SMALL.but(causal=True, seed=2))
+    table, _ = placement_exhibit(result)
+    logits = result.left.logits[0].abs()
+    assert logits.tril().max() < logits.max()
+    at = table["spread"].to_pylist().index(0.5)
+    assert table["left.largest.text"][at].as_py() == written(logits.tril().max().item())

@@ -220,9 +220,12 @@ def other_scale(it: About, v: Mapping[str, str]) -> bool:
 
 def other_norm(it: About, of: str, other: str) -> bool:
     """The left side has that norm, and with the other one and its own scale it has the logits of the right one."""
-    if it.left.norm != of:
-        return False
-    changed = Pass(it.left.but(norm=other, cap="none"), it.block, "float64").seen("logits")
+    return it.left.norm == of and would(it, norm=other)
+
+
+def would(it: About, **changes: Any) -> bool:
+    """The left side with these changes has the logits of the right one."""
+    changed = Pass(it.left.but(**changes, cap="none"), it.block, "float64").seen("logits")
     plain = Pass(it.left.but(cap="none"), it.block, "float64").seen("logits")
     return it.constant(1.0, float(np.median(changed / plain)))
 
@@ -260,6 +263,7 @@ TRUTHS: Final[dict[str, Truth]] = {
     "cause.scale_other": other_scale,
     "cause.l2_too": lambda it, v: other_norm(it, "rms", "l2"),
     "cause.rms_too": lambda it, v: other_norm(it, "l2", "rms"),
+    "cause.gains_too": lambda it, v: it.left.stored == "gamma" and would(it, stored="one_plus"),
     "cause.unit_vectors": lambda it, v: it.constant(1.0, read(v["ratio"])) and other_norm(it, "rms", "l2"),
     "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
     **{
@@ -282,6 +286,7 @@ CAUSES: Final = (
         "scale_other",
         "l2_too",
         "rms_too",
+        "gains_too",
         "unit_vectors",
         "constant",
         "norm_skipped",

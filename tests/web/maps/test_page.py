@@ -157,7 +157,7 @@ def test_a_link_to_a_diagram_opens_it_and_one_that_is_none_says_so() -> None:
     app = visit("map", {"cells": "9", "phases": "learning_rate;beta2;3;1;rms"})
     assert app.selectbox(key="phases:y").value == "beta2"
     app = visit("map", {"cells": "9", "phases": "learning_rate;steps;3;1;rms"})
-    assert "steps is no training dial that does anything here" in " ".join(complaints(app))
+    assert "steps is no axis of this diagram" in " ".join(complaints(app))
     assert app.selectbox(key="phases:y").value == "qk_start"
     app = visit("map", {"cells": "9", "share": "spiked"})
     assert app.selectbox(key="phases:share").value == "spiked"

@@ -46,8 +46,8 @@ def of_drift(result: Any, column: str) -> Array:
     match name:
         case "heat" | "row":
             return _drift_weights(result, role, whole=name == "heat")
-        case "arms" | "angles":
-            return np.asarray(getattr(side, name), np.float64)
+        case "arm":
+            return np.asarray(side.q_norm, np.float64)
         case _:
             return np.asarray(getattr(side, name), np.float64)
 

@@ -268,11 +268,13 @@ def bars(it: Said) -> None:
 def arrows(it: Said) -> None:
     panel, key = it.panel, it.panel["selected"]
     length, angle = (it.column(panel[name])[it.row][key] for name in ("lengths", "angles"))
-    found = re.fullmatch(r"Key (\d+): length (.+?), angle (\d+)°\.", it.words)
+    found = re.fullmatch(r"Key (\d+): length (.+?), (?:angle (\d+)°|no angle, since an arrow has length 0)\.", it.words)
     assert found, it.words
     assert int(found[1]) == key
     it.is_number(found[2], float(length), 3)
-    if length > 0:
+    if min(length, it.column(panel["query"])[it.row]) < LEAST:
+        assert not found[3], it.words
+    else:
         assert abs(int(found[3]) - math.degrees(angle)) <= 0.5 + 1e-4
 
 
