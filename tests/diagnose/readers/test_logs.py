@@ -212,6 +212,37 @@ def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
     assert log.columns[known["entropy"]].tolist() == [0.5] * 8
 
 
+def test_what_watch_wrote_is_the_same_as_a_table() -> None:
+    """As pandas writes it on, with rows that were noted between those of heads."""
+    rows = [
+        {"step": s, "layer": "a", "head": head, "max_logit": -x * (2 - head), "entropy_fraction": 0.5 + head / 10}
+        for s, x in zip(STEPS, LOSS, strict=True)
+        for head in (0, 1)
+    ]
+    noted = [{"step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]
+    noted += [{"step": s, "update_norm": x} for s, x in zip(STEPS, NORM, strict=True)]
+    for data in ("\n".join(map(json.dumps, rows + noted)).encode(), table(rows + noted)):
+        (log,) = read_logs(data, "attention")
+        assert (log.kind, log.where) == ("watch", "head 0 of a")
+        for role, wanted in (("max_logit", [2 * x for x in LOSS]), ("loss", LOSS), ("update_norm", NORM)):
+            assert log.columns[roles(log)[role]].tolist() == wanted
+
+
+def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
+    """One after the other, steps of the second are no restart of the first."""
+    rows = [
+        {"run": run, "seed": 7, "step": s, "loss": k * x}
+        for k, run in enumerate("ab", 1)
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    for data in ("\n".join(map(json.dumps, rows)).encode(), json.dumps(rows).encode(), table(rows)):
+        one, other = read_logs(data, "x")
+        assert (one.run, other.run) == ("run a, seed 7", "run b, seed 7")
+        assert [log.columns["loss"].tolist() for log in (one, other)] == [LOSS, [2 * x for x in LOSS]]
+    (alone,) = read_logs(("\n".join(map(json.dumps, [{"seed": 7}, *ROWS]))).encode(), "x")
+    assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
+
+
 @pytest.mark.parametrize("odd", ["x", [1], {"a": 1}, True], ids=str)
 @pytest.mark.parametrize("name", ["max_logit", "entropy_fraction", "q_norm_max", "k_norm_max"])
 def test_a_row_without_a_layer_puts_nothing_in_place_of_a_measure(name: str, odd: object) -> None:
