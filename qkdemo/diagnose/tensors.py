@@ -88,7 +88,8 @@ def pair_of(
         q=q,
         k=k,
         scale=factor,
-        visible=None if mask is None else _visible(mask, q, k),
+        visible=None if mask is None else _visible(_shown(mask), q, k),
+        biased=mask is not None and not _of_truth(mask) and bool((_shown(mask) & (mask != 0)).any()),
         gamma_q=gains[0],
         gamma_k=gains[1],
         causal=causal,
@@ -195,13 +196,21 @@ def _axes(q: Tensor, k: Tensor) -> str:
     return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] >= q.shape[2] else "heads"
 
 
+def _of_truth(mask: Tensor) -> bool:
+    """Whether a mask holds truth values, also as 0 and 1, and is not one that is added to logits."""
+    return not mask.is_floating_point() or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
+
+
+def _shown(mask: Tensor) -> Tensor:
+    """True where it shows a key."""
+    return mask != 0 if _of_truth(mask) else mask > -1e4
+
+
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
-    """True where a key is seen, from a mask of truth values, also as 0 and 1, or from one that is added."""
-    truth = not mask.is_floating_point() or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
-    visible = mask != 0 if truth else mask > -1e4
+    """For every query, the keys that a mask shows."""
     wanted = (*q.shape[:3], k.shape[2])
     try:
-        return visible.expand(wanted)
+        return mask.expand(wanted)
     except RuntimeError:
         raise InputError("bad_mask", shape=listed(mask.shape), wanted=listed(wanted)) from None
 

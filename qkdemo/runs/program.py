@@ -3,11 +3,12 @@
 * `program_of(plan)`: one file: a plain nn.Module and torch.optim.AdamW; it prints every step as CSV;
 * `sweep_program(plans)`: the same for many runs, of which it prints the final loss alone.
 
-It draws the same first weights and batches, and does the same arithmetic in another order. While training is calm every
-loss agrees with the engine's to 1e-3 over the first 20 steps (on small models to 1e-4), which tests check for every
-remedy. Later, differences in the last bit of float32 grow by themselves: changing the first weights by one part in 10⁷
-changes the engine's own run as much. Far from the limit of what trains, a run then ends alike, though not digit by
-digit; near that limit rounding decides, and one that the engine solves the program may solve partly or not at all.
+It draws the same first weights and batches, and does the same arithmetic in another order. While training is calm and
+logits are small, every loss agrees with the engine's in float32 to 1e-3 over the first 20 steps (on small models to
+1e-4), which tests check for every remedy. Later, differences in the last bit of float32 grow by themselves: changing
+the first weights by one part in 10⁷ changes the engine's own run as much. Far from the limit of what trains, a run then
+ends alike, though not digit by digit; near that limit rounding decides, and one that the engine solves the program may
+solve partly or not at all.
 """
 
 from collections.abc import Sequence

@@ -183,6 +183,11 @@ def test_a_config_that_promises_a_norm_without_gains_is_told_and_no_gain_is_not_
     assert report.tables["layers"][0]["bound_gamma"] is None
 
 
+def test_an_index_that_is_not_there_gets_its_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be opened: No such file"):
+        examine_path(tmp_path / "model.safetensors.index.json")
+
+
 def test_a_missing_shard_is_named_and_the_index_alone_is_refused(tmp_path: Path) -> None:
     names = {f"l.{at}.self_attn.{side}_proj.weight": f"{at}.safetensors" for at in (0, 1) for side in "qk"}
     index = tmp_path / "model.safetensors.index.json"

@@ -334,3 +334,19 @@ def test_a_mask_of_ones_and_zeros_hides_what_it_hides_in_any_format() -> None:
         pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "mask": mask})
         assert pair.visible is not None
         assert torch.equal(pair.visible[0, 0], causal.bool()), mask.dtype
+
+
+def test_a_mask_that_is_added_to_logits_is_said_to_be_left_out() -> None:
+    away = -(torch.arange(6)[:, None] - torch.arange(6)).abs().float()  # as ALiBi's
+    hiding = torch.zeros(6, 6).masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -1e9)
+    for mask, added in ((away, True), (away + hiding, True), (hiding, False), (torch.ones(6, 6).tril(), False)):
+        pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "mask": mask})
+        keys = {finding.key for finding in of_tensors(run(pair), "x").findings}
+        assert ("mask_added" in keys) is added
+
+
+def test_what_is_not_finite_is_placed_in_its_sequence() -> None:
+    q = drawn(2, 4, 6, 8)
+    q[1, 2, 3, 0] = math.nan
+    found = {f.key: f.sentence for f in of_tensors(run(pair_of({"q": q, "k": drawn(2, 4, 6, 8)})), "x").findings}
+    assert "The first is in its head 2, at position 3 of sequence 1." in found["not_finite"]

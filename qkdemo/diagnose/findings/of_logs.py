@@ -8,7 +8,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
-from qkdemo.diagnose.readers.columns import names_attention
+from qkdemo.diagnose.readers.columns import OVER_LAYERS, names_attention
 from qkdemo.messages import say
 from qkdemo.notation import at_least, at_most, counted, digits_apart, written
 
@@ -138,6 +138,8 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     if column and "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     logits = result.roles.get("max_logit", "")
+    if (logits or column) and (result.log.kind == "watch" or OVER_LAYERS in logits + column):
+        yield Finding("good", "worst_of_each", {"run": run})
     if logits and not names_attention(logits):
         yield Finding("watch", "logit_read", {"run": run, "column": logits})
     if result.no_share:

@@ -14,6 +14,7 @@ from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
 from qkdemo.floats.formats import FORMATS
+from qkdemo.messages import say
 from qkdemo.notation import written
 
 
@@ -107,8 +108,11 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     pair = result.pair
     for side, x in (("q", pair.q), ("k", pair.k)):
         if lost := int((~x.isfinite()).sum()):
-            _, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
-            yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel(), "head": head, "at": at})
+            sequence, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
+            place = {"head": head, "at": at, "of": f" {say('finding.of_sequence', at=sequence)}" if len(x) > 1 else ""}
+            yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel()} | place)
+    if pair.biased:
+        yield Finding("watch", "mask_added")
     group = pair.q.shape[1] // pair.k.shape[1]
     sides = [x.transpose(0, 1).flatten(1) for x in (pair.q, pair.k.repeat_interleave(group, 1))]
     q_is, k_is = (x.ne(0).any(1) for x in sides)  # a short length is none

@@ -45,6 +45,7 @@ _WORST: Final = {"max_logit": np.fmax, "entropy": np.fmin, "q_norm": np.fmax, "k
 _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights & Biases and MLflow
     r"(attention/).+(/(?:max_abs_logit|min_entropy_fraction|q_norm_max|k_norm_max))"
 )
+OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
 _MOST_KINDS: Final = 64  # of rows in a table that NaN fills
 _MOST_RESTARTS: Final = 100
@@ -101,7 +102,9 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names if names_steps(name)), None)
     at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
-    anew = steps is not None and _begin_anew(at, rows)
+    epoch = next((name for name in names if str(name).lower().rpartition("/")[2] == "epoch"), None)
+    epochs = [] if epoch is None else [real(row.get(epoch)) for row in rows]
+    anew = bool(steps and epochs) and _begin_anew(at, epochs)
     at = _counted_on(at) if anew else at
     empty = _padding(rows)
     points: dict[str, list[tuple[float, float]]] = {}
@@ -129,12 +132,9 @@ def names_steps(column: Any) -> bool:
 # ---- steps that begin anew in each epoch
 
 
-def _begin_anew(at: Sequence[float], rows: Sequence[Mapping[str, Any]]) -> bool:
+def _begin_anew(at: Sequence[float], epochs: Sequence[float]) -> bool:
     """Whether steps fall, and only where the epoch rises."""
-    epoch = next((name for name in rows[0] if str(name).lower().rpartition("/")[2] == "epoch"), None) if rows else None
-    if epoch is None:
-        return False
-    counted = [(step, real(row.get(epoch))) for step, row in zip(at, rows, strict=True) if math.isfinite(step)]
+    counted = [(step, epoch) for step, epoch in zip(at, epochs, strict=True) if math.isfinite(step)]
     falls = [(one[1], other[1]) for one, other in pairwise(counted) if other[0] < one[0]]
     return bool(falls) and all(before < after for before, after in falls)
 
@@ -174,9 +174,12 @@ def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str],
     So a table of rows of two kinds is written, those of the training and those of its evaluations. A loss that is lost
     leaves NaN beside numbers that are in every row.
     """
-    kinds = {_kind(row) for row in rows if any(map(_is_nan, row.values()))}
-    if len(kinds) > _MOST_KINDS:
-        return {}
+    kinds: set[tuple[frozenset[str], frozenset[str]]] = set()
+    for row in rows:
+        if any(map(_is_nan, row.values())):
+            kinds.add(_kind(row))
+        if len(kinds) > _MOST_KINDS:
+            return {}
     return {
         (there, nan): frozenset().union(*(nan & other for other, gone in kinds if there & gone)) for there, nan in kinds
     }
@@ -192,7 +195,7 @@ def _over_layers(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArra
         role = next((role for role in _WORST if ROLES[role].search(name) and not EVALUATED.search(name)), None)
         if role and (_OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)):
             written = _WATCHED.fullmatch(name)
-            star = f"{written[1]}*{written[2]}" if written else _DIGITS.sub("*", name)
+            star = f"{written[1]}{OVER_LAYERS}{written[2]}" if written else _DIGITS.sub(OVER_LAYERS, name)
             groups.setdefault((role, star), []).append(column)
     return {
         star: _WORST[role].reduce(np.abs(each) if role == "max_logit" else each)

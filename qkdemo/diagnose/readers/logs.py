@@ -30,6 +30,9 @@ _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
+_NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
+_NAMES_RUNS: Final = ("run", "run_id", "run_name", "experiment", "trial", "seed")
+_MOST_RUNS: Final = 1000
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
 
@@ -63,20 +66,20 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "{":
         return _of_json(text, name)
     if start == "[":
-        return [_of_list(text, name)]
+        return _of_list(text, name)
     header = text.lstrip().split("\n", 1)[0]
     if re.search("[,;\t]", header) and not re.search(r"\d\.\d", header) and not names_step(header):
         return _of_csv(text, name)
     return [log_of(name, "lines", rows_of(text))]
 
 
-def _of_list(text: str, name: str) -> Log:
+def _of_list(text: str, name: str) -> list[Log]:
     """A list in JSON; or printed lines that begin with a time or a rank in brackets, as Megatron's and torchtitan's."""
     try:
-        return log_of(name, "json", _records(_loaded(text, name)))
+        return _by_run(_records(_loaded(text, name)), name, "json")
     except InputError:
         if rows := rows_of(text):
-            return log_of(name, "lines", rows)
+            return [log_of(name, "lines", rows)]
         raise
 
 
@@ -99,7 +102,18 @@ def _of_json(text: str, name: str) -> list[Log]:
     lines = [_loaded(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
         return [_of_whole_json(text, name)]
-    return [_of_rows(_records(lines), name, "jsonl")]
+    return _by_run(_records(lines), name, "jsonl")
+
+
+def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
+    """A log for each run, where columns name it and each has rows enough; else one of all rows."""
+    naming = [column for column in (rows[0] if rows else ()) if str(column).lower() in _NAMES_RUNS]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault(", ".join(f"{column} {row.get(column)}" for column in naming), []).append(row)
+    if not 1 < len(runs) <= _MOST_RUNS or min(map(len, runs.values())) < LEAST_ROWS:
+        return [_of_rows(rows, name, kind)]
+    return [_of_rows(of_run, run, kind) for run, of_run in runs.items()]
 
 
 def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
@@ -158,8 +172,8 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             value = real(row.get(name))
             if not math.isnan(value):
                 into[name] = value if name not in into else choose(into[name], value)
-        if row.get("layer") is None:  # what was noted beside
-            into |= {name: number for name, number in row.items() if name not in _MEASURED and number is not None}
+        if row.get("layer") in _NOTHING:  # what was noted beside
+            into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in _NOTHING}
     return list(steps.values())
 
 
@@ -193,7 +207,7 @@ def _of_parquet(data: bytes, name: str) -> list[Log]:
         raise InputError("bad_parquet", name=name) from None
     if {"run", "variant", "seed"} <= set(table.column_names):  # what `python -m qkdemo train --parquet` wrote
         return _of_own(rows)
-    return [_of_rows(rows, name, "parquet")]
+    return _by_run(rows, name, "parquet")
 
 
 def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
@@ -222,7 +236,7 @@ def _of_csv(text: str, name: str) -> list[Log]:
     chart = "Step" in header or any(column.endswith("__MIN") for column in header)
     if steps is not None and chart and any(" - " in column for column in header):
         return _of_chart(rows, header, steps)
-    return [log_of(name, "csv", rows)]
+    return _by_run(rows, name, "csv")
 
 
 def _pointed(value: Any) -> Any:

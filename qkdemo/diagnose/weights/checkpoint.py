@@ -83,10 +83,12 @@ def _opened(path: Path) -> Any:
 
 
 def _of_index(path: Path) -> Checkpoint:
-    if path.stat().st_size > _MOST_INDEX:
+    with _opened(path) as file:
+        text = file.read(_MOST_INDEX + 1)
+    if len(text) > _MOST_INDEX:
         raise InputError("large_index", name=path.name)
     try:
-        homes = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        homes = json.loads(text)["weight_map"]
         assert all(isinstance(x, str) for pair in homes.items() for x in pair)
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError):
         raise InputError("bad_index", name=path.name) from None

@@ -1,5 +1,6 @@
 """What became of a run: events by their labels, growth with an interval that holds, causes only if they came first."""
 
+import json
 import math
 from typing import Any
 
@@ -429,3 +430,21 @@ def test_the_step_at_which_a_logit_gets_large_is_told_from_the_last_of_the_log()
     )
     (growing,) = (x for x in of_logs([run(found)], "x").findings if x.key == "growing_logits")
     assert "at about step 1.00013·10⁷." in growing.sentence  # not 1·10⁷, where the log begins: ln(100/60)/0.0004 on
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_that_the_worst_layer_or_head_is_looked_at_is_said(watched: bool) -> None:
+    """One head in four is nearly one-hot from the first step on, as in many models that are well."""
+    rows: list[dict[str, Any]] = [
+        {"step": at, "layer": "a", "head": head, "max_logit": 20.0, "entropy_fraction": 0.03 if head == 2 else 0.7}
+        for at in range(60)
+        for head in range(4)
+    ]
+    if not watched:
+        rows = [
+            {"step": at, **{f"attn/head{head}/entropy": 0.03 if head == 2 else 0.7 for head in range(4)}}
+            for at in range(60)
+        ]
+    rows += [{"step": at, "loss": 3.0 - at / 20 + 2 * (at > 40)} for at in range(60)]
+    report = examine("\n".join(map(json.dumps, rows)).encode(), "x.jsonl")
+    assert {"attention_entropy", "worst_of_each"} <= {finding.key for finding in report.findings}

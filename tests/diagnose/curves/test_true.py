@@ -285,6 +285,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         f"steps_of_{word}": lambda said, told: told.log.steps == said.key.removeprefix("finding.steps_of_")
         for word in ("rows", "epochs")
     },
+    "worst_of_each": lambda said, told: told.log.kind == "watch",
     "sampled": lambda said, told: told.log.sampled,
     "entropy_share": lambda said, told: told.shares and said.values["column"] == told.entropy_name == "entropy",
     "logit_read": lambda said, told: said.values["column"] == told.logit_name == "logits/max",
@@ -338,5 +339,12 @@ def test_every_sentence_about_a_log_is_true_of_it() -> None:
 
 RARE: Final = {
     f"finding.{key}"
-    for key in ("high_start", "first.updates_later", "first.updates_lost", "steps_of_rows", "steps_of_epochs")
-}  # said of few logs that are drawn at random, the last two of files: see readers/test_logs.py
+    for key in (
+        "high_start",
+        "first.updates_later",
+        "first.updates_lost",
+        "steps_of_rows",
+        "steps_of_epochs",
+        "worst_of_each",
+    )
+}  # said of few logs that are drawn at random, the last three of files: see readers/test_logs.py

@@ -164,7 +164,7 @@ def test_steps_that_begin_anew_in_each_epoch_are_counted_on() -> None:
     between = [
         x for row in rows for x in (row, *([{"epoch": row["epoch"], "eval_loss": 1.0}] if row["step"] == 50 else []))
     ]
-    for each in (rows, between):
+    for each in (rows, between, [{"lr": 0.1}, *rows]):
         (log,) = read_logs(table(each), "x.csv")
         assert log.steps == "epochs"
         assert log.step.tolist() == list(range(0, 180, 10))
@@ -210,6 +210,37 @@ def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
     known = roles(log)
     assert log.columns[known["max_logit"]].tolist() == [2 * x for x in LOSS]
     assert log.columns[known["entropy"]].tolist() == [0.5] * 8
+
+
+def test_what_watch_wrote_is_the_same_as_a_table() -> None:
+    """As pandas writes it on, with rows that were noted between those of heads."""
+    rows = [
+        {"step": s, "layer": "a", "head": head, "max_logit": -x * (2 - head), "entropy_fraction": 0.5 + head / 10}
+        for s, x in zip(STEPS, LOSS, strict=True)
+        for head in (0, 1)
+    ]
+    noted = [{"step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]
+    noted += [{"step": s, "update_norm": x} for s, x in zip(STEPS, NORM, strict=True)]
+    for data in ("\n".join(map(json.dumps, rows + noted)).encode(), table(rows + noted)):
+        (log,) = read_logs(data, "attention")
+        assert (log.kind, log.where) == ("watch", "head 0 of a")
+        for role, wanted in (("max_logit", [2 * x for x in LOSS]), ("loss", LOSS), ("update_norm", NORM)):
+            assert log.columns[roles(log)[role]].tolist() == wanted
+
+
+def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
+    """One after the other, steps of the second are no restart of the first."""
+    rows = [
+        {"run": run, "seed": 7, "step": s, "loss": k * x}
+        for k, run in enumerate("ab", 1)
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    for data in ("\n".join(map(json.dumps, rows)).encode(), json.dumps(rows).encode(), table(rows)):
+        one, other = read_logs(data, "x")
+        assert (one.run, other.run) == ("run a, seed 7", "run b, seed 7")
+        assert [log.columns["loss"].tolist() for log in (one, other)] == [LOSS, [2 * x for x in LOSS]]
+    (alone,) = read_logs(("\n".join(map(json.dumps, [{"seed": 7}, *ROWS]))).encode(), "x")
+    assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
 
 
 @pytest.mark.parametrize("odd", ["x", [1], {"a": 1}, True], ids=str)
@@ -366,3 +397,18 @@ def test_what_is_added_to_a_loss_is_not_taken_for_it_where_there_is_another(othe
     assert roles(log)["loss"] == "cross entropy loss"
     (alone,) = read_logs("\n".join(json.dumps({"step": s, "z loss": 0.1}) for s in STEPS).encode(), "run")
     assert roles(alone) == {"loss": "z loss"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch [{e}/3], Step [{s}/60], Loss: {l:.3f}",
+        "epoch {e} | step {s} | loss {l:.3f}",
+        "Epoch: {e} iter: {s} loss: {l:.3f}",
+    ],
+)
+def test_printed_steps_of_an_epoch_are_counted_on(line: str) -> None:
+    text = "\n".join(line.format(e=e, s=s, l=3 - e - s / 100) for e in (1, 2, 3) for s in range(10, 70, 10))
+    (log,) = read_logs(text.encode(), "x.log")
+    assert (log.steps, log.step.tolist()) == ("epochs", list(range(10, 190, 10)))
+    assert log.columns["loss"].tolist() == [round(3 - e - s / 100, 3) for e in (1, 2, 3) for s in range(10, 70, 10)]
