@@ -168,7 +168,7 @@ def same_function(pipeline: Pipeline) -> Pipeline:
         changes["order"] = "norm_rotary"
     if pipeline.norm == "none":
         changes |= {"place": "per_head"} | ({"on": "qk"} if pipeline.on == "qkv" or no_affine else {})
-    if pipeline.order == "none":
+    if pipeline.order == "none" and (even or pipeline.conversion != "weights"):  # rows are permuted to a layout, too
         changes |= {"layout": "half_split", "rotated": "all"}
     if pipeline.conversion == "weights_and_gain" or (even and pipeline.conversion == "weights"):
         carried = {} if pipeline.order == "none" else {"layout": other_layout(pipeline.layout)}

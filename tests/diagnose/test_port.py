@@ -357,3 +357,34 @@ def test_a_ratio_near_one_is_told_from_one() -> None:
     (fitted,) = (each.sentence for each in of_port(run(port_of(found)), "x").findings if each.key == "port")
     assert "logit of the port is 1.0001 times the reference’s" in alone
     assert "every logit is 1.0001 times the expected one" in fitted
+
+
+@pytest.mark.parametrize("head", range(4))
+def test_one_head_that_is_wrong_does_not_make_the_gains_of_all_wrong(head: int) -> None:
+    found = arrays(REFERENCE)
+    found["mine"][head] *= 2
+    result = run(port_of(found))
+    assert result.verdict is not None
+    assert (result.verdict.cause == "gain") == (head == 1)  # the head whose gains are fitted
+    found = arrays(REFERENCE)
+    found["mine"] = found["mine"][[0, 1, 3, 2]]
+    result = run(port_of(found))
+    assert result.verdict is not None
+    assert result.verdict.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("choice", "named"),
+    [
+        ({"cap": "softcap"}, "; softcap: softcap"),
+        ({"stored": "one_plus"}, "; how the gain is stored: 1 + γ"),
+        ({}, "scale: 1/√d."),
+    ],
+)
+def test_of_the_references_pipeline_what_is_unusual_is_named(choice: dict[str, Any], named: str) -> None:
+    reference = REFERENCE.but(**choice)
+    said = {
+        each.key: each.sentence
+        for each in of_port(run(port_of(arrays(reference.but(scale="one"), reference))), "x").findings
+    }
+    assert named in said["port_reference"]

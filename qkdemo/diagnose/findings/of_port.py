@@ -15,6 +15,7 @@ from qkdemo.messages import say
 from qkdemo.notation import digits_apart, written
 
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
+_USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
 _POWERS: Final[Mapping[str, Callable[[float], float]]] = {  # the head width for which a ratio is that cause's
     "scale_one": lambda ratio: ratio**2,
     "scale_twice": lambda ratio: ratio**-2,
@@ -129,6 +130,11 @@ def _in_words(pipeline: Pipeline) -> str:
         choice: say(f"choice.{choice}.{getattr(pipeline, choice)}")
         for choice in ("norm", "place", "order", "layout", "rotated", "scale")
         if choice not in left_out
+    }
+    words |= {
+        choice: say(f"choice.{choice}.{getattr(pipeline, choice)}")
+        for choice, usual in _USUAL.items()
+        if getattr(pipeline, choice) != usual
     }
     if pipeline.norm == "none" and pipeline.order != "none":
         words["order"] = say("finding.port_rotary_alone")

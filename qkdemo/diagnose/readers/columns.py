@@ -102,7 +102,9 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     steps = next((name for name in names if names_steps(name)), None)
     at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
-    anew = steps is not None and _begin_anew(at, rows)
+    epoch = next((name for name in names if str(name).lower().rpartition("/")[2] == "epoch"), None)
+    epochs = [] if epoch is None else [real(row.get(epoch)) for row in rows]
+    anew = bool(steps and epochs) and _begin_anew(at, epochs)
     at = _counted_on(at) if anew else at
     empty = _padding(rows)
     points: dict[str, list[tuple[float, float]]] = {}
@@ -130,12 +132,9 @@ def names_steps(column: Any) -> bool:
 # ---- steps that begin anew in each epoch
 
 
-def _begin_anew(at: Sequence[float], rows: Sequence[Mapping[str, Any]]) -> bool:
+def _begin_anew(at: Sequence[float], epochs: Sequence[float]) -> bool:
     """Whether steps fall, and only where the epoch rises."""
-    epoch = next((name for name in rows[0] if str(name).lower().rpartition("/")[2] == "epoch"), None) if rows else None
-    if epoch is None:
-        return False
-    counted = [(step, real(row.get(epoch))) for step, row in zip(at, rows, strict=True) if math.isfinite(step)]
+    counted = [(step, epoch) for step, epoch in zip(at, epochs, strict=True) if math.isfinite(step)]
     falls = [(one[1], other[1]) for one, other in pairwise(counted) if other[0] < one[0]]
     return bool(falls) and all(before < after for before, after in falls)
 

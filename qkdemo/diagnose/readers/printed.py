@@ -13,8 +13,8 @@ _NUMBER: Final = (
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
 )
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time)\s{{1,9}}({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}(\d{1,40})", re.IGNORECASE)
+_BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time|[Ee]poch)\s{{1,9}}\[?({_NUMBER})(?![\w.])")
+_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}\[?(\d{1,40})", re.IGNORECASE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 

@@ -61,7 +61,7 @@ def fate(counted: Tally, f: int, at: int) -> tuple[str, dict[str, object]]:
 def leaked(counted: Tally, f: int, at: int, mask: MaskWord) -> dict[str, object] | None:
     """How many hidden keys get a weight above zero, and the mask that is outweighed; None if none does."""
     found = counted.n_leaked[f, STAGES.index("weight"), at]
-    return {"leaked": found, "mask": mask.replace("-", "−")} if found else None
+    return {"leaked": found, "mask": mask.replace("inf", "∞").replace("-", "−")} if found else None
 
 
 def early(first_loss: NDArray[np.float64], counted: Tally, scales: tuple[float, ...]) -> NDArray[np.bool_]:

@@ -75,8 +75,9 @@ def differing(left: Pipeline, right: Pipeline) -> list[str]:
 
 
 def relative(left: Float[Tensor, "*shape"], right: Float[Tensor, "*shape"], axes: tuple[int, ...]) -> Tensor:
-    """‖right − left‖ / ‖left‖ over these axes."""
-    return _length((right - left).double(), axes) / _length(left.double(), axes)
+    """‖right − left‖ / ‖left‖ over these axes; 0 where both are the same, be they 0."""
+    apart = _length((right - left).double(), axes)
+    return torch.where(apart == 0, 0.0, apart / _length(left.double(), axes))
 
 
 def _length(x: Tensor, axes: tuple[int, ...], power: float = 2) -> Tensor:

@@ -64,7 +64,9 @@ def diagnose(
         return Verdict("same", same, 1.0, errors[0], errors[1])
     cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
     if not cause:
-        cause, misfit = _from_fit(reference, block, observed, exact)
+        head = _head(block)  # of which alone a fit can tell; it tells nothing where that head is as expected
+        wrong = _relative(observed[head], logits[head]) >= exact
+        cause, misfit = _from_fit(reference, block, observed, exact) if wrong else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
 

@@ -105,7 +105,7 @@ def _states(settings: Settings) -> list[str]:
 
 def _state(apart: Difference, exactly: Difference, *, after: bool) -> str:
     """`after`: whether what comes after the logits differs; else a difference of the output alone is rounding."""
-    if not all(map(math.isfinite, vars(apart).values())):
+    if not all(map(math.isfinite, (apart.raw, apart.logits, apart.weight))):  # an output beside nothing is ∞ off
         return "lost"
     if exactly.logits >= ROUNDING:
         return "apart"

@@ -164,7 +164,7 @@ def test_steps_that_begin_anew_in_each_epoch_are_counted_on() -> None:
     between = [
         x for row in rows for x in (row, *([{"epoch": row["epoch"], "eval_loss": 1.0}] if row["step"] == 50 else []))
     ]
-    for each in (rows, between):
+    for each in (rows, between, [{"lr": 0.1}, *rows]):
         (log,) = read_logs(table(each), "x.csv")
         assert log.steps == "epochs"
         assert log.step.tolist() == list(range(0, 180, 10))
@@ -397,3 +397,18 @@ def test_what_is_added_to_a_loss_is_not_taken_for_it_where_there_is_another(othe
     assert roles(log)["loss"] == "cross entropy loss"
     (alone,) = read_logs("\n".join(json.dumps({"step": s, "z loss": 0.1}) for s in STEPS).encode(), "run")
     assert roles(alone) == {"loss": "z loss"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch [{e}/3], Step [{s}/60], Loss: {l:.3f}",
+        "epoch {e} | step {s} | loss {l:.3f}",
+        "Epoch: {e} iter: {s} loss: {l:.3f}",
+    ],
+)
+def test_printed_steps_of_an_epoch_are_counted_on(line: str) -> None:
+    text = "\n".join(line.format(e=e, s=s, l=3 - e - s / 100) for e in (1, 2, 3) for s in range(10, 70, 10))
+    (log,) = read_logs(text.encode(), "x.log")
+    assert (log.steps, log.step.tolist()) == ("epochs", list(range(10, 190, 10)))
+    assert log.columns["loss"].tolist() == [round(3 - e - s / 100, 3) for e in (1, 2, 3) for s in range(10, 70, 10)]

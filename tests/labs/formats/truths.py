@@ -162,7 +162,7 @@ def moved(it: Entries, v: dict[str, str]) -> bool:
 
 
 def leaked(it: Entries, v: dict[str, str]) -> bool:
-    return int(v["leaked"]) == it.leaked > 0 and v["mask"].replace("−", "-") == it.settings.mask
+    return int(v["leaked"]) == it.leaked > 0 and v["mask"].replace("−", "-").replace("∞", "inf") == it.settings.mask
 
 
 def beginning(about: About, v: dict[str, str]) -> bool:

@@ -1,6 +1,8 @@
 """Every sentence of the placement lab that depends on a result, held against both passes at random settings."""
 
+import dataclasses
 import itertools
+import math
 import random
 from collections.abc import Iterator
 from functools import partial
@@ -8,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES as CHOICES_OF
 from qkdemo.attention.pipeline import Pipeline, trace
-from qkdemo.facts.models import same_function
+from qkdemo.facts.models import acting_gain, same_function
 from qkdemo.floats.formats import FORMATS, rounded
 from qkdemo.labs.placement import Settings, explain, run
 from qkdemo.labs.placement.lab import PRESETS, mistakes_of, spreads_of
@@ -164,6 +167,23 @@ def test_two_sides_that_compute_something_else_have_different_contracts() -> Non
                 assert made[one] == made[other] or same_function(one) == same_function(other), (one, other)
 
 
+def numbers(pipeline: Pipeline, block: Block = BLOCK) -> torch.Tensor:
+    made = trace(pipeline, block)
+    return torch.cat([made.logits.flatten(), made.weights.flatten(), made.output.flatten()])
+
+
+def test_what_is_called_one_function_is_one_and_a_gain_is_named_where_it_acts() -> None:
+    """Of 68 000 random pipelines not one was otherwise; these are the first."""
+    draw = random.Random(SEED)
+    other = dataclasses.replace(BLOCK, gain_q=1.3 * BLOCK.gain_q + 0.1, gain_k=1.2 * BLOCK.gain_k + 0.2)
+    for _ in range(HOW_MANY or 300):
+        one = Pipeline(**{name: draw.choice(words) for name, words in CHOICES_OF.items()})
+        for same in (same_function(one), one.but(**acting_gain(one))):
+            torch.testing.assert_close(numbers(same), numbers(one), rtol=1e-6, atol=1e-8)
+        acts = not torch.equal(trace(one, other).raw, trace(one, BLOCK).raw)
+        assert ("a gain" in contract(one)) == bool(one.multiplied) == acts, one
+
+
 def test_a_contract_names_nothing_that_does_nothing() -> None:
     """Rotary alone comes before nothing, and what has no gain reads none from anywhere."""
     for order in ("norm_rotary", "rotary_norm"):
@@ -191,6 +211,25 @@ def test_gains_tied_within_rotary_pairs_hide_the_order_in_every_layout(
     assert "placement.finding.same" in held(state)
     assert "placement.finding.apart" in held(state.but(gains="untied"))
     assert "placement.finding.apart" in held(state.but(left_order="none", left_layout="half_split"))
+
+
+@pytest.mark.parametrize("right", ["layernorm", "none"])
+def test_an_output_of_nothing_is_no_score_that_was_lost(right: Any) -> None:
+    """Two keys at one end of a softcap have weights alike, of which LayerNorm leaves 0."""
+    cap = {
+        f"{side}_{name}": word
+        for side in ("left", "right")
+        for name, word in (("cap", "softcap"), ("scale", "learned"))
+    }
+    base = Settings(n_keys=2, d_head=8, d_model=8, n_heads=1, n_kv_heads=1, softcap=1, gain=100, seed=11, **cap)
+    seeds = (
+        base.but(seed=seed, right_order="norm_rotary", left_place="weights", left_norm="layernorm")
+        for seed in range(200)
+    )
+    alike = (state.but(right_place="weights", right_norm=right, format="bfloat16") for state in seeds)
+    state = next(state for state in alike if not run(state).left.output.any())
+    assert "placement.lost" not in held(state)
+    assert not math.isnan(run(state).relative_output_error)
 
 
 def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
