@@ -168,7 +168,7 @@ def same_function(pipeline: Pipeline) -> Pipeline:
         changes["order"] = "norm_rotary"
     if pipeline.norm == "none":
         changes |= {"place": "per_head"} | ({"on": "qk"} if pipeline.on == "qkv" or no_affine else {})
-    if pipeline.order == "none":
+    if pipeline.order == "none" and (even or pipeline.conversion != "weights"):  # rows are permuted to a layout, too
         changes |= {"layout": "half_split", "rotated": "all"}
     if pipeline.conversion == "weights_and_gain" or (even and pipeline.conversion == "weights"):
         carried = {} if pipeline.order == "none" else {"layout": other_layout(pipeline.layout)}
@@ -242,7 +242,11 @@ def named(models: Sequence[Model], between: str = ", ") -> str:
     for one in models:
         word = "tested" if one.verified == "conformance" else "read_in_part" if one.unread else "read"
         groups[word].append(one.model)
-    said = [say(f"models.{word}", names=between.join(names)) for word, names in groups.items() if names]
+    said = []
+    for word, names in groups.items():
+        if names:
+            key = f"models.{word}" if word == "tested" or len(names) == 1 else f"models.{word}_several"
+            said.append(say(key, names=between.join(names), count=len(names)))
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
 
 

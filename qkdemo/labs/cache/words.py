@@ -71,10 +71,11 @@ def explain(result: Result) -> list[str]:
         before = say("cache.before" if early else "cache.after")
         stored = say(f"choice.quantised.{settings.quantised}")
         quantised = "quantised_too" if _mistaken(result) else "quantised"
-        sentences.append(say(f"cache.{quantised}", stored=stored, when=before, off=values["off"]))
-    repeatable = settings.way == "normed_again" and settings.norm in SIZED
+        sentences.append(say(f"cache.{quantised}", way=values["way"], stored=stored, when=before, off=values["off"]))
     if settings.way == "other_heads_gain" and settings.n_heads == 1:
         sentences.append(say("cache.one_head"))
-    elif settings.gains == "unit" and (repeatable or settings.way == "other_heads_gain"):
+    elif settings.way == "other_heads_gain" and settings.gains == "unit":
+        sentences.append(say("cache.gains_alike"))
+    elif settings.way == "normed_again" and settings.gains == "unit" and settings.norm in SIZED:
         sentences.append(say("cache.unit_gains"))
     return [*sentences, say("cache.size", bytes=result.bytes_per_token)]

@@ -178,6 +178,14 @@ def test_leaks_are_counted_where_a_weak_mask_meets_large_logits() -> None:
     assert row(state, "float32", "l2", "weight")["n_leaked"] == 0  # |logit| ≤ g = 10: −1e4 is enough
 
 
+def test_a_mask_that_saturates_leaks_and_is_called_minus_infinity() -> None:
+    state = Settings(scale=400, storage="float8_e4m3fn", causal=True, fp8_cast="saturate")
+    state = state.but(product_format="float32", softmax_format="stored")
+    text = " ".join(explain(run(state)))
+    assert "the mask constant −∞ does not hide them" in text
+    assert "inf " not in text
+
+
 def test_saturation_hides_a_loss_that_is_counted_before_the_cast() -> None:
     state = PRESETS["fp8_keys"]
     found = row(state, "float8_e4m3fn", "none", "k_entering")
