@@ -244,7 +244,11 @@ def named(models: Sequence[Model], between: str = ", ") -> str:
     for one in models:
         word = "tested" if one.verified == "conformance" else "read_in_part" if one.unread else "read"
         groups[word].append(one.model)
-    said = [say(f"models.{word}", names=between.join(names)) for word, names in groups.items() if names]
+    said = []
+    for word, names in groups.items():
+        if names:
+            key = f"models.{word}" if word == "tested" or len(names) == 1 else f"models.{word}_several"
+            said.append(say(key, names=between.join(names), count=len(names)))
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
 
 

@@ -125,6 +125,13 @@ def _entropy(p: float) -> float:
     return -sum(x * math.log(x) for x in (p, 1 - p) if x > 0) / math.log(2)
 
 
+def _sizes_of_jacobian(p: Sequence[float]) -> list[list[float]]:
+    """|∂p_j/∂s_k| of a softmax, as parts of the largest."""
+    sizes = [[abs(x * ((at == k) - y)) for k, y in enumerate(p)] for at, x in enumerate(p)]
+    most = max(map(max, sizes))
+    return [[size / most for size in row] for row in sizes]
+
+
 def _loss(*heights: float) -> str:
     return _line([(4 + 152 * at / (len(heights) - 1), 78 - 70 * y) for at, y in enumerate(heights)], _ORANGE)
 
@@ -164,7 +171,7 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "nats": lambda: _curve(lambda n: math.log(n) / math.log(16), 1, 16),
     "one_hot": lambda: _bars((0.01, 0.01, 1, 0.01)),
     "slope": lambda: _curve(lambda p: 4 * p * (1 - p), 0, 1),
-    "jacobian": lambda: _grid([[0.9, 0.3, 0.2], [0.3, 0.7, 0.1], [0.2, 0.1, 0.4]]),
+    "jacobian": lambda: _grid(_sizes_of_jacobian(_softmax(_LOGITS[:3]))),
     "gradient": lambda: _curve(lambda x: (x - 0.6) ** 2 * 2, 0, 1),
     "saturated": lambda: _curve(lambda x: (1 + math.tanh(x)) / 2, -6, 6),
     "loss": lambda: _loss(0.95, 0.8, 0.5, 0.25, 0.1, 0.05),

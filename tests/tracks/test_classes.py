@@ -1,12 +1,14 @@
 """A class has two links; what it answered is kept without names, bounded, and refused in a sentence."""
 
 import sqlite3
+import string
 import time
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from qkdemo.messages import LANGUAGES
 from qkdemo.runs.kept.database import StoreError
 from qkdemo.runs.kept.store import Store
 from qkdemo.tracks import classes as module
@@ -176,3 +178,11 @@ def test_a_place_that_is_no_database_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     with pytest.raises(StoreError, match="cannot be opened"):
         Classes(f"sqlite:///{tmp_path}/file/runs.sqlite")
+
+
+def test_what_the_page_says_of_a_code_is_what_a_code_may_hold() -> None:
+    """“digits from 2 on and capital letters other than I and O”."""
+    said = LANGUAGES["en"]["quiz.class.earlier"]
+    assert "two groups of four, of digits from 2 on and capital letters other than I and O" in said
+    allowed = {sign for sign in map(chr, range(33, 127)) if is_code(f"ABCD-{4 * sign}")}
+    assert allowed == {*"23456789"} | {*string.ascii_uppercase} - {*"IO"}

@@ -144,6 +144,17 @@ def test_the_picture_of_a_softcap_lies_below_what_it_caps() -> None:
     assert all(y <= straight + 0.2 for (_, y), straight in zip(capped, uncapped, strict=True))
 
 
+def test_the_picture_of_a_jacobian_is_one_of_a_softmax() -> None:
+    """The rows of p_j (δ_jk − p_k) add up to zero, and it is symmetric: so are the sizes that are drawn as darkness."""
+    cells = [shape for shape in ElementTree.fromstring(figure("jacobian")) if shape.tag.endswith("rect")]
+    sizes = [(float(cell.attrib["fill-opacity"]) - 0.08) / 0.92 for cell in cells]
+    rows = [sizes[at : at + 3] for at in (0, 3, 6)]
+    assert max(sizes) == pytest.approx(1, abs=0.01)
+    for at, row in enumerate(rows):
+        assert row[at] == pytest.approx(sum(row) - row[at], abs=0.03)
+        assert row == pytest.approx([other[at] for other in rows], abs=0.03)
+
+
 def test_words_in_a_chain_fit_their_boxes() -> None:
     for term in TERMS:
         shapes = list(ElementTree.fromstring(figure(term)))
