@@ -247,4 +247,5 @@ def territory(found: sphere.Result) -> Evidence:
         stay=not moved and after.decided > before.decided,
         mix=not moved and after.decided <= before.decided,
     )
-    return Evidence(answer, {"before": _share(before.decided), "after": _share(after.decided)})
+    whole = sphere.whole_percent
+    return Evidence(answer, {"before": whole(before.decided), "after": whole(after.decided)})
