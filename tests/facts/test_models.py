@@ -92,13 +92,14 @@ def test_a_norm_that_the_code_leaves_out_unless_told_is_not_on_by_default() -> N
 
 def test_what_a_configuration_decides_is_called_configurable() -> None:
     """L2 of diffusers has a floor, its others an epsilon inside the root; MaxText stores γ − 1 for Qwen3-Next alone."""
-    assert of("diffusers-attention-diffusers").rule == "configurable"
+    assert {of(name).rule for name in ("diffusers-attention-diffusers", "gpt-neox-gpt-neox")} == {"configurable"}
     core, legacy = of("olmo-core-attention-olmo-core"), of("olmo-legacy-trainer-olmo")
     assert (core.bias, core.rule, core.cast) == ("configurable",) * 3
     assert (legacy.gain, legacy.bias, legacy.cast) == ("configurable",) * 3
     assert of("torchtune-multiheadattention-torchtune").bias == "configurable"
     assert (of("maxtext-attention-maxtext").norm, of("maxtext-attention-maxtext").stored) == ("rms", "configurable")
-    assert of("timm-attention-pytorch-image-models").epsilon is of("mlx-lm-minimax-mlx-lm").epsilon is None
+    arguments = ("timm-attention-pytorch-image-models", "mlx-lm-minimax-mlx-lm", "torchtitan-gqa-torchtitan")
+    assert {of(name).epsilon for name in arguments} == {None}
 
 
 def test_another_model_of_a_family_is_not_the_same_again() -> None:
