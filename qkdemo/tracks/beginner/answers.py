@@ -247,4 +247,5 @@ def territory(found: sphere.Result) -> Evidence:
         stay=not moved and after.decided > before.decided,
         mix=not moved and after.decided <= before.decided,
     )
-    return Evidence(answer, {"before": _share(before.decided), "after": _share(after.decided)})
+    counted = {"before": before.decided, "after": after.decided}  # on a grid: a tenth of a per cent would be its own
+    return Evidence(answer, {name: str(round(100 * share)) for name, share in counted.items()})
