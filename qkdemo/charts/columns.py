@@ -30,9 +30,12 @@ def vectors(array: NDArray[Any]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
 
 
-def single(array: NDArray[Any]) -> NDArray[np.float32]:
-    """As float32; what that holds with fewer digits than others, below 1.2·10⁻³⁸, is 0."""
-    small = array.astype(np.float32)
+def single(array: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """As float32; what that holds with fewer digits than others, below 1.2·10⁻³⁸, is 0. As it is, if that were ∞."""
+    with np.errstate(over="ignore"):
+        small = array.astype(np.float32)
+    if (np.isinf(small) & np.isfinite(array)).any():
+        return array
     return np.where(np.abs(small) < np.finfo(np.float32).tiny, np.float32(0), small)
 
 

@@ -21,7 +21,7 @@ from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import keys_seen, length_of, measure
+from qkdemo.diagnose.watching.heads import HIDES, keys_seen, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -198,12 +198,13 @@ def _axes(q: Tensor, k: Tensor) -> str:
 
 def _of_truth(mask: Tensor) -> bool:
     """Whether a mask holds truth values, also as 0 and 1, and is not one that is added to logits."""
-    return not mask.is_floating_point() or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
+    whole = not mask.is_floating_point() and bool((mask >= 0).all())
+    return whole or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
 
 
 def _shown(mask: Tensor) -> Tensor:
     """True where it shows a key."""
-    return mask != 0 if _of_truth(mask) else mask > -1e4
+    return mask != 0 if _of_truth(mask) else mask > HIDES
 
 
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:

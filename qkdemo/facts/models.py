@@ -168,6 +168,8 @@ def same_function(pipeline: Pipeline) -> Pipeline:
         changes["order"] = "norm_rotary"
     if pipeline.norm == "none":
         changes |= {"place": "per_head"} | ({"on": "qk"} if pipeline.on == "qkv" or no_affine else {})
+    if pipeline.place == "weights" and pipeline.on != "qkv" and no_affine:
+        changes["on"] = "qk"
     if pipeline.order == "none" and (even or pipeline.conversion != "weights"):  # rows are permuted to a layout, too
         changes |= {"layout": "half_split", "rotated": "all"}
     if pipeline.conversion == "weights_and_gain" or (even and pipeline.conversion == "weights"):
@@ -191,7 +193,7 @@ def acting_gain(pipeline: Pipeline) -> dict[str, Any]:
         return {} if by_head else {"gain": "none", "key_gain": "own"}
     if KEY_GAINS[pipeline.key_gain][pipeline.on] != pipeline.on:
         return {}
-    if pipeline.norm == pipeline.bias == "none":
+    if pipeline.bias == "none" and (pipeline.norm == "none" or pipeline.place == "weights"):
         return {"on": "qk", "key_gain": f"{pipeline.on}_alone"}
     return {"key_gain": "own"}
 
@@ -242,7 +244,11 @@ def named(models: Sequence[Model], between: str = ", ") -> str:
     for one in models:
         word = "tested" if one.verified == "conformance" else "read_in_part" if one.unread else "read"
         groups[word].append(one.model)
-    said = [say(f"models.{word}", names=between.join(names)) for word, names in groups.items() if names]
+    said = []
+    for word, names in groups.items():
+        if names:
+            key = f"models.{word}" if word == "tested" or len(names) == 1 else f"models.{word}_several"
+            said.append(say(key, names=between.join(names), count=len(names)))
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
 
 

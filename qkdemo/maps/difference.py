@@ -62,14 +62,20 @@ def difference(cells: Cells, other: Cells | None, minus: Minus) -> Cells:
     else:
         pairs = {role: (cells.shown(role), other.shown(role)) for role in cells.sides if role in other.sides}
         for role in pairs:
-            same = names[role] == other.names[role]
-            second = say("map.minus.same", at=minus.text.replace(",", ", ")) if same else other.names[role]
-            words[role] = say("map.minus.name", one=names[role], other=second)
+            words[role] = say("map.minus.name", one=names[role], other=_second(names[role], other.names[role], minus))
     measure = cells.request.measure
     logarithmic = cells.request.plane.measures[measure] == "log"
     for role, (one, less) in pairs.items():
         sides[role] = {measure: one, _OTHER: less, DIFFERENCE: _subtracted(one, less, logarithmic=logarithmic)}
     return replace(cells, sides=sides, apart=words)
+
+
+def _second(name: str, other: str, minus: Minus) -> str:
+    """What is subtracted from a side, and where it stands, unless its own name says all of that."""
+    if name != other and "," not in minus.text:
+        return other
+    key = "map.minus.same" if name == other else "map.minus.other"
+    return say(key, name=other, at=minus.text.replace(",", ", "))
 
 
 def _subtracted(one: NDArray[np.float64], other: NDArray[np.float64], *, logarithmic: bool) -> NDArray[np.float64]:

@@ -21,7 +21,8 @@ from qkdemo.notation import counted, written
 Relation: TypeAlias = Literal["x", "y", "x_mostly", "y_mostly", "both", "flat", "few", "none"]
 _ALIKE: Final = 0.01  # in proportion: up to here two sides count as one
 _STILL: Final = 0.02  # of the whole range of a map: a change up to which it is hardly one
-_NOTHING: Final = 1e-6  # of it: and up to which it is none
+_HARDLY: Final = 0.1  # of a power of ten, about a quarter: more is a change, however many decades a map has
+_NOTHING: Final = 1e-6  # of the whole range: a change up to which it is none
 
 
 def relation(cells: Cells, role: str) -> Relation:
@@ -42,8 +43,9 @@ def relation(cells: Cells, role: str) -> Relation:
     along = {"x": _change(values, axis=1) / whole, "y": _change(values, axis=0) / whole}
     if any(math.isnan(change) for change in along.values()) or max(along.values()) <= _STILL:
         return "few"
+    still = min(_STILL, _HARDLY / whole) if cells.scale == "log" else _STILL
     for one, other in (("x", "y"), ("y", "x")):
-        if along[other] <= _STILL:
+        if along[other] <= still:
             return cast("Relation", one if along[other] <= _NOTHING else f"{one}_mostly")
     return "both"
 

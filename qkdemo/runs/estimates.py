@@ -44,8 +44,9 @@ class Estimates:
         return Status(live.state, live.steps, live.pace, left, position, wait, *told)
 
     def silent_s(self, live: Live) -> float:
-        """For how long its worker has said nothing, if that is strange."""
-        silence = max((self._clock() - worker.heard for worker in self._workers if worker.live is live), default=0.0)
+        """For how long its worker has said nothing, if that is strange: one that starts has nothing to say yet."""
+        mine = [worker for worker in self._workers if worker.live is live and worker.ready]
+        silence = max((self._clock() - worker.heard for worker in mine), default=0.0)
         return silence if silence > _STRANGE_S else 0.0
 
     def _need(self, live: Live) -> float:

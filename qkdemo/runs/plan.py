@@ -76,6 +76,11 @@ class Plan:
         return Plan(self.legs[:-1], max(steps, self.legs[-1].after), self.maps)
 
     @property
+    def chained(self) -> bool:
+        """Whether it was forked more than once."""
+        return sum(leg.after > 0 for leg in self.legs) > 1
+
+    @property
     def width(self) -> int:
         """How many runs its widest leg has."""
         return max(len(leg.runs) for leg in self.legs)

@@ -22,7 +22,7 @@ from qkdemo.labs.cost import Measured, explain_times
 from qkdemo.labs.learning_rates.lab import median_logit
 from qkdemo.labs.learning_rates.words import explain
 from qkdemo.labs.models.lab import counts
-from qkdemo.labs.training.words import counted
+from qkdemo.labs.training.words import counted, short_names
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import Plan, outcomes
@@ -75,8 +75,8 @@ def losses_explored(result: learning_rates.Result) -> None:
         st.info(say("explored.nothing"))
         return
     st.markdown(say("explored.losses"))
-    x, y = say("dial.learning_rate.label"), say("rates.panel.loss")
-    spec = explored.bands(theme(), series, x, y, extra=say("rates.panel.logit"))
+    x, y = say("dial.learning_rate.label"), say("rates.tile.loss")
+    spec = explored.bands(theme(), series, x, y, extra=say("rates.tile.logit"))
     drawn(rows, spec, "explored:losses", " ".join([*explain(result), *_ends_of(rows)]))
 
 
@@ -92,12 +92,11 @@ def _ends_of(rows: Sequence[Row]) -> list[str]:
 
 def seeds_explored(plan: Plan, curves: NDArray[np.float32]) -> None:
     """One dot a run: its final loss, and what became of it as shape."""
-    runs, series = plan.legs[0].runs, dict[str, str]()
+    runs, names = plan.legs[0].runs, short_names(plan.legs)
+    series = [*zip(names, _ROLES, strict=False)][: len(set(names))]  # twins may both be plain
     ends, rows = [say(f"rates.head.{word}") for word in _ENDS], []
-    for run, end in zip(runs, outcomes(plan, curves), strict=True):
-        role = _ROLES[0] if run.variant == "none" else _ROLES[1]
-        name = say(f"variant.{run.variant}.name")
-        series[name] = role
+    for row, (run, end) in enumerate(zip(runs, outcomes(plan, curves), strict=True)):
+        name = names[row % 2]
         at = sorted({one.seed for one in runs})
         level = at.index(run.seed) / max(1, len(at) - 1)
         if np.isfinite(end.final_loss):
@@ -107,7 +106,7 @@ def seeds_explored(plan: Plan, curves: NDArray[np.float32]) -> None:
     if lost:
         st.caption(say("explored.not_finite", count=lost, all=len(runs)))
     if rows:
-        spec = explored.dots(theme(), [*series.items()], say("rates.panel.loss"), ends)
+        spec = explored.dots(theme(), series, say("explored.final"), ends)
         drawn(rows, spec, "explored:seeds", " ".join(counted(plan, curves)))
 
 

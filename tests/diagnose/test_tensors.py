@@ -330,7 +330,8 @@ def test_values_are_taken_neither_for_q_nor_for_k(names: tuple[str, str]) -> Non
 
 def test_a_mask_of_ones_and_zeros_hides_what_it_hides_in_any_format() -> None:
     causal = torch.ones(6, 6).tril()
-    for mask in (causal, causal.int(), causal.bool(), causal.bfloat16(), (1 - causal) * -1e9, (1 - causal) * -1e4):
+    added = [(1 - causal) * -1e9, (1 - causal) * -1e4, ((1 - causal) * -1e4).bfloat16(), (1 - causal).int() * -10_000]
+    for mask in (causal, causal.int(), causal.bool(), causal.bfloat16(), *added):
         pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "mask": mask})
         assert pair.visible is not None
         assert torch.equal(pair.visible[0, 0], causal.bool()), mask.dtype

@@ -82,6 +82,30 @@ def test_a_row_says_nothing_of_what_it_does_not_have() -> None:
         assert not (model.order == "no_rotary" and rotated), model.id
 
 
+def test_a_norm_that_the_code_leaves_out_unless_told_is_not_on_by_default() -> None:
+    """As their arguments and configurations have it: use_qk_norm, q_norm, qk_norm, mha_sup, use_nGPT."""
+    told = ("gemma-3-official-jax-gemma", "gemma-3n-official-jax-gemma", "gemma-official-pytorch-gemma-pytorch")
+    told += ("henry-et-al-qknorm-original-qknorm", "ngpt-ngpt", "sd3-5-mmdit-sd3-5")
+    told += ("torchtune-qwen3attention-torchtune", "torchtune-multiheadattention-torchtune")
+    assert {of(name).default_on for name in told} == {False}
+
+
+def test_what_a_configuration_decides_is_called_configurable() -> None:
+    """L2 of diffusers has a floor, its others an epsilon inside the root; MaxText stores γ − 1 for Qwen3-Next alone."""
+    assert {of(name).rule for name in ("diffusers-attention-diffusers", "gpt-neox-gpt-neox")} == {"configurable"}
+    core, legacy = of("olmo-core-attention-olmo-core"), of("olmo-legacy-trainer-olmo")
+    assert (core.bias, core.rule, core.cast) == ("configurable",) * 3
+    assert (legacy.gain, legacy.bias, legacy.cast) == ("configurable",) * 3
+    assert of("torchtune-multiheadattention-torchtune").bias == "configurable"
+    assert (of("maxtext-attention-maxtext").norm, of("maxtext-attention-maxtext").stored) == ("rms", "configurable")
+    arguments = ("timm-attention-pytorch-image-models", "mlx-lm-minimax-mlx-lm", "torchtitan-gqa-torchtitan")
+    assert {of(name).epsilon for name in arguments} == {None}
+
+
+def test_another_model_of_a_family_is_not_the_same_again() -> None:
+    assert of("llama-cpp-hunyuan-moe-llama-cpp").kind == "model"
+
+
 def test_the_same_again_differs_from_its_model_only_where_its_note_says_so() -> None:
     """Official Gemma 3 has a constant scale in JAX as elsewhere: 1/√168 in 27B."""
     again = {
@@ -92,7 +116,6 @@ def test_the_same_again_differs_from_its_model_only_where_its_note_says_so() -> 
         "llama-cpp-llama-4-llama-cpp": "llama-4-text-transformers",
         "llama-3-2-vision-meta-llama-models": "llama-3-2-vision-cross-attention-mllama-transformers",
         "mlx-lm-hunyuan-mlx-lm": "hunyuan-v1-dense-transformers",
-        "llama-cpp-hunyuan-moe-llama-cpp": "hunyuan-v1-dense-transformers",
         "mlx-lm-cohere-mlx-lm": "cohere-command-r-aya-transformers",
         "vllm-command-r-vllm": "cohere-command-r-aya-transformers",
         "mlx-lm-minimax-mlx-lm": "minimax-m2-transformers",
@@ -197,7 +220,7 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
     assert torchtune in alike(turned_otherwise)
     assert qwen not in alike(turned_otherwise)
     assert in_words(turned_otherwise).endswith(
-        "Qwen3Attention (read in the source, not run; which channels turn was not read)."
+        "Qwen3Attention (these 2 were read in the source, not run; which channels turn was not read)."
     )
     words = in_words(Pipeline())
     assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")

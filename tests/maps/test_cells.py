@@ -91,6 +91,15 @@ def test_plain_attention_knows_nothing_of_g_and_the_other_side_nothing_of_the_sc
     assert np.ptp(norm) > 0.8
 
 
+def test_a_change_by_several_times_is_a_change_beside_one_over_many_decades() -> None:
+    state = DRIFT.settings(variant="rms", gamma=4, d_head=256, n_keys=128)
+    cells = whole(request_of("drift", state, "scale", "alignment", "softmax_slope"), 9)
+    slopes = cells.shown("norm")
+    along_scale = max(row.max() / row.min() for row in slopes)
+    assert 5 < along_scale < slopes.max() / slopes.min() / 1e50
+    assert relation(cells, "norm") == "both"
+
+
 def test_the_table_has_a_row_per_cell_and_side_at_its_own_place() -> None:
     cells = whole(request_of("drift", DRIFT.settings(), "scale:0.1:1000", "d_head"), 9)
     columns = table(cells)
@@ -121,4 +130,4 @@ def test_what_is_rounding_alone_is_said_to_be_less_than_that_and_has_no_pattern(
 def test_a_lowest_value_that_is_rounding_is_not_written_with_its_digits() -> None:
     hidden = placement.Settings(n_keys=4, d_head=8, d_model=16)
     made = whole(request_of("placement", hidden, "gain_spread", "mean", "relative_score_error"), 8)
-    assert "Lowest: less than 10⁻¹², at " in alt(made, "right")
+    assert "Lowest finite number: less than 10⁻¹², at " in alt(made, "right")

@@ -81,6 +81,13 @@ def test_what_differs_by_rounding_alone_does_not_differ(measure: str) -> None:
     assert np.abs(apart.shown("right")).max() > 0.01
 
 
+def test_a_state_that_its_sides_name_does_not_tell_is_told() -> None:
+    _, apart = subtracted("variant=rms,seed=3")
+    assert "scale g minus RMSNorm at variant=rms, seed=3: " in finding(apart)
+    assert "attention minus the same at variant=rms, seed=3" in finding(apart)
+    assert "at variant=rms, seed=3" in caption(apart)
+
+
 def test_a_cell_that_is_undefined_on_one_side_is_undefined_in_the_difference() -> None:
     first, apart = subtracted("plain", format="float16")
     lost = np.isnan(first.shown("plain"))

@@ -1,6 +1,7 @@
 """The phase diagram is trained once, goes on where it was stopped, and its record is what training gives."""
 
 import json
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -144,6 +145,22 @@ def test_a_dial_that_acts_on_one_side_alone_is_trained_once_on_the_other() -> No
     assert len(cells(ends, made)) == 18
     of_plain = [[cell.solved for cell in cells(ends, made) if cell.remedy == "none" and cell.y == y] for y in made.ys]
     assert of_plain[0] == of_plain[1] == of_plain[2]
+
+
+def test_runs_are_counted_once_where_a_dial_does_nothing() -> None:
+    made = diagram_of("softcap", "learning_rate", 3, 2, ("none", "softcap"))
+    found = cells([End(run, "failed", "chance", spiked=False, final_loss=3.0) for run in made.runs], made)
+    assert finding(found, made, "failed") == "Plain attention: 6 of 6 runs failed. Softcap: 18 of 18 runs failed."
+    assert alt(found, "none", made, "failed").count("2 of 2 runs failed") == 3
+    across = diagram_of("learning_rate", "softcap", 3, 2, ("none", "softcap"))
+    found = cells([End(run, "failed", "chance", spiked=False, final_loss=3.0) for run in across.runs], across)
+    assert finding(found, across, "failed").startswith("Plain attention: 6 of 6 runs failed.")
+
+
+def test_a_loss_of_nine_tenths_of_chance_is_near_chance() -> None:
+    below = [end for end in read() if end.end == "chance" and end.final_loss < math.log(16)]
+    assert below
+    assert "near" in say("phases.end.chance")
 
 
 def ends_of_all(diagram: Diagram) -> list[End]:

@@ -100,8 +100,9 @@ def changes(kind: Literal["x", "y", "x_mostly", "y_mostly", "both", "flat", "few
             return np.isfinite(shown).sum() > 1 and whole <= 0.021 * (1 if told.log else np.nanmax(np.abs(shown)))
         if kind == "few":
             return np.isfinite(shown).sum() == 1 or math.isnan(x) or math.isnan(y) or max(x, y) < 0.03 * whole
-        right = {"x": y < 1e-5 * whole < x, "y": x < 1e-5 * whole < y, "both": min(x, y) > 0.019 * whole}
-        right |= {"x_mostly": 0 < y < 0.021 * whole < x, "y_mostly": 0 < x < 0.021 * whole < y}
+        little = min(0.021 * whole, 0.105) if told.log else 0.021 * whole  # of decades: by a quarter
+        right = {"x": y < 1e-5 * whole < x, "y": x < 1e-5 * whole < y, "both": min(x, y) > 0.9 * little}
+        right |= {"x_mostly": 0 < y < little < x, "y_mostly": 0 < x < little < y}
         return right[kind]
 
     def oracle(said: Said, told: Told) -> bool:

@@ -1,23 +1,29 @@
 """Numbers behind claims and stops, worked out again with NumPy alone."""
 
+import json
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from qkdemo.diagnose import samples
 from qkdemo.facts import models as facts
 from qkdemo.facts.models import MODELS
 from qkdemo.facts.softcap import READINGS
 from qkdemo.labs import cache, models
+from qkdemo.labs import training as twins
 from qkdemo.labs.models import lab as models_lab
 from qkdemo.messages import LANGUAGES
+from qkdemo.runs.kept.shipped import shipped
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.claims import on_models as claims_on_models
 from qkdemo.tracks.claims.verdict import VERDICTS
 from qkdemo.tracks.stop import Evidence, Stop
+from qkdemo.training.telemetry import CURVES
 from tests.tracks.finding import number
 
 
@@ -288,3 +294,25 @@ def test_a_later_token_changes_earlier_rows_of_right_logits_unless_a_mask_hides_
     over_positions, moved = ((q @ (keys / np.linalg.norm(keys, axis=0)).T) for keys in (k, other))
     assert not np.allclose(np.where(hidden, 0, over_positions)[:-1], np.where(hidden, 0, moved)[:-1])
     assert "causal mask" in LANGUAGES["en"]["stop.developer.lines.explain"]
+
+
+def test_what_is_said_of_a_kept_log_is_read_in_that_log_whatever_was_trained_beside_it() -> None:
+    """Another machine rounds otherwise: there the same run can rise for good before its largest logit is large."""
+    settings = twins.Settings()
+    (plan,) = twins.LAB.plans(settings)
+    came = shipped().record(plan)
+    assert came is not None
+    curves, loss = came.chunk.curves.copy(), CURVES.index("loss")
+    curves[:110, 1, loss] = curves[0, 1, loss]  # the twin spikes later
+    curves[90:, 0, loss] = np.maximum(curves[90:, 0, loss], 1)
+    elsewhere = twins.Result(settings, plan, curves)
+    text = (Path(samples.__file__).parent / "examples" / "collapse.jsonl").read_text(encoding="utf-8")
+    losses = [json.loads(line)["loss"] for line in text.splitlines()]
+    lowest = np.minimum.accumulate(losses)
+    high = np.flatnonzero(losses > lowest + np.maximum(0.25, 0.15 * lowest))
+    back = np.setdiff1d(np.arange(len(losses)), high)
+    said = stop("developer", "case").evidence(elsewhere).numbers
+    assert (said["spiked"], said["diverged"]) == (str(high[0] + 1), str(back[-1] + 2))
+    beside = stop("developer", "log").evidence(elsewhere).numbers
+    assert int(beside["spiked"]) < 91 < int(beside["large"]) < int(beside["twin_spiked"])
+    assert "each time" not in LANGUAGES["en"]["stop.developer.log.explain"]

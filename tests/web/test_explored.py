@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 import streamlit as st
 
 from qkdemo.labs import learning_rates, models
 from qkdemo.labs.cost import Settings, measure
+from qkdemo.labs.training.lab import Settings as Training
+from qkdemo.labs.training.lab import plan_of
 from qkdemo.messages import say
 from qkdemo.runs.plan import twins
 from qkdemo.training.settings import Settings as Run
+from qkdemo.training.telemetry import CURVES
 from qkdemo.web import explored
 from tests.runs.plans import trained_curves
 from tests.web.visit import visit
@@ -33,11 +37,23 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> list[Chart]:
 def test_many_seeds_have_a_dot_for_every_run_whose_loss_is_a_number(charts: list[Chart]) -> None:
     plan = twins(Run(steps=20, n_keys=8, n_layers=1, n_heads=1, d_head=8), (0, 1, 2))
     explored.seeds_explored(plan, trained_curves(plan))
-    ((rows, _, words),) = charts
+    ((rows, spec, words),) = charts
     assert len(rows) == 6
+    assert [row["name"] for row in rows[:2]] == ["plain", "RMSNorm"]
+    assert spec["layer"][0]["encoding"]["x"]["title"] == "final loss of a run, nats"
     assert [row["said"] for row in rows[:2]] == [say("training.panel.seed", seed=0)] * 2
     assert {row["shape"] for row in rows} <= {say(f"rates.head.{word}") for word in ("solved", "partly", "failed")}
     assert words
+
+
+def test_a_dot_of_seeds_that_were_forked_is_named_by_what_its_run_became(charts: list[Chart]) -> None:
+    sizes = {"steps": 20, "n_keys": 8, "n_layers": 1, "n_heads": 1, "d_head": 8}
+    plan = plan_of(Training(**sizes, fork="norm_on", fork_at=5), (0, 1))
+    explored.seeds_explored(plan, np.full((plan.steps, 4, len(CURVES)), 2.0, np.float32))
+    ((rows, spec, _),) = charts
+    names = ["plain, then RMSNorm", "RMSNorm"]
+    assert [row["name"] for row in rows] == names * 2
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == names
 
 
 def test_measured_cost_has_a_dot_for_every_round_of_every_way(charts: list[Chart]) -> None:

@@ -21,7 +21,7 @@ from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.findings.of_tensors import of_tensors
 from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
-from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.diagnose.readers.logs import holds_history, read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.diagnose.weights import checkpoint, layers
 
@@ -41,7 +41,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
     if reference is not None:
         mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
         return of_port(port.run(port.port_of(port.together(mine, other))), name)
-    if data.startswith(_ARRAYS) or holds_arrays(data):
+    if data.startswith(_ARRAYS) or (holds_arrays(data) and not holds_history(data)):
         return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     if name.endswith(".safetensors"):
         file = Safetensors(io.BytesIO(data), name)

@@ -39,6 +39,8 @@ _BESIDE_A_LOSS: Final = re.compile(
     r"|balanc|router|expert",
     re.IGNORECASE,
 )  # what is added to a loss, or is of another model: taken only where there is no other
+_OF_WEIGHTS: Final = re.compile(r"grad|weight|param|gamma|gain|optim|exp_avg", re.IGNORECASE)
+_OF_VECTORS: Final = ("q_norm", "k_norm")  # which a layer may be called, too: its weights have norms of their own
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
 EVALUATED: Final = re.compile(r"(^|[/_. ])(eval|val|valid|validation|dev|test)([/_. ]|$)", re.IGNORECASE)
 _WORST: Final = {"max_logit": np.fmax, "entropy": np.fmin, "q_norm": np.fmax, "k_norm": np.fmax}  # they leave out NaN
@@ -48,6 +50,8 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
 _MOST_KINDS: Final = 64  # of rows in a table that NaN fills
+_LEAST_GAPS: Final = 2
+_ALIKE: Final = 2.0  # times as many rows
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -76,6 +80,8 @@ def roles(log: Log) -> dict[str, str]:
         fitting = [column for column in log.columns if pattern.search(column)]
         if role in _MAY_BE_ANOTHERS:
             fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
+        if role in _OF_VECTORS:
+            fitting = [name for name in fitting if not _OF_WEIGHTS.search(name)]
         training = [column for column in fitting if not EVALUATED.search(column)]
         if role == "loss":
             training = [column for column in training if not _BESIDE_A_LOSS.search(column)] or training
@@ -106,11 +112,12 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     epochs = [] if epoch is None else [real(row.get(epoch)) for row in rows]
     anew = bool(steps and epochs) and _begin_anew(at, epochs)
     at = _counted_on(at) if anew else at
-    empty = _padding(rows)
+    empty, now_and_then = _padding(rows), _now_and_then(rows)
     points: dict[str, list[tuple[float, float]]] = {}
-    for step, row in zip(at, rows, strict=True):
+    for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
             left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
+            left_out |= {name for name, places in now_and_then.items() if place in places}
             for name, value in row.items():
                 if name != steps and name not in left_out and not math.isnan(number := _logged(value)):
                     points.setdefault(str(name), []).append((step, number))
@@ -183,6 +190,21 @@ def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str],
     return {
         (there, nan): frozenset().union(*(nan & other for other, gone in kinds if there & gone)) for there, nan in kinds
     }
+
+
+def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:
+    """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
+
+    After the last number NaN does so for as many rows as between others; what is lost stays lost.
+    """
+    found: dict[str, frozenset[int]] = {}
+    for name in {name for row in rows for name, value in row.items() if _is_nan(value)}:
+        places = [place for place, row in enumerate(rows) if math.isfinite(_logged(row.get(name)))]
+        empty = [place for place, row in enumerate(rows) if _is_nan(row.get(name))]
+        gaps = [later - earlier for earlier, later in pairwise(places)]
+        if len(gaps) >= _LEAST_GAPS and min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps):
+            found[name] = frozenset(place for place in empty if place < places[-1] + max(gaps))
+    return found
 
 
 # ---- a column for every layer

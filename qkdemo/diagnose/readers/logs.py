@@ -1,10 +1,11 @@
 """Training logs that somebody brings, as columns over steps, whatever wrote them.
 
 * `read_logs(data, name)`: one `Log` per run in it. Raises InputError for what is no log, or too little of one;
+* `holds_history(data)`: whether bytes are a log as an object of lists, and not arrays.
 
 Read are, told by their content: `trainer_state.json`, chart exports and history of Weights & Biases, TensorBoard event
-files, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), Parquet, and lines of text as
-Megatron, nanoGPT and torchtitan print them.
+files, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), an object of lists as Keras's
+history, Parquet, and lines of text as Megatron, nanoGPT, torchtitan and Hugging Face's Trainer print them.
 """
 
 import csv
@@ -12,6 +13,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -21,7 +23,7 @@ from pyarrow import parquet
 from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_steps, real
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
-from qkdemo.diagnose.readers.printed import names_step, rows_of
+from qkdemo.diagnose.readers.printed import names_step, printed_dicts, rows_of
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
@@ -30,9 +32,12 @@ _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
+_FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
+_ARRAYS: Final = {"q", "k", "query", "key", "mine", "reference"}
 _NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
 _NAMES_RUNS: Final = ("run", "run_id", "run_name", "experiment", "trial", "seed")
 _MOST_RUNS: Final = 1000
+_OF_HISTORY: Final = {"_step", "_runtime", "_timestamp"}  # columns of a history of W&B
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
 
@@ -68,9 +73,9 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "[":
         return _of_list(text, name)
     header = text.lstrip().split("\n", 1)[0]
-    if re.search("[,;\t]", header) and not re.search(r"\d\.\d", header) and not names_step(header):
+    if re.search("[,;\t]", header) and not (re.search(r"\d\.\d", header) or names_step(header) or "\n{'" in text):
         return _of_csv(text, name)
-    return [log_of(name, "lines", rows_of(text))]
+    return [log_of(name, "lines", rows_of(text) or printed_dicts(text))]
 
 
 def _of_list(text: str, name: str) -> list[Log]:
@@ -98,20 +103,23 @@ def _of_json(text: str, name: str) -> list[Log]:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
+        if rows := printed_dicts(text):
+            return [log_of(name, "lines", rows)]
         return [_of_whole_json(text, name)]
     lines = [_loaded(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if len(lines) == 1 and isinstance(lines[0].get("log_history"), list):
+    if len(lines) == 1 and any(isinstance(value, list) for value in lines[0].values()):
         return [_of_whole_json(text, name)]
     return _by_run(_records(lines), name, "jsonl")
 
 
 def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
-    """A log for each run, where columns name it and each has rows enough; else one of all rows."""
+    """A log for each run, where columns name it and some have rows enough, which are most; else one of all rows."""
     naming = [column for column in (rows[0] if rows else ()) if str(column).lower() in _NAMES_RUNS]
     runs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         runs.setdefault(", ".join(f"{column} {row.get(column)}" for column in naming), []).append(row)
-    if not 1 < len(runs) <= _MOST_RUNS or min(map(len, runs.values())) < LEAST_ROWS:
+    long = [len(of_run) for of_run in runs.values() if len(of_run) >= LEAST_ROWS]
+    if len(long) < 2 or sum(long) <= len(rows) / 2 or len(runs) > _MOST_RUNS:  # a run may have ended early
         return [_of_rows(rows, name, kind)]
     return [_of_rows(of_run, run, kind) for run, of_run in runs.items()]
 
@@ -120,7 +128,7 @@ def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
     """A log of rows, of `kind` unless their columns are those of `watch` or of a history of W&B."""
     if any(row.keys() >= _WATCHED for row in rows):
         return log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))
-    if rows and "_step" in rows[0]:
+    if rows and not _OF_HISTORY.isdisjoint(rows[0]):
         return log_of(name, "wandb_history", rows, sampled=True)
     return log_of(name, kind, rows)
 
@@ -128,9 +136,34 @@ def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
 def _of_whole_json(text: str, name: str) -> Log:
     loaded = _loaded(text, name)
     history = loaded.get("log_history") if isinstance(loaded, dict) else None
-    if not isinstance(history, list):
-        raise InputError("no_log", name=name)
-    return log_of(name, "trainer_state", _records(history))
+    if isinstance(history, list):
+        return log_of(name, "trainer_state", _records(history))
+    if columns := _of_lists(loaded):
+        return log_of(
+            name, "json", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        )
+    raise InputError("no_log", name=name)
+
+
+def holds_history(data: bytes) -> bool:
+    """Whether bytes are a JSON object of flat lists, {"loss": [2.1, …], "val_loss": [2.2, …]}, and no arrays."""
+    if len(data) > _MOST_BYTES or not _FLAT.match(data[:200]):
+        return False
+    try:
+        lists = _of_lists(json.loads(data))
+    except (ValueError, RecursionError):
+        return False
+    return bool(lists) and not lists.keys() & _ARRAYS
+
+
+def _of_lists(loaded: Any) -> dict[str, list[Any]]:
+    """Its lists of one length, that of most: what is logged less often counts other steps. None if a list is nested."""
+    lists = {name: x for name, x in loaded.items() if isinstance(x, list)} if isinstance(loaded, dict) else {}
+    if any(isinstance(value, list | dict) for x in lists.values() for value in x):
+        return {}
+    lengths = Counter(map(len, lists.values()))
+    length = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    return {name: x for name, x in lists.items() if len(x) == length}
 
 
 def _loaded(text: str, name: str, line: int = 1) -> Any:

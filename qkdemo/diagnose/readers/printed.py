@@ -1,11 +1,13 @@
-"""Lines as trainers print them: Megatron's `key: value | …`, nanoGPT's and torchtitan's `step N: …`.
+"""Lines as trainers print them: Megatron's `key: value | …`, nanoGPT's and torchtitan's `step N: …`, the Trainer's {…}.
 
-* `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one.
+* `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one;
+* `printed_dicts(text)`: a row for every line that is a dictionary of Python.
 
 Every repetition in a pattern is bounded, or cannot be split in two ways: a line of any length is read in a time like
 its length.
 """
 
+import ast
 import re
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ _NUMBER: Final = (
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}({_NUMBER})(?![\w.])")
 _BARE: Final = re.compile(rf"\b((?:train |val |lm )?loss|lr|grad norm|time|[Ee]poch)\s{{1,9}}\[?({_NUMBER})(?![\w.])")
 _LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}\[?(\d{1,40})", re.IGNORECASE)
+_DICT: Final = re.compile(r"\{'[^{}]{1,4000}\}")
+_BARE_NUMBER: Final = re.compile(r"(?<=: )-?(?:nan|inf)\b")  # which Python prints, and does not read
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -35,3 +39,15 @@ def rows_of(text: str) -> list[dict[str, Any]]:
         for word in ("iter", "iteration"):
             row.pop(word, None)
     return rows
+
+
+def printed_dicts(text: str) -> list[dict[str, Any]]:
+    """The dictionaries that Hugging Face's Trainer prints, {'loss': 2.1, 'epoch': 0.1}, also beside a bar."""
+    rows: list[Any] = []
+    for line in text.splitlines():
+        for found in _DICT.findall(line):
+            try:
+                rows.append(ast.literal_eval(_BARE_NUMBER.sub(r"'\g<0>'", found)))
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+    return [row for row in rows if isinstance(row, dict)]

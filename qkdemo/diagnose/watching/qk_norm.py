@@ -72,7 +72,8 @@ def assert_qk_norm(model: nn.Module, *args: Any, **kwargs: Any) -> list[Finding]
     wrong = [each for each in found if each.state not in known]
     if wrong:
         lines = "\n".join(f"  {each.layer}: {each.words}" for each in wrong)
-        seen = "seen to be on" if any(each.state == "cannot tell" for each in wrong) else "on"
+        unsure = any(each.state in ("off", "cannot tell") for each in wrong)  # a norm may have a name unknown here
+        seen = "seen to be on" if unsure else "on"
         raise AssertionError(f"QK norm is not {seen} in {len(wrong)} of {len(found)} attention layers.\n{lines}")
     return found
 

@@ -57,7 +57,7 @@ class Side:
     k_norm: NDArray[np.float64]
     cosine: NDArray[np.float64]  # between shown query and key
     logit: NDArray[np.float64]  # of that pair
-    arms: NDArray[np.float32]  # [scales, ≤16] ‖k‖ of the first keys
+    arms: NDArray[np.float64]  # [scales, ≤16] ‖k‖ of the first keys
     angles: NDArray[np.float64]  # [scales, ≤16] between the shown query and those keys, radians, before rounding
     first_raw_loss: float  # weight scale at which a raw product first overflows; ∞ if it never does
     first_logit_loss: float
@@ -172,9 +172,9 @@ def _closer(state: State, scales: Tensor) -> dict[str, NDArray[Any]]:
             "row": _pooled(row, 1, SHOWN_BARS)[:, 0, 0].float(),
             "q_norm": q_norm,
             "k_norm": k_norm,
-            "cosine": (q * k[:, key]).sum(-1) / (q_norm * k_norm),
+            "cosine": (q / q_norm[:, None] * (k[:, key] / k_norm[:, None])).sum(-1),
             "logit": made.logits[:, at, 0, key],
-            "arms": _norm(k[:, :SHOWN_ARMS]).float(),
+            "arms": _norm(k[:, :SHOWN_ARMS]),
         }
     )
 
@@ -222,6 +222,8 @@ def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
     query = state.shown[1]
     at = torch.tensor(scales if state.formed_by.norm.turns else (1.0,), dtype=torch.float64)[:, None, None, None]
     q, k = state.base
+    if not state.formed_by.norm.turns:
+        q, k = (x / _largest(x) for x in (q, k))
     made = scores(at * q[heads, query : query + 1], at * k[heads, :SHOWN_ARMS], state.formed_by, state.parameters)
     q, k = made.q[:, place, 0, :, None], made.k[:, place]
     cosines = (k @ q).squeeze(-1) / (_norm(k) * _norm(q.mT))
@@ -229,8 +231,16 @@ def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
 
 
 def _norm(x: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(x.double() if x.device.type != "mps" else x, dim=-1)
+    x = x.double() if x.device.type != "mps" else x
+    largest = _largest(x)
+    norm: Tensor = torch.linalg.vector_norm(x / largest, dim=-1) * largest[..., 0]
     return norm
+
+
+def _largest(x: Tensor) -> Tensor:
+    """The size of each vector's largest entry, 1 where that is 0 or no number: over it, squares stay in range."""
+    largest = x.abs().amax(-1, keepdim=True)
+    return torch.where((largest > 0) & largest.isfinite(), largest, 1.0)
 
 
 def _pooled(weights: Tensor, rows: int, columns: int) -> Tensor:

@@ -74,7 +74,9 @@ def fates_said(variant: NormWord, counted: Tally, f: int, scale: float, mask: Ma
     """What happens to one side in one format at the one scale counted, and whether its mask leaks."""
     key, values = fate(counted, f, 0)
     if key == "lost" and (values["undefined"] or values["nan"]):  # ∞ / ∞ is no number either
-        key = "undefined" if values["undefined"] else "undefined_weights"
+        total = STAGES.index("sum")
+        others = counted.n_inf[f, total, 0] + counted.n_zero[f, total, 0]  # ∞ / ∞ and 0 / 0 in further rows
+        key = "undefined" if values["undefined"] and not others else "undefined_weights"
     key = "vanished_alone" if key == "vanished" and not values["merged"] else key
     values |= {"side": say(f"variant.{variant}.name"), "scale": written(scale)}
     leak = leaked(counted, f, 0, mask)

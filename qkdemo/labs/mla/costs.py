@@ -33,7 +33,7 @@ class Cost:
     reading: ReadingWord
     context: int
     cache_bytes: int  # of the whole context
-    flops: int  # from cache and query to logits: a multiplication and an addition count two
+    flops: int  # from cache and query to logits, the norm of the query included
     formed_bytes: int  # keys formed at this step and thrown away
 
 
@@ -44,41 +44,62 @@ def cost_of(reading: ReadingWord, widths: Widths, context: int) -> Cost:
         reading=reading,
         context=context,
         cache_bytes=2 * context * cached,
-        flops=2 * (context * per_token + once),
+        flops=context * per_token + once,
         formed_bytes=2 * context * formed,
     )
 
 
 def _without_norm(s: Widths) -> tuple[int, int, int, int]:
-    """Cached numbers and multiply-adds per token of the context, multiply-adds per step, numbers formed."""
-    return s.latent + s.d_rotary, s.n_heads * (s.latent + s.d_rotary), s.n_heads * s.latent * s.d_content, 0
+    """Cached numbers and operations per token of the context, operations per step, numbers formed."""
+    return s.latent + s.d_rotary, 2 * s.n_heads * (s.latent + s.d_rotary), _forming(s), 0
 
 
 def _naive(s: Widths) -> tuple[int, int, int, int]:
-    forming = s.n_heads * s.d_content * s.latent
-    scoring = s.n_heads * (s.d_content + s.d_rotary)
-    # Squares and products with 1/rms · γ. All heads share the rotary part: of its own size it is normalised once, by
-    # the size of the whole key once for every head.
-    norming = 2 * s.n_heads * s.d_content + (s.n_heads * s.d_rotary if s.joint else 2 * s.d_rotary)
-    return s.latent + s.d_rotary, forming + norming + scoring, 0, _finished(s)
+    return s.latent + s.d_rotary, _forming(s) + _norming(s) + _scoring(s), _norming_query(s), _finished(s)
 
 
 def _full_keys(s: Widths) -> tuple[int, int, int, int]:
     """The finished keys of all heads are cached; a new token's are formed once."""
-    scoring = s.n_heads * (s.d_content + s.d_rotary)
-    return _finished(s), scoring, s.n_heads * s.d_content * s.latent, 0
+    return _finished(s), _scoring(s), _norming_query(s) + _forming(s) + _norming(s), 0
+
+
+def _absorbed_cost(s: Widths) -> tuple[int, int, int, int]:
+    """As without a norm, and 1/rms, a number per token and head; a new token's keys are formed once, for their size.
+
+    One size multiplies the logit of a token and head once, a size of each part both parts of it.
+    """
+    cached, per_token, once, _ = _without_norm(s)
+    scalars, products = s.n_heads + (0 if s.joint else 1), s.n_heads * (1 if s.joint else 2)
+    sizes = _forming(s) + _squares(s) + s.d_rotary  # and the rotary key's gain; that of the content is in W_up
+    return cached + scalars, per_token + products, once + _norming_query(s) + sizes, 0
+
+
+def _forming(s: Widths) -> int:
+    """The content of one token's keys from its latent; or, as many, all that is absorbed into its queries."""
+    return 2 * s.n_heads * s.d_content * s.latent
+
+
+def _scoring(s: Widths) -> int:
+    return 2 * s.n_heads * (s.d_content + s.d_rotary)
+
+
+def _squares(s: Widths) -> int:
+    """Squares and their sums, of one token's keys; all heads share the rotary part."""
+    return 2 * (s.n_heads * s.d_content + s.d_rotary)
+
+
+def _norming(s: Widths) -> int:
+    """And products with 1/rms and γ: of the rotary part for every head that has a size of its own."""
+    return _squares(s) + 2 * _finished(s)
+
+
+def _norming_query(s: Widths) -> int:
+    return 4 * s.n_heads * (s.d_content + s.d_rotary)
 
 
 def _finished(s: Widths) -> int:
     """Numbers of one token's finished keys. A rotary part that has a size of its own is one for all heads."""
     return s.n_heads * s.d_content + (s.n_heads * s.d_rotary if s.joint else s.d_rotary)
-
-
-def _absorbed_cost(s: Widths) -> tuple[int, int, int, int]:
-    """As without a norm, and one number per token and head; a new token's keys are formed once, for their size."""
-    cached, per_token, once, _ = _without_norm(s)
-    scalars = s.n_heads + (0 if s.joint else 1)
-    return cached + scalars, per_token + 2 * s.n_heads, 2 * once, 0
 
 
 COSTS: Final[dict[ReadingWord, Callable[[Widths], tuple[int, int, int, int]]]] = {
@@ -130,9 +151,7 @@ def _of_qk_norm(s: Widths, context: int) -> Burden:
     """Absorbed: at inference what the readings count; in training four operations per entry of q and k."""
     plain, absorbed = (cost_of(word, s, context) for word in ("without_norm", "absorbed"))
     numbers = (absorbed.cache_bytes - plain.cache_bytes) // (2 * context)
-    of_rotary_keys = s.d_rotary * (s.n_heads if s.joint else 1)  # shared by all heads, unless sizes are of whole keys
-    training = 4 * (s.n_heads * (2 * s.d_content + s.d_rotary) + of_rotary_keys)
-    return Burden(absorbed.flops - plain.flops, numbers, training, 0, "once", stays=True)
+    return Burden(absorbed.flops - plain.flops, numbers, _norming_query(s) + _norming(s), 0, "once", stays=True)
 
 
 _BURDENS: Final[dict[MethodWord, Callable[[Widths, int], Burden]]] = {

@@ -10,7 +10,7 @@ from qkdemo.floats.formats import noise
 from qkdemo.labs.mla.costs import Cost
 from qkdemo.labs.mla.lab import LIVE_HEADS, Result
 from qkdemo.messages import say
-from qkdemo.notation import at_most, counted, written
+from qkdemo.notation import at_most, counted, digits_apart, written
 
 _ALIKE: Final = 1.05  # within a twentieth, two costs are called alike
 
@@ -87,7 +87,7 @@ def explain_other_ways(result: Result) -> list[str]:
         "unseen": written(found.unseen["qk_clip"][at].item(), 3),
         "clipped": int(clipped.sum()),
         "live": len(clipped),
-        "factor": written(found.factors[at].min().item(), 2),
+        "factor": _short_of_one(found.factors[at].min().item()),
         "off": written(100 * found.shared_key[at].item(), 2),
         "bound": at_most(found.bound, 3),
         "rates_low": written(grown.min().item(), 2),
@@ -96,3 +96,8 @@ def explain_other_ways(result: Result) -> list[str]:
     names = ["latent_norm", "qk_clip", "clipped" if clipped.any() else "unclipped"]
     names += ["shared_key"] if clipped.any() and not clipped.all() else []
     return [say(f"other_ways.{name}", **values) for name in (*names, "rates", "qk_norm")]
+
+
+def _short_of_one(x: float) -> str:
+    """In two digits, or in as many as tell it from 1: what is clipped is not left as it was."""
+    return written(x, 2 if x == 1 or written(x, 2) != written(1.0, 2) else digits_apart(x, [1.0]))

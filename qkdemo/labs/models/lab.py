@@ -80,11 +80,11 @@ class Settings(Dials):
     output_capped: Annotated[_YesNo, Choice(more=True)] = "any"
     biased: Annotated[Literal["any", "none", "channel", "configurable"], Choice(more=True)] = "any"
     epsilon_set: Annotated[Literal["any", "1e-5", "1e-6", "1e-12", "0", "elsewhere"], Choice(more=True)] = "any"
-    epsilon_stands: Annotated[Literal["any", "inside", "floor", "absent", "none", "not_read"], Choice(more=True)] = (
-        "any"
-    )
+    epsilon_stands: Annotated[
+        Literal["any", "inside", "floor", "absent", "none", "configurable", "not_read"], Choice(more=True)
+    ] = "any"
     cast_back: Annotated[
-        Literal["any", "gain_first", "cast_first", "model_dtype", "none", "not_read"], Choice(more=True)
+        Literal["any", "gain_first", "cast_first", "model_dtype", "none", "configurable", "not_read"], Choice(more=True)
     ] = "any"
     on_by_default: Annotated[_YesNo, Choice(more=True)] = "any"
     kind: Annotated[Literal["any", "model", "port", "library", "kernel"], Choice(more=True)] = "any"

@@ -64,9 +64,10 @@ def diagnose(
         return Verdict("same", same, 1.0, errors[0], errors[1])
     cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
     if not cause:
-        head = _head(block)  # of which alone a fit can tell; it tells nothing where that head is as expected
-        wrong = _relative(observed[head], logits[head]) >= exact
-        cause, misfit = _from_fit(reference, block, observed, exact) if wrong else ("unknown", math.nan)
+        wrong = [_relative(*pair) >= exact for pair in zip(observed, logits, strict=True)]
+        found = _from_fit(reference, block, observed, exact) if wrong[_head(block)] else ("unknown", math.nan)
+        told = found[0] == "too_few" or wrong == _meant(found[0], block)  # a fit is of one head
+        cause, misfit = found if told else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
 
@@ -191,6 +192,12 @@ def _solved(columns: Tensor, target: Tensor) -> Tensor:
 def _head(block: Block) -> int:
     """The second head, if there is one: the first reads the same keys however heads are grouped."""
     return min(1, block.n_heads - 1)
+
+
+def _meant(cause: str, block: Block) -> list[bool]:
+    """By head, whether a cause that a fit names makes it wrong: all, or those that read other keys when tiled."""
+    group = block.n_heads // block.n_kv_heads
+    return [cause != "tiled" or head // group != head % block.n_kv_heads for head in range(block.n_heads)]
 
 
 def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:

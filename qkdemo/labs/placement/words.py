@@ -140,12 +140,17 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     if pipeline.multiplied:
         made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
     made += [_more(pipeline, "bias")] if pipeline.bias != "none" else []
+    of_none = "on" not in idle and (bare or of_weights)  # neither q nor k has a norm
+    on_side = of_none and pipeline.on in ("q", "k")
+    made += [say("placement.contract.acting", on=_choice(pipeline, "on"))] if on_side else []
     made.append(say(f"placement.contract.{'rotary' if 'order' in idle else pipeline.order}"))
     made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
     made += [say("placement.contract.cap")] if pipeline.cap != "none" else []
     made += [norm] if of_weights else []
+    made += [say("placement.contract.values")] if of_weights and pipeline.on == "qkv" else []
     unlike = dict.fromkeys([*differing(pipeline, other), *differing(pipeline, _USUAL)])
-    made += [_more(pipeline, name) for name in unlike if name not in _SAID | idle]
+    said = _SAID | idle | ({"on"} if of_none else set())
+    made += [_more(pipeline, name) for name in unlike if name not in said]
     return "; ".join(made) + "."
 
 
@@ -173,6 +178,7 @@ def _idle(pipeline: Pipeline) -> set[str]:
     found |= set() if affine else {"cast"}
     found |= set() if affine or on_heads or pipeline.order == "none" else {"order"}  # rotary comes before nothing
     found |= {"on"} if pipeline.norm == "none" and (pipeline.on in ("qk", "qkv") or not affine) else set()
+    found |= {"on"} if pipeline.place == "weights" and pipeline.on != "qkv" and not affine else set()
     return found | ({"layout", "rotated"} if pipeline.order == pipeline.conversion == "none" else set())
 
 

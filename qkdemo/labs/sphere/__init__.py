@@ -7,7 +7,7 @@ from qkdemo.labs.lab import Lab
 from qkdemo.labs.sphere.lab import DECIDED, PRESETS, Result, Settings, direction_rows, report, rows, run
 from qkdemo.labs.sphere.plane import PLANE
 from qkdemo.labs.sphere.program import snippet
-from qkdemo.labs.sphere.words import explain
+from qkdemo.labs.sphere.words import explain, whole_percent
 
 __all__ = [
     "DECIDED",
@@ -21,6 +21,7 @@ __all__ = [
     "rows",
     "run",
     "snippet",
+    "whole_percent",
 ]
 
 LAB: Final = Lab(

@@ -71,6 +71,11 @@ class Side:
         """The share in which none has."""
         return 1 - self.decided
 
+    @property
+    def level(self) -> bool:
+        """Whether every key has the same weight in every direction: a query of length 0, in plain attention."""
+        return bool(np.ptp(self.weights) == 0 and np.ptp(self.top) == 0)
+
     def territory(self, key: int) -> float:
         """The share of all directions in which `key` has the largest weight."""
         return _share(self.winners == key)
@@ -187,7 +192,7 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
             "cosine": float(unit(key) @ pointing),
             "plain_logit": float(result.plain.logits[at]),
             "plain_weight": float(result.plain.weights[at]),
-            "plain_territory": result.plain.territory(at),
+            "plain_territory": None if result.plain.level else result.plain.territory(at),
             "norm_logit": float(result.twin.logits[at]),
             "norm_weight": float(result.twin.weights[at]),
             "norm_territory": result.twin.territory(at),
@@ -198,11 +203,12 @@ def rows(result: Result) -> list[dict[str, Value | None]]:
 
 def direction_rows(result: Result) -> list[dict[str, Value | None]]:
     """The table of directions: which key a query there would choose, and how surely."""
+    level = result.plain.level
     return [
         {
             "latitude": float(LATITUDES[j]),
             "longitude": float(LONGITUDES[i]),
-            "plain_key": int(result.plain.winners[j, i]),
+            "plain_key": None if level else int(result.plain.winners[j, i]),
             "plain_weight": float(result.plain.top[j, i]),
             "norm_key": int(result.twin.winners[j, i]),
             "norm_weight": float(result.twin.top[j, i]),

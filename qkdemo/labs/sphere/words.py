@@ -1,6 +1,7 @@
 """The sphere in words.
 
 * `explain(result)`; `shares(side)`: how many directions each key of a side has, and how many are clear to none;
+* `whole_percent(share)`: as a share of all directions is written;
 * `alt_plain`, `alt_sphere`, `alt_scores`: its pictures.
 """
 
@@ -31,7 +32,7 @@ def explain(result: Result) -> list[str]:
     lengths = np.linalg.norm([result.query, *result.keys], axis=-1)
     return [
         say(f"sphere.finding.{kind}", **values),
-        say(f"sphere.{decided}", plain=_percent(result.plain.decided), norm=_percent(result.twin.decided)),
+        say(f"sphere.{decided}", plain=_part(result.plain.decided), norm=_part(result.twin.decided)),
         say(
             "sphere.longest",
             length=written(float(lengths.max())),
@@ -65,7 +66,7 @@ def alt_plain(result: Result) -> str:
 
 def alt_sphere(result: Result) -> str:
     """The sphere, and how much of it each key has."""
-    return say("sphere.alt.sphere", regions=_regions(result.twin), decided=_percent(result.twin.decided))
+    return say("sphere.alt.sphere", regions=_regions(result.twin), decided=_part(result.twin.decided))
 
 
 def alt_scores(result: Result) -> str:
@@ -81,13 +82,13 @@ def alt_scores(result: Result) -> str:
 
 def shares(side: Side) -> str:
     """How many of all directions each key has, and in how many none has nine tenths."""
-    if np.ptp(side.weights) == 0 and np.ptp(side.top) == 0:  # a query of length 0, in plain attention
+    if side.level:
         return say("sphere.level")
-    return say("sphere.shares", regions=_regions(side), undecided=_percent(side.undecided))
+    return say("sphere.shares", regions=_regions(side), undecided=_part(side.undecided))
 
 
 def _regions(side: Side) -> str:
-    each = (say("sphere.region", key=at, share=_percent(side.territory(at))) for at in range(len(side.weights)))
+    each = (say("sphere.region", key=at, share=_part(side.territory(at))) for at in range(len(side.weights)))
     return ", ".join(each)
 
 
@@ -98,6 +99,15 @@ def _chosen(side: Side) -> tuple[int, str]:
 
 def _arrow(result: Result, at: int) -> str:
     return say("sphere.arrow", key=at, length=written(float(np.linalg.norm(result.keys[at]))))
+
+
+def whole_percent(share: float) -> str:
+    """A share of all directions: they are counted on a grid, and a tenth of a per cent would be the grid's."""
+    return str(round(100 * share))
+
+
+def _part(share: float) -> str:
+    return say("number.percent", x=whole_percent(share))
 
 
 def _percent(share: float) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qkdemo.charts.panels import Line, Panel
 from qkdemo.charts.spec import Drawn, Exhibit
 from qkdemo.labs.training.view import ROLES, nat_ticks, step_ticks
-from qkdemo.labs.training.words import counted
+from qkdemo.labs.training.words import counted, short_names
 from qkdemo.messages import say
 from qkdemo.runs.plan import Plan, outcomes
 from qkdemo.training.tasks import TASKS
@@ -25,7 +25,7 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> Drawn:
     columns["finding"] = [sentence] * len(steps)
     at = CURVES.index("loss")
     chance = TASKS[plan.legs[0].runs[0].task].chance()
-    short = say(f"variant.{plan.legs[0].runs[1].variant}.short")
+    names = dict(zip(("first", "second"), short_names(plan.legs), strict=True))
     panels: list[Panel] = []
     for pair in range(len(found) // 2):
         lines: list[Line] = []
@@ -39,7 +39,7 @@ def seeds_exhibit(plan: Plan, curves: NDArray[np.float32]) -> Drawn:
             {
                 "kind": "curves",
                 "title": say("training.panel.seed", seed=plan.legs[0].runs[2 * pair].seed),
-                "subtitle": say("training.seeds.ends", variant=short, plain=words[0], twin=words[1]),
+                "subtitle": say("training.seeds.ends", plain=words[0], twin=words[1], **names),
                 "wide": 3,
                 "x": {"ticks": step_ticks(plan.steps)[::2]},
                 "y": {"log": False, "domain": (0, chance * 1.2), "ticks": nat_ticks()},

@@ -22,7 +22,7 @@ from qkdemo.charts.panels import Axis, Curves, Line, Mark, Panel, PlainAxis, Rol
 from qkdemo.charts.spec import Drawn, Exhibit, Live, Tile
 from qkdemo.floats.float_text import shortest
 from qkdemo.labs.training.lab import AS_FAST_AS_IT_GOES, Result, Settings
-from qkdemo.labs.training.words import findings, longest_finding
+from qkdemo.labs.training.words import findings, longest_finding, short_names
 from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
@@ -96,7 +96,7 @@ def scalar_names(plan: Plan) -> list[str]:
 
 def live_view(settings: Settings, plan: Plan, live: Live, alt: str) -> Exhibit:
     """The view of twins; `live` says where their rows come from."""
-    names = [say("variant.none.short"), say(f"variant.{plan.legs[0].runs[1].variant}.short")]
+    names = short_names(plan.legs)
     task, n = TASKS[settings.task], settings.n_keys
     x: PlainAxis = {"ticks": step_ticks(plan.steps)}
     marks: list[Mark] = [{"x": leg.after, "label": say("training.forked"), "role": "other"} for leg in plan.legs[1:]]
@@ -171,14 +171,16 @@ def _lines(plan: Plan, name: str, names: Sequence[str]) -> list[Line]:
         {"role": role, "column": f"{role}.{name}", "label": label} for role, label in zip(ROLES, names, strict=True)
     ]
     if name in _WAS:
+        was = dict(zip(ROLES, short_names(plan.legs[:-1] or plan.legs), strict=True))
+        key = "training.was.last" if plan.chained else "training.was.one"
         lines += [
-            {"role": "bound", "column": f"was.{role}.{name}", "label": say(f"training.was.{role}")}
+            {"role": "bound", "column": f"was.{role}.{name}", "label": say(key, name=was[role])}
             for _, role in _unforked(plan)
         ]
     return lines
 
 
-def _unforked(plan: Plan) -> list[tuple[int, str]]:
+def _unforked(plan: Plan) -> list[tuple[int, Role]]:
     """Rows of the runs that a fork left as they were, with the twin each stands beside, if it is another run."""
     if len(plan.legs) == 1:
         return []

@@ -2,17 +2,18 @@
 
 * `findings(plan, curves, first)`: the headline after every step; `longest_finding(plan)`: one as long as they come;
 * `explain(plan, curves)`: how far the twins have come; `definitions(plan)`: what its words mean;
-* `counted(plan, curves)`: of many seeds, how many came to what."""
+* `counted(plan, curves)`: of many seeds, how many came to what; `short_names(legs)`: what both are called."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import cache, partial, reduce
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.messages import say
 from qkdemo.notation import written
-from qkdemo.runs.plan import Plan, outcomes
+from qkdemo.runs.plan import Leg, Plan, outcomes
 from qkdemo.training import settings as training
 from qkdemo.training.outcome import LAST_STEPS, Side, course, failed_from, solved_below
 from qkdemo.training.tasks import TASKS, Task
@@ -25,11 +26,11 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
     task = TASKS[run.task]
     losses = [curves[:, row, CURVES.index("loss")] for row in (0, 1)]
     if task.floor is None:
-        forked, after = _fork_words(plan), plan.legs[-1].after
+        forked = cache(partial(_fork_words, plan))
         values = {"variant": _name(run), "chance": written(task.chance(), 3)}
         new = zip(*(loss[first - 1 :].tolist() for loss in losses), strict=True)
         return [
-            (forked if step > after else "") + say("twins.losses", plain=_nats(plain), twin=_nats(twin), **values)
+            forked(plan.leg_of(step)) + say("twins.losses", plain=_nats(plain), twin=_nats(twin), **values)
             for step, (plain, twin) in enumerate(new, first)
         ]
     logits = [curves[:, row, CURVES.index("max_abs_logit")] for row in (0, 1)]
@@ -40,14 +41,15 @@ def findings(plan: Plan, curves: NDArray[np.float32], first: int) -> list[str]:
     said: dict[tuple[object, ...], str] = {}
     sentences = []
     for step in range(first, len(curves) + 1):
-        now = [side[step - 1] for side in sides]
-        key = (*now, step > after, step == plan.steps)
+        now, at = [side[step - 1] for side in sides], plan.leg_of(step)
+        key = (*now, at, step == plan.steps)
         if key not in said:
             if step > after:
                 before = [side[after - 1] for side in sides[:2]]
-                said[key] = _fork_words(plan) + _of_fork(plan, before, now, ended=step == plan.steps)
+                said[key] = _fork_words(plan, at) + _of_fork(plan, before, now, ended=step == plan.steps)
             else:
-                said[key] = _sentence(now[0], now[1], run)
+                plain, twin = plan.legs[at].runs[:2]
+                said[key] = _fork_words(plan, at) + _sentence(now[0], now[1], run, same=plain == twin)
         sentences.append(said[key])
     return sentences
 
@@ -64,7 +66,7 @@ def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: 
     leg, variant = plan.legs[-1], _name(plan.legs[0].runs[1])
     words = [_since_fork(plan, was, side, ended=ended) for was, side in zip(before, now, strict=False)]
     if leg.runs[1] == leg.runs[3] and leg.runs[0] != leg.runs[2]:  # plain attention alone goes on otherwise
-        alike = (now[0].word, now[0].since) == (now[2].word, now[2].since)
+        alike = _stand(now[0]) == _stand(now[2])
         key = "twins.fork.one_alike" if alike else "twins.fork.one"
         return say(key, plain=words[0], unforked=_unforked_words(plan, now[2]))
     if plan.legs[0].runs[1].variant == "none" and leg.runs[0] == leg.runs[1]:
@@ -78,8 +80,13 @@ def _of_fork(plan: Plan, before: Sequence[Side], now: Sequence[Side], *, ended: 
     )
 
 
+def _stand(side: Side) -> tuple[str, int]:
+    """Its word and since when; of one whose mean loss is high it is not said that it has not forgotten its task."""
+    return "once" if side.word == "learnt" and side.high else side.word, side.since
+
+
 def _unforked_words(plan: Plan, side: Side) -> str:
-    return say(f"twins.unforked.{side.word}", since=side.since, solved=_solved(plan.legs[0].runs[1]))
+    return say(f"twins.unforked.{_stand(side)[0]}", since=side.since, solved=_solved(plan.legs[0].runs[1]))
 
 
 def _since_fork(plan: Plan, was: Side, now: Side, *, ended: bool) -> str:
@@ -87,10 +94,13 @@ def _since_fork(plan: Plan, was: Side, now: Side, *, ended: bool) -> str:
     after, solved = plan.legs[-1].after, _solved(plan.legs[0].runs[1])
     held = was.word in ("learnt", "back"), now.word in ("learnt", "back")
     if now.word == was.word and now.since <= after:
+        if held[1] and (now.high or (now.word == "back" and not ended)):
+            return say(f"twins.is.{now.word}", since=now.since, solved=solved)
         stays = "holds" if held[1] else was.word
         return say(f"twins.since.{stays}_{'ended' if ended else 'so_far'}", steps=plan.steps - after)
     kind: str = "found" if was.word == "lost" and held[1] else "lost_found" if now.word == "back" else now.word
-    return say(f"twins.since.{kind}", since=now.since, steps=now.since - after, solved=solved)
+    last = "_last" if plan.chained and kind != "lost_found" else ""
+    return say(f"twins.since.{kind}{last}", since=now.since, steps=now.since - after, solved=solved)
 
 
 def longest_finding(plan: Plan) -> str:
@@ -98,17 +108,17 @@ def longest_finding(plan: Plan) -> str:
     run, steps = plan.legs[0].runs[1], plan.steps
     if TASKS[run.task].floor is None:
         loss = _nats(1.111)
-        return _fork_words(plan) + say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
+        return _fork_words(plan, -1) + say("twins.losses", plain=loss, twin=loss, variant=_name(run), chance=loss)
     if len(plan.legs) > 1:
         stays, back = Side("lost", 0, None, True), Side("back", steps, None, False)
-        return _fork_words(plan) + _of_fork(plan, [stays] * 2, [stays, stays, back, stays], ended=True)
+        return _fork_words(plan, -1) + _of_fork(plan, [stays] * 2, [stays, stays, back, stays], ended=True)
     lost = say("twins.is.lost_warned", since=steps, earlier=steps)
     return say("twins.apart", plain=lost, twin=say("twins.is.keeps"), variant=_name(run))
 
 
-def _sentence(plain: Side, twin: Side, run: training.Settings) -> str:
+def _sentence(plain: Side, twin: Side, run: training.Settings, *, same: bool) -> str:
     variant = _name(run)
-    if run.variant == "none":
+    if same and run.variant == "none":
         return say(f"twins.same.{plain.word}", since=plain.since, solved=_solved(run))
     if plain.word == twin.word == "lost":
         text = say("twins.both.lost", plain=plain.since, twin=twin.since, variant=variant)
@@ -130,14 +140,15 @@ def _words(side: Side, other: Side, solved: str) -> str:
     return say(f"twins.is.{side.word}", since=side.since, solved=solved)
 
 
-def _fork_words(plan: Plan) -> str:
-    """What plain attention goes on with, also where an earlier fork gave it that, and at which rate both do now."""
-    if len(plan.legs) == 1:
+def _fork_words(plan: Plan, at: int) -> str:
+    """What plain attention has in that leg, also where an earlier fork gave it that, and at which rate both go on."""
+    legs = plan.legs[: at % len(plan.legs) + 1]
+    if len(legs) == 1:
         return ""
-    leg, words = plan.legs[-1], ""
-    (plain, twin), before = leg.runs[:2], plan.legs[-2].runs[1]
+    leg, words = legs[-1], ""
+    (plain, twin), before = leg.runs[:2], legs[-2].runs[1]
     if plain.variant != "none":
-        words = say("twins.from.variant", after=_since(plan, plan.steps), variant=_name(plain)) + " "
+        words = say("twins.from.variant", after=_since(legs), variant=_name(plain)) + " "
     if (twin.learning_rate, twin.schedule) != (before.learning_rate, before.schedule):
         words += say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
     return words
@@ -216,14 +227,20 @@ def _name(run: training.Settings) -> str:
 
 def _first_side(plan: Plan, step: int) -> str:
     """What the first twin is called after `step`: plain attention, as long as no fork gave it a remedy."""
-    now = plan.legs[plan.leg_of(step)].runs[0]
-    if now.variant == "none":
-        return say("twins.plain")
-    return say("twins.once_plain", variant=_name(now), since=_since(plan, step))
-
-
-def _since(plan: Plan, step: int) -> int:
-    """After which step the first twin goes on with the remedy that it has after `step`."""
     legs = plan.legs[: plan.leg_of(step) + 1]
+    if legs[-1].runs[0].variant == "none":
+        return say("twins.plain")
+    return say("twins.once_plain", variant=_name(legs[-1].runs[0]), since=_since(legs))
+
+
+def _since(legs: Sequence[Leg]) -> int:
+    """After which step the first twin goes on with the remedy that it has in the last of these legs."""
     changes = [now.after for before, now in pairwise(legs) if before.runs[0].variant != now.runs[0].variant]
     return changes[-1] if changes else 0
+
+
+def short_names(legs: Sequence[Leg]) -> list[str]:
+    """What both twins are called beside a line: of the first one, what it was, and then what forks made of it."""
+    first = [say(f"variant.{word}.short") for word, _ in groupby(leg.runs[0].variant for leg in legs)]
+    became = reduce(lambda before, now: say("training.then", before=before, now=now), first)
+    return [became, say(f"variant.{legs[0].runs[1].variant}.short")]

@@ -8,7 +8,7 @@ are.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import altair as alt_air
 import pyarrow as pa
@@ -20,6 +20,7 @@ from qkdemo.maps.phases.diagram import DEFAULT, Diagram
 from qkdemo.maps.picture import tall
 from qkdemo.messages import in_each_language, say
 from qkdemo.notation import plain, written
+from qkdemo.training.settings import RemedyWord, identity
 
 
 def phase_table(made: Sequence[Cell], remedy: str, share: str = "solved") -> pa.Table:
@@ -88,7 +89,7 @@ def finding(made: Sequence[Cell], diagram: Diagram = DEFAULT, share: str = "solv
             whole = sum(cell.solved == cell.seeds for cell in full)
             said.append(say("phases.finding", side=side, whole=whole, cells=len(full)))
         else:
-            count, runs = sum(cell.count(share) for cell in of_side), sum(cell.seeds for cell in of_side)
+            count, runs = _runs(of_side, diagram, share)
             said.append(say("phases.found", side=side, count=count, runs=runs, what=say(f"phases.counted.{share}")))
     return " ".join(said)
 
@@ -114,10 +115,17 @@ def _counted(made: Sequence[Cell], remedy: str, diagram: Diagram, share: str) ->
     said = []
     for y in diagram.ys:
         row = [cell for cell in made if cell.remedy == remedy and cell.y == y]
-        count, runs = sum(cell.count(share) for cell in row), sum(cell.seeds for cell in row)
+        count, runs = _runs(row, diagram, share)
         key = "phases.alt.counted" if row else "phases.alt.open"
         said.append(say(key, y=up, at=_text(y), count=count, runs=runs, what=what))
     return said
+
+
+def _runs(of_cells: Sequence[Cell], diagram: Diagram, share: str) -> tuple[int, int]:
+    """How many runs ended in one way, and how many there are: cells along an idle dial hold the same ones."""
+    seed = diagram.seeds[0]
+    once = {identity(diagram.run(cast("RemedyWord", cell.remedy), cell.x, cell.y, seed)): cell for cell in of_cells}
+    return sum(cell.count(share) for cell in once.values()), sum(cell.seeds for cell in once.values())
 
 
 def side_name(remedy: str) -> str:

@@ -247,5 +247,5 @@ def territory(found: sphere.Result) -> Evidence:
         stay=not moved and after.decided > before.decided,
         mix=not moved and after.decided <= before.decided,
     )
-    counted = {"before": before.decided, "after": after.decided}  # on a grid: a tenth of a per cent would be its own
-    return Evidence(answer, {name: str(round(100 * share)) for name, share in counted.items()})
+    whole = sphere.whole_percent
+    return Evidence(answer, {"before": whole(before.decided), "after": whole(after.decided)})

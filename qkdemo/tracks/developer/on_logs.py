@@ -1,6 +1,8 @@
 """What the diagnosis of a log says, for a stop: of the run that comes with the app (`diagnose/examples`).
 
-* `case(beside)`: the log with its logits, and with no more than loss, gradient norm and rate.
+* `case(...)`: the log with its logits, and with no more than loss, gradient norm and rate.
+
+The run beside it may have been trained anew, on a machine that rounds otherwise: no number of it is read here.
 """
 
 from dataclasses import replace
@@ -14,9 +16,8 @@ from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.labs import training as twins
 from qkdemo.notation import written
-from qkdemo.runs.plan import outcomes
-from qkdemo.tracks.developer.on_runs import first_spikes
 from qkdemo.tracks.stop import Evidence, only
+from qkdemo.training.outcome import incidents
 
 _LOGITS: Final = "max_logit"
 _OF_ATTENTION: Final = (_LOGITS, "entropy")  # roles of columns that most training scripts do not log
@@ -31,19 +32,20 @@ def _diagnosed(*without: str) -> causes.Result:
     return causes.run(replace(log, columns={name: log.columns[name] for name in log.columns.keys() - dropped}))
 
 
-def case(beside: twins.Result) -> Evidence:
-    """What each of the three logs lets a diagnosis say; the lab beside it shows the same run."""
+def case(_beside: twins.Result) -> Evidence:
+    """What each of the three logs lets a diagnosis say, and what the page of a run says of the first."""
     whole, bare, with_entropy = _diagnosed(), _diagnosed(*_OF_ATTENTION), _diagnosed(_LOGITS)
     (found,), (asked,), (half,) = whole.causes, bare.causes, with_entropy.causes
     assert found.key == "attention_max_logit"
     assert half.key == "entropy_alone"
     assert whole.growth is not None
-    doubled = doubling(whole.growth)
+    doubled, log = doubling(whole.growth), whole.log
+    rises = {one.kind: log.step[one.start] for one in reversed(incidents(log.columns["loss"].tolist()))}  # the first
     numbers = {
         "since": written(found.numbers["since"]),
         "step": written(found.numbers["step"]),
-        "diverged": str(outcomes(beside.plan, beside.curves)[0].diverged_at),
-        "spiked": str(first_spikes(beside)[0]),
+        "diverged": written(rises["divergence"]),
+        "spiked": written(rises["spike"]),
         "ahead": written(found.numbers["step"] - found.numbers["since"]),
         "large": written(LARGE),
         "gone": written(100 * causes.COLLAPSED),

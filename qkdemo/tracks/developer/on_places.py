@@ -144,15 +144,10 @@ def territory(found: sphere.Result) -> Evidence:
     numbers = {
         "key": str(longest),
         "ratio": written(float(lengths[longest] / lengths[shortest]), 2),
-        "plain": _whole(plain),
-        "twin": _whole(twin),
+        "plain": sphere.whole_percent(plain),
+        "twin": sphere.whole_percent(twin),
         "short": str(shortest),
-        "short_plain": _whole(found.plain.territory(shortest)),
-        "short_twin": _whole(found.twin.territory(shortest)),
+        "short_plain": sphere.whole_percent(found.plain.territory(shortest)),
+        "short_twin": sphere.whole_percent(found.twin.territory(shortest)),
     }
     return Evidence(answer, numbers)
-
-
-def _whole(share: float) -> str:
-    """In whole per cent: directions are counted on a grid, and a tenth of a per cent would be the grid's."""
-    return str(round(100 * share))

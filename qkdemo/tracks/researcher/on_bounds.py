@@ -33,11 +33,8 @@ def border(found: sphere.Result) -> Evidence:
     half = found.settings.gain / 2
     before, after = (1 - sphere.run(found.settings.but(gain=g)).twin.decided for g in (half, found.settings.gain))
     answer = closest(after / before, {"quarter": 0.25, "half": 0.5, "root": math.sqrt(0.5), "same": 1.0})
-    shares = {"before": written(100 * before, 3), "after": written(100 * after, 3)}
-    return Evidence(
-        answer,
-        shares | {"ratio": written(after / before, 2), "times": written(_ODDS), "odds": written(math.log(_ODDS), 3)},
-    )
+    shares = {"before": sphere.whole_percent(before), "after": sphere.whole_percent(after)}
+    return Evidence(answer, shares | {"times": written(_ODDS), "odds": written(math.log(_ODDS), 3)})
 
 
 def pair(found: rope.Result) -> Evidence:

@@ -135,7 +135,7 @@ def _progress(seeds: Seeds) -> None:
     live = seeds.active or seeds.known[-1]
     status = seeds.workers.status(live)
     words = status_words(status, live.plan)
-    st.progress(seeds.share, say("training.seeds.progress", runs=seeds.plan.width, status=words))
+    st.progress(seeds.share, say("training.seeds.progress", runs=live.plan.width, status=words))
     if seeds.active is not None and seeds.workers.owns(live, visitor()):
         st.button(say("exhibit.stop"), key="training:seeds.stop", on_click=_stop, args=(seeds,), icon=":material/stop:")
     if status.notice:

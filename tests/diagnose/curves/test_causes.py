@@ -242,6 +242,16 @@ def test_a_loss_far_above_its_start_is_not_put_down_to_attention_alone() -> None
     assert run(log(loss=LOST_LATE, max_logit=GROWN)).causes[0].key == "attention_max_logit"
 
 
+@pytest.mark.parametrize("end", [4.7, 4.9])
+def test_a_loss_that_ends_well_above_its_start_did_not_stand_still(end: float) -> None:
+    """It never fell by a tenth, and does not rise by a quarter: 4, then 3.7, then as far as `end`."""
+    course = np.interp(STEPS, [STEPS[0], STEPS[80], STEPS[120], STEPS[170], STEPS[-1]], [4, 3.7, 3.7, end, end])
+    loss = course + 0.02 * RNG.standard_normal(200)
+    assert run(log(loss=loss, max_logit=np.full(200, 300.0))).causes[0].key == "attention_max_logit"
+    calm = run(log(loss=loss, max_logit=np.full(200, 6.0)))
+    assert (calm.causes[0].key, calm.events[0].kind) == ("not_attention", "divergence")
+
+
 def test_a_rise_in_which_a_log_ends_is_not_called_a_divergence() -> None:
     found = run(log(loss=np.where(STEPS < 190, FALLING, 3.0), max_logit=np.full(200, 8.0)))
     assert [event.kind for event in found.events] == ["rise"]

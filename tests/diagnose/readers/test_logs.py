@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from qkdemo.diagnose.readers.columns import roles
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.diagnose.readers.logs import holds_history, read_logs
 
 LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
 NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]
@@ -239,6 +239,8 @@ def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
         one, other = read_logs(data, "x")
         assert (one.run, other.run) == ("run a, seed 7", "run b, seed 7")
         assert [log.columns["loss"].tolist() for log in (one, other)] == [LOSS, [2 * x for x in LOSS]]
+    short = [{"run": "c", "seed": 7, "step": s, "loss": 9.0} for s in STEPS[:3]]  # one that ended early
+    assert [log.run[:5] for log in read_logs(table([*short, *rows]), "x")] == ["run c", "run a", "run b"]
     (alone,) = read_logs(("\n".join(map(json.dumps, [{"seed": 7}, *ROWS]))).encode(), "x")
     assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
 
@@ -261,6 +263,61 @@ def test_what_is_not_finite_is_told_from_what_is_missing() -> None:
         loss = log.columns["loss"]
         assert np.isinf(loss[3])
         assert np.isnan(loss[4])
+
+
+@pytest.mark.parametrize("every", [2, 3, 10])
+def test_nan_between_numbers_that_come_every_few_rows_is_no_value(every: int) -> None:
+    """As whoever writes a table by hand fills it. A number that is lost is lost where the next would come."""
+    steps = range(6 * every)
+
+    def column(last: int) -> list[float]:
+        rows = [
+            {"step": s, "loss": 1.0, "max_logit": float(s) if s % every == 0 and s < last else math.nan} for s in steps
+        ]
+        logs = [read_logs(data, "x")[0] for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows))]
+        assert np.array_equal(logs[0].columns["max_logit"], logs[1].columns["max_logit"], equal_nan=True)
+        return logs[0].columns["max_logit"].tolist()
+
+    assert not any(map(math.isinf, column(len(steps))))
+    assert [s for s, x in zip(steps, column(4 * every), strict=True) if math.isinf(x)] == list(steps)[4 * every :]
+
+
+def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:
+    """With the numbers as numbers, or as text; NaN as Python prints it."""
+    bar = "\r {at}%|##        | {at}/80 [00:10<01:30,  5.0it/s]"
+    for quote in ("", "'"):
+        printed = [f"{{'loss': {quote}{x}{quote}, 'grad_norm': nan, 'epoch': {quote}0.1{quote}}}" for x in LOSS]
+        for text in (
+            printed,
+            [bar.format(at=1), *printed],
+            [x for at, y in enumerate(printed) for x in (y, bar.format(at=at))],
+        ):
+            (log,) = read_logs("\n".join(text).encode(), "x")
+            assert (log.kind, log.steps) == ("lines", "rows")
+            assert log.columns["loss"].tolist() == LOSS
+            assert np.isinf(log.columns["grad_norm"]).all()
+
+
+def test_an_object_of_lists_is_a_history() -> None:
+    """As Keras's; of lists that have fewer numbers none knows the steps."""
+    for indent in (None, 1):
+        data = json.dumps({"loss": LOSS, "val_loss": NORM, "lr": [0.1], "epochs": 8}, indent=indent).encode()
+        assert holds_history(data)
+        (log,) = read_logs(data, "x")
+        assert {name: x.tolist() for name, x in log.columns.items()} == {"loss": LOSS, "val_loss": NORM}
+    for arrays in ({"gamma_q": [1.0], "q": [[1.0]], "k": [[1.0]]}, {"q": [1.0], "k": [1.0]}):
+        assert not holds_history(json.dumps(arrays).encode())
+
+
+def test_a_history_without_its_steps_is_known_by_its_times() -> None:
+    (log,) = read_logs(table([{"_runtime": 3 * s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
+    assert (log.kind, log.sampled, log.steps) == ("wandb_history", True, "rows")
+
+
+def test_the_norm_of_a_gain_of_a_norm_is_no_length_of_q() -> None:
+    for name in ("grad/layers.0.q_norm.weight", "param_norm/attn.q_norm", "attn.q_norm.weight/norm"):
+        (log,) = read_logs(table([{"step": s, "loss": x, name: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
+        assert "q_norm" not in roles(log), name
 
 
 def test_a_column_is_known_by_what_people_call_it() -> None:

@@ -29,7 +29,7 @@ X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
 def test_real_classes_are_told_apart(name: str) -> None:
     model = language_model(name, "sdpa")
     if name in WITHOUT_NORM:
-        with pytest.raises(AssertionError, match=r"not on in 2 of 2 attention layers"):
+        with pytest.raises(AssertionError, match=r"not seen to be on in 2 of 2 attention layers"):
             assert_qk_norm(model)
     else:
         assert [each.state for each in assert_qk_norm(model, input_ids=IDS)] == ["on", "on"]
@@ -238,7 +238,7 @@ def test_layers_of_llama_4_without_rotary_positions_have_no_norm_by_design() -> 
         torch.manual_seed(0)
         model = Llama4ForCausalLM(Llama4TextConfig(**_SMALL, **more, use_qk_norm=asked, no_rope_layers=[1, 0])).eval()
         assert [each.state for each in qk_norm_of(model, input_ids=IDS)] == states
-    with pytest.raises(AssertionError, match="not on in 2 of 2"):
+    with pytest.raises(AssertionError, match="not seen to be on in 2 of 2"):
         assert_qk_norm(model, input_ids=IDS)
 
 

@@ -56,7 +56,7 @@ def test_measures_of_timms_class_are_what_loops_find_in_float64(*, qk_norm: bool
 
 def test_timms_norm_is_told_from_none() -> None:
     assert [each.state for each in assert_qk_norm(vision_transformer(qk_norm=True), X)] == ["on", "on"]
-    with pytest.raises(AssertionError, match="not on in 2 of 2 attention layers"):
+    with pytest.raises(AssertionError, match="not seen to be on in 2 of 2 attention layers"):
         assert_qk_norm(vision_transformer(qk_norm=False), X)
 
 

@@ -1,10 +1,15 @@
 """What the drift page's tables and picks make of the lab's numbers."""
 
-import pytest
+import math
 
+import numpy as np
+import pytest
+import torch
+
+from qkdemo.attention.inputs import Inputs
 from qkdemo.charts.look import Look
 from qkdemo.charts.paper.page import chart
-from qkdemo.labs.drift import Settings, explain, run
+from qkdemo.labs.drift import Settings, explain, on, run
 from qkdemo.labs.drift.view import drift_exhibit, picked
 
 
@@ -17,9 +22,21 @@ def tile(settings: Settings, column: str) -> str:
 def test_a_logit_that_rounding_lifts_above_its_bound_is_not_said_to_be_below_it() -> None:
     state = Settings(gain=0.3, format="bfloat16", alignment=0.99, d_head=4)
     assert tile(state, "norm.tile.logit") == "0.3008 ≈ 0.3"
-    assert any("lifts a logit above the bound, to 0.3008" in sentence for sentence in explain(run(state)))
+    assert any("lifts a |logit| above the bound, to 0.3008" in sentence for sentence in explain(run(state)))
     assert tile(Settings(), "norm.tile.logit") == "3.302 ≤ 10"
-    assert not any("lifts a logit" in sentence for sentence in explain(run(Settings())))
+    assert not any("lifts a |logit|" in sentence for sentence in explain(run(Settings())))
+
+
+def test_what_float32_would_make_infinite_is_drawn_as_the_number_that_it_is() -> None:
+    """Of one's own q and k of 1e160 no square is a number of float64, and their lengths and angles are."""
+    q, k = (torch.tensor([[[size, 0, 0, 0], [0, size, size, 0]]], dtype=torch.float64) for size in (1e160, 1e25))
+    result = run(on(Settings(scale=1, query=1, key=1), Inputs(q, k)))
+    table, _ = drift_exhibit(result)
+    for name, value in {"max_abs_logit": 1e185, "arm": 2**0.5 * 1e160, "arms": 2**0.5 * 1e25, "angles": 0.0}.items():
+        held = np.array(table.column(f"plain.{name}")[result.at].as_py()).flat[-1]
+        np.testing.assert_allclose(held, value, rtol=1e-6, atol=1e-6)
+    assert math.isclose(result.plain.angles[result.at][0], math.pi / 2)
+    assert math.isclose(result.plain.cosine[result.at], 1)
 
 
 def test_a_capped_twin_that_moved_is_not_said_to_have_noticed_nothing() -> None:

@@ -75,3 +75,14 @@ def test_of_entries_that_are_lost_in_two_ways_all_are_counted_and_none_is_named(
 def test_a_stage_that_neither_side_has_is_not_said_to_lose_nothing() -> None:
     state = Settings(variant="dyt", stage="q_sum_of_squares", **SMALL)
     assert _losses(run(state), sweep(state), "float16")["title"] == "float16: there is no sum of squares of q"
+
+
+def test_rows_are_not_counted_by_their_sums_where_others_are_undefined_by_an_infinite_one() -> None:
+    """Three sums are no number; in the fourth row ∞ / ∞ is none either, for no maximum was subtracted."""
+    kernel = Settings(max_subtraction=False, causal=True, accumulator="stored", product_format="float32")
+    state = kernel.but(d_head=8, n_keys=4, seed=20)
+    with heard() as said:
+        explain(run(state))
+    told = [each for each in said if each.key.startswith("formats.undefined")]
+    assert "After it 9 of 10 attention weights are no number." in told[0].sentence
+    hold(told, TRUTHS, NAMES, About(state, state.scale), state)

@@ -91,6 +91,12 @@ class Entries:
         return float(np.abs(held[told] / exact[told] - 1).max(initial=0))
 
     @property
+    def rows_without(self) -> int:
+        """Queries of which a weight is no number."""
+        weights = self.held["weight"].values[0, 0].numpy()
+        return int((np.isnan(weights) & (True if self.visible is None else self.visible)).any(-1).sum())
+
+    @property
     def leaked(self) -> int:
         if self.visible is None:
             return 0
@@ -253,7 +259,7 @@ FATES: Final = {
 }
 SAID: Final = {
     "lost": lambda it, v: lost(it, v) and not it.nan("weight") and not it.nan("sum"),
-    "undefined": lambda it, v: lost(it, v) and (int(v["undefined"]), int(v["rows"])) == (it.nan("sum"), it.n("sum")),
+    "undefined": lambda it, v: lost(it, v) and (int(v["undefined"]), int(v["rows"])) == (it.rows_without, it.n("sum")),
     "undefined_weights": lambda it, v: (
         lost(it, v) and (int(v["nan"]), int(v["weights"])) == (it.nan("weight"), it.n("weight"))
     ),

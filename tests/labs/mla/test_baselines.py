@@ -122,7 +122,8 @@ def test_burdens_at_the_widths_of_deepseek_v3_are_counted_by_hand() -> None:
     assert (clip.step_flops, clip.training_flops, clip.update_flops) == (0, 128 * 4097 // 2, weights)
     assert (rates.step_flops, rates.training_flops, rates.update_flops) == (0, 0, 3 * weights)
     assert qk_norm.cached_numbers == 128
-    assert qk_norm.step_flops == 4 * 4096 * 128 + 2 * 128 * 512 * 128
+    forming, query = 2 * 128 * 512 * 128, 4 * 128 * 192
+    assert qk_norm.step_flops == 4096 * 128 + query + forming + 2 * (128 * 128 + 64) + 64
     assert [one.keys for one in (latent_norm, clip, rates, qk_norm)] == ["never"] * 3 + ["once"]
     assert [one.stays for one in (latent_norm, clip, rates, qk_norm)] == [True, False, False, True]
     assert cost_of("without_norm", WIDTHS, 4096).flops + qk_norm.step_flops == cost_of("absorbed", WIDTHS, 4096).flops

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkdemo.labs.mla import PRESETS, Settings, cost, explain, run, snippet
+from qkdemo.labs.mla import PRESETS, Settings, cost, explain, explain_other_ways, run, snippet
 from qkdemo.labs.mla import lab as mla
 from qkdemo.labs.mla.costs import Widths, burden
 from qkdemo.labs.mla.words import findings
@@ -47,25 +47,38 @@ def test_costs_at_the_widths_of_deepseek_v3(statistic: Any) -> None:
     keys = 128 * 192 if statistic == "joint" else 128 * 128 + 64  # a rotary part of its own size is one for all heads
     assert full.cache_bytes == naive.formed_bytes == 2 * keys * context
     assert absorbed.cache_bytes == 2 * (576 + 128 + (statistic == "content")) * context
-    of_rotary = 128 * 64 if statistic == "joint" else 2 * 64  # products for every head, or squares and products once
-    assert naive.flops == 2 * context * (128 * (128 * 512 + 2 * 128 + 192) + of_rotary)
-    assert absorbed.flops == 2 * (context * 128 * (576 + 2) + 2 * 128 * 128 * 512)
+    once = 1 if statistic == "content" else 128  # one size for both parts: every head has a rotary part of its own
+    norm = 4 * 128 * 128 + 2 * 64 + 2 * 64 * once  # squares and sums, of what is shared once; products with 1/rms and γ
+    query, forming, scoring = 4 * 128 * 192, 2 * 128 * 128 * 512, 2 * 128 * 192
+    assert plain.flops == 2 * context * 128 * 576 + forming
+    assert naive.flops == context * (forming + norm + scoring) + query
+    assert full.flops == context * scoring + query + forming + norm
+    of_size = 128 if statistic == "joint" else 2 * 128  # 1/rms multiplies a logit, or each of its two parts
+    key = forming + 2 * (128 * 128 + 64) + 64  # a new token's, for its size; and γ of the rotary key
+    assert absorbed.flops == context * (2 * 128 * 576 + of_size) + forming + query + key
 
 
 def test_a_rotary_key_that_all_heads_share_is_normalised_once_if_its_size_is_its_own() -> None:
-    """2 212 096 000 operations at 1000 tokens, 128 heads, a latent of 64; 2 228 224 000 if every head had its own."""
+    """At 1000 tokens, 128 heads, a latent of 64: 127 heads more multiply 64 entries by 1/rms and γ, for every token."""
     settings = Settings(latent=64, statistic="content")
-    assert cost(settings, "naive", 1000).flops == 2_212_096_000
-    assert cost(settings.but(statistic="joint"), "naive", 1000).flops == 2_228_224_000
+    costs = [cost(settings.but(statistic=word), "naive", 1000).flops for word in ("content", "joint")]
+    assert costs[1] - costs[0] == 1000 * 2 * 127 * 64
     widths = (Widths(n_heads=128, latent=64, d_content=128, d_rotary=64, joint=joint) for joint in (False, True))
     content, joint = (burden("qk_norm", each, 1000) for each in widths)
-    assert joint.training_flops == 8 * 128 * (128 + 64)
-    assert joint.training_flops - content.training_flops == 4 * 127 * 64
+    assert content.training_flops == 4 * (128 * (128 + 64) + 128 * 128 + 64)
+    assert joint.training_flops - content.training_flops == 2 * 127 * 64
+
+
+def test_with_one_head_a_size_of_both_parts_costs_what_two_sizes_cost_to_form() -> None:
+    """Every entry of a key is squared, added, and multiplied by 1/rms and γ."""
+    one = Settings(n_heads=1, latent=8, d_content=8, d_rotary=64)
+    costs = {cost(one.but(statistic=word), "naive", 16).flops for word in ("content", "joint")}
+    assert costs == {16 * (2 * 8 * 8 + 4 * 72 + 2 * 72) + 4 * 72}
 
 
 def test_what_the_naive_reading_costs_grows_with_the_context_and_the_absorbed_query_does_not() -> None:
-    short, long = (cost(Settings(), "naive", n).flops for n in (1000, 2000))
-    assert long == 2 * short
+    none, short, long = (cost(Settings(), "naive", n).flops for n in (0, 1000, 2000))
+    assert long - short == short - none
     assert cost(Settings(), "absorbed", 2000).flops < 2 * cost(Settings(), "absorbed", 1000).flops
 
 
@@ -82,7 +95,7 @@ def test_keys_are_dear_to_form_at_every_context_but_the_shortest() -> None:
     said = findings(run(Settings()))
     assert len(said) == 18
     assert "half" in said[0] or "2.0" in said[0] or "1.9" in said[0]
-    assert "113 times" in said[15]
+    assert "114 times" in said[15]
 
 
 def test_parts_of_a_logit_add_up_and_weights_are_causal() -> None:
@@ -120,6 +133,14 @@ def test_the_snippet_is_a_second_opinion(statistic: Any, capsys: pytest.CaptureF
     printed = json.loads(capsys.readouterr().out)
     assert printed["relative_difference"] < 1e-13
     assert abs(run(settings).explicit.all).max() == pytest.approx(printed["largest"], rel=1e-12)
+
+
+def test_a_head_that_is_clipped_by_a_little_is_not_said_to_be_clipped_by_one() -> None:
+    grown = SMALL.but(projections=10.0, clip_threshold=1.0)
+    found = run(grown).alternatives
+    highest = 1 / float(found.factors[found.scales.tolist().index(10.0)].min())
+    said = explain_other_ways(run(grown.but(clip_threshold=0.999 * highest)))
+    assert any("1 of 4 heads is clipped, the one with the largest logit by c = 0.999." in each for each in said)
 
 
 @pytest.mark.parametrize(("statistic", "more"), [("joint", 4), ("content", 5)])

@@ -53,12 +53,14 @@ class Told:
 
     def operations(self, context: float) -> tuple[float, float]:
         """Of forming every key, and of the absorbed reading: a multiplication and an addition count two."""
-        s = self.settings
-        joint = s.statistic == "joint"
-        norms = 2 * s.n_heads * s.d_content + (s.n_heads * s.d_rotary if joint else 2 * s.d_rotary)
-        forming = s.n_heads * (s.d_content * s.latent + s.d_content + s.d_rotary) + norms
-        absorbed = s.n_heads * (self.plain + 2)
-        return 2 * context * forming, 2 * (context * absorbed + 2 * s.n_heads * s.latent * s.d_content)
+        s, joint = self.settings, self.settings.statistic == "joint"
+        own = s.n_heads if joint else 1  # rotary parts that a norm makes
+        norm = 2 * (2 * s.n_heads * s.d_content + s.d_rotary + own * s.d_rotary)
+        query, up = 4 * s.n_heads * (s.d_content + s.d_rotary), 2 * s.n_heads * s.latent * s.d_content
+        forming = up + norm + 2 * s.n_heads * (s.d_content + s.d_rotary)
+        absorbed = 2 * s.n_heads * self.plain + s.n_heads * (1 if joint else 2)
+        size_of_new = up + 2 * s.n_heads * s.d_content + 3 * s.d_rotary
+        return context * forming + query, context * absorbed + up + query + size_of_new
 
     def of(self, name: str, method: str) -> float:
         return float(getattr(self.result.alternatives, name)[method][self.at])

@@ -112,6 +112,18 @@ def _named(model: str, names: str) -> bool:
     return any(word in names for word in model.split())
 
 
+def how_known(said: Said, pair: Any) -> bool:
+    """Of every name how it was verified is right, and where it is said of several, of how many."""
+    found = [next(one for one in MODELS if one.model == name) for name in str(said.values["names"]).split("; ")]
+    several = said.key.endswith("_several")
+    return (
+        {one.verified == "conformance" for one in found} == {said.key == "models.tested"}
+        and {bool(one.unread) for one in found} == {"in_part" in said.key}
+        and (said.key == "models.tested" or several == (len(found) > 1))
+        and (not several or said.number("count") == len(found))
+    )
+
+
 PAIRS: Final[Mapping[str, Oracle]] = {
     "models.apart": lambda said, pair: len(apart(*pair)) == len(str(said.values["choices"]).split(", ")) > 0,
     "models.same": alike,
@@ -119,9 +131,12 @@ PAIRS: Final[Mapping[str, Oracle]] = {
     "models.others": others,
     "models.others_as_read": others,
     "models.alone": others,
-    **dict.fromkeys(
-        keys("choice_name.") | {"models.and_in", "models.tested", "models.read", "models.read_in_part"}, NOTHING
-    ),
+    "models.tested": how_known,
+    "models.read": how_known,
+    "models.read_several": how_known,
+    "models.read_in_part": how_known,
+    "models.read_in_part_several": how_known,
+    **dict.fromkeys(keys("choice_name.") | {"models.and_in"}, NOTHING),
 }
 ORACLES: Final = TABLE | PAIRS
 

@@ -156,6 +156,9 @@ def test_two_sides_that_compute_something_else_have_different_contracts() -> Non
         Pipeline(norm="none", on="q"),
         BY_HEAD,
         Pipeline(place="input"),
+        Pipeline(place="weights"),
+        Pipeline(place="weights", gain="none"),
+        Pipeline(place="weights", bias="channel"),
     ):
         made = {
             base.but(**{name: word}): computed_by(base.but(**{name: word}))
@@ -238,6 +241,17 @@ def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
         assert {"cause.scale_one", "cause.gains_too"} <= held(state.but(**changes))
     assert "cause.gains_too" not in held(state.but(right_scale="root"))
     assert "cause.gains_too" not in held(state.but(gains="tied", right_scale="one"))
+
+
+def test_a_contract_without_a_norm_on_q_and_k_does_not_say_that_they_are_normalised() -> None:
+    for changes in ({"place": "weights"}, {"norm": "none"}):
+        for on, gain, bias in itertools.product(CHOICES_OF["on"], CHOICES_OF["gain"], CHOICES_OF["bias"]):
+            pipeline = Pipeline(on=on, gain=gain, bias=bias, **changes)  # type: ignore[arg-type]
+            told = contract(pipeline)
+            assert told.startswith("no norm on q and k;")
+            assert "what is normalised" not in told
+            assert ("acting on" in told) == (on in ("q", "k") and bias != "none")
+            assert ("v normalised as well" in told) == (on == "qkv" and "place" in changes)
 
 
 def test_what_is_not_usual_is_named_even_if_both_sides_have_it() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qkdemo.charts.space import camera
 from qkdemo.charts.theme import DARK, LIGHT
-from qkdemo.labs.sphere import PRESETS, Settings, rows, run, snippet
+from qkdemo.labs.sphere import PRESETS, Settings, direction_rows, rows, run, snippet
 from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, unit
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
@@ -182,6 +182,14 @@ def test_words_name_every_key_and_what_the_tables_say() -> None:
     assert all(f"key {at}" in alt_plain(result) and f"key {at}" in alt_sphere(result) for at in range(5))
     assert len(rows(result)) == 5
     assert "{" not in alt_scores(result)
+
+
+def test_a_query_without_a_length_chooses_no_key_in_the_tables_either() -> None:
+    result = run(Settings(query_length=0))
+    assert {row["plain_territory"] for row in rows(result)} == {None}
+    assert {row["plain_key"] for row in direction_rows(result)} == {None}
+    assert sum(float(row["norm_territory"] or 0) for row in rows(result)) == pytest.approx(1)
+    assert all(row["plain_territory"] for row in rows(run(Settings())))
 
 
 def test_a_query_of_length_0_gives_no_key_a_direction_in_plain_attention() -> None:

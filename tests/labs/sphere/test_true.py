@@ -64,7 +64,8 @@ class About:
 
 
 def about(percent: float, share: float) -> bool:
-    return abs(percent - 100 * share) < 3
+    """In whole per cent: a tenth would be that of the grid on which directions are counted."""
+    return percent == round(percent) and abs(percent - 100 * share) < 3
 
 
 def finding(it: About, v: dict[str, str]) -> bool:

@@ -14,7 +14,7 @@ from qkdemo.labs.training.lab import Settings, plan_of
 from qkdemo.labs.training.lessons import lessons
 from qkdemo.labs.training.words import counted, explain, findings
 from qkdemo.messages import say
-from qkdemo.runs.plan import Plan
+from qkdemo.runs.plan import Leg, Plan
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import CURVES
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
@@ -94,6 +94,11 @@ class Run:
         return float(self.loss[-20:].mean())
 
     @property
+    def high(self) -> bool:
+        """Whether its mean loss is now what a run that failed has."""
+        return self.end == "failed"
+
+    @property
     def end(self) -> str:
         return "failed" if not self.final < self.failed else "solved" if self.final < self.solved else "partly"
 
@@ -125,9 +130,13 @@ class Told:
 
     @property
     def remedied(self) -> bool:
-        """Whether the first run was given something, and whether that is said if so."""
-        plain = self.plan.legs[-1].runs[0].variant == "none"
-        return plain or any(each.key == "twins.from.variant" for each in self.parts.values())
+        """Whether the first run was given something by now, and whether that is said if so."""
+        return not self.since(self.steps) or any(each.key == "twins.from.variant" for each in self.parts.values())
+
+    @property
+    def now(self) -> Leg:
+        """What trains at the last step that is shown."""
+        return [leg for leg in self.plan.legs if leg.after < self.steps][-1]
 
     def part(self, said: Said, name: str, run: Run) -> bool:
         """Whether a part of a sentence is true of the run that it is said of."""
@@ -147,16 +156,18 @@ def stands(word: str) -> Callable[[Said, Run, Told], bool]:
 
 def since_fork(said: Said, run: Run, told: Told) -> bool:
     """What a forked run did since, by its events after the fork alone."""
-    kind = said.key.rpartition(".")[2]
+    kind, chain = said.key.rpartition(".")[2].removesuffix("_last"), len(told.plan.legs) > 2
     was, later = run.upto(told.after), [event for event in run.events if event[0] > told.after]
     steps = told.plan.steps - told.after
     if kind.endswith(("_so_far", "_ended")):
-        word = {"holds": ("learnt", "back"), "lost": ("lost",), "unlearnt": ("unlearnt",)}[kind.split("_")[0]]
         ended = kind.endswith("_ended")
-        right = not later and was in word and ended == (told.steps == told.plan.steps)
+        word = {"holds": ("learnt", "back" if ended else ""), "lost": ("lost",), "unlearnt": ("unlearnt",)}
+        right = not later and was in word[kind.split("_")[0]] and ended == (told.steps == told.plan.steps)
+        right = right and not (kind.startswith("holds") and run.high)
         return right and (not ended or said.number("steps") == steps)
     at = said.number("since")
     right = later[-1][0] == at and ("steps" not in said.sentence or said.number("steps") == at - told.after)
+    right = right and ("after the" not in said.sentence or chain == ("after the last fork" in said.sentence))
     if kind == "found":
         return right and was == "lost" and later[-1][1] == "back"
     if kind == "lost_found":
@@ -172,9 +183,10 @@ def warned(said: Said, run: Run, told: Told) -> bool:
 PARTS: Final[Mapping[str, Callable[[Said, Run, Told], Any]]] = {
     **{f"twins.is.{word}": stands(word) for word in ("unlearnt", "learnt", "lost", "back")},
     **{f"twins.unforked.{word}": stands(word) for word in ("unlearnt", "lost", "back")},
-    "twins.unforked.learnt": lambda said, run, told: run.word == "learnt",
+    "twins.unforked.learnt": lambda said, run, told: run.word == "learnt" and not run.high,
+    "twins.unforked.once": lambda said, run, told: run.word == "learnt" and run.high,
     "twins.is.lost_warned": warned,
-    "twins.is.keeps": lambda said, run, told: run.word == "learnt" and not run.final >= run.failed,
+    "twins.is.keeps": lambda said, run, told: run.word == "learnt" and not run.high,
     **dict.fromkeys(keys("twins.since."), since_fork),
 }
 
@@ -229,7 +241,7 @@ def words_of_both(word: str) -> Oracle:
         when = word != "lost" or all(
             said.number(name) == run.since for name, run in zip(("plain", "twin"), told.runs, strict=True)
         )
-        return when and all(run.word == word for run in told.runs)
+        return told.remedied and when and all(run.word == word for run in told.runs)
 
     return holds
 
@@ -237,12 +249,17 @@ def words_of_both(word: str) -> Oracle:
 def of_fork(said: Said, told: Told) -> bool:
     right = told.remedied and told.part(said, "plain", told.runs[0])
     if said.key == "twins.fork.same":
-        right = right and told.plan.legs[-1].runs[0].variant == told.plan.legs[-1].runs[1].variant == "none"
+        right = right and alike(told)
     if said.key == "twins.fork.both":
         return right and told.part(said, "twin", told.runs[1])
     if said.key == "twins.fork.one":
         return right and told.part(said, "unforked", told.others[0])
     return right
+
+
+def alike(told: Told) -> bool:
+    """Whether plain attention trains on both sides."""
+    return told.now.runs[0].variant == told.now.runs[1].variant == "none"
 
 
 def called(said: Said, told: Told, step: int) -> bool:
@@ -261,27 +278,29 @@ def stood(said: Said, told: Told) -> bool:
 
 ORACLES: Final[dict[str, Oracle]] = {
     **{
-        f"twins.same.{w}": lambda said, told, w=w: stands(w)(said, told.runs[0], told)
+        f"twins.same.{w}": lambda said, told, w=w: alike(told) and stands(w)(said, told.runs[0], told)
         for w in ("unlearnt", "lost", "back")
     },
     "twins.same.learnt": lambda said, told: (
-        told.runs[0].word == "learnt" and told.runs[0].since == said.number("since")
+        alike(told) and told.runs[0].word == "learnt" and told.runs[0].since == said.number("since")
     ),
     **{f"twins.both.{w}": words_of_both(w) for w in ("unlearnt", "learnt", "lost", "back")},
     **dict.fromkeys(PARTS, NOTHING),  # asked where they are put together
-    "twins.apart": lambda said, told: told.part(said, "plain", told.runs[0]) and told.part(said, "twin", told.runs[1]),
+    "twins.apart": lambda said, told: (
+        told.remedied and told.part(said, "plain", told.runs[0]) and told.part(said, "twin", told.runs[1])
+    ),
     "twins.warned": lambda said, told: np.flatnonzero(told.runs[0].logit > 100)[0] + 1 == said.number("step"),
     "twins.losses": lambda said, told: (
-        (told.steps <= told.after or told.remedied)
+        told.remedied
         and all(
             near(said.number(name), float(run.loss[-1]), 6e-3)
             for name, run in zip(("plain", "twin"), told.runs, strict=True)
         )
     ),
-    "twins.from.rate": lambda said, told: near(said.number("rate"), told.plan.legs[-1].runs[1].learning_rate),
+    "twins.from.rate": lambda said, told: near(said.number("rate"), told.now.runs[1].learning_rate),
     "twins.from.variant": lambda said, told: (
-        said.number("after") == told.since(told.plan.steps)
-        and said.values["variant"] == say(f"variant.{told.plan.legs[-1].runs[0].variant}.name")
+        said.number("after") == told.since(told.steps)
+        and said.values["variant"] == say(f"variant.{told.now.runs[0].variant}.name")
     ),
     **dict.fromkeys(("twins.fork.one", "twins.fork.same", "twins.fork.both", "twins.fork.one_alike"), of_fork),
     "twins.fork.unlike": lambda said, told: any(told.part(said, "unforked", run) for run in told.others),
@@ -346,6 +365,6 @@ def test_every_sentence_about_two_runs_is_true_of_their_curves() -> None:
 
 
 # Said of few pairs that are drawn at random; a longer search says all but the first.
-RARE: Final = {"twins.once_plain", "twins.same.back", "twins.both.back"} | {
+RARE: Final = {"twins.once_plain", "twins.same.back", "twins.both.back", "twins.since.found"} | {
     f"lessons.{key}" for key in ("both_at_chance", "both_collapse", "both_not_finite", "same_gap", "twin")
 }

@@ -328,6 +328,16 @@ def test_two_large_runs_do_not_go_on_at_once_where_memory_is_short(
 # ---- workers that hang
 
 
+def test_of_a_worker_that_starts_it_is_not_said_that_another_one_takes_over_at_once(shops: Callable[..., Shop]) -> None:
+    shop = shops()
+    live = shop.pool.start(shop.plan(1), "a")
+    shop.pool.watch(live, 1, "a")
+    shop.passes(60, beating=False)  # while it loads PyTorch
+    assert live.state == "going"
+    assert shop.pool.status(live).silent_s == 0
+    assert not shop.killed
+
+
 def test_a_worker_that_says_nothing_is_replaced_within_fifteen_seconds_and_the_page_says_so(
     shops: Callable[..., Shop],
 ) -> None:

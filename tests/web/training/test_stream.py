@@ -313,7 +313,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
                 "After step 100 plain attention goes on with RMSNorm. "
                 "It had forgotten the task and has not learnt it again yet;"
             ),
-            "It had forgotten the task and has not learnt it again in these 100 steps; unforked it is the same.",
+            "It had forgotten the task and has not learnt it again in these 100 steps; without this fork it is the",
         ),
         (
             "qk_rate",
@@ -323,7 +323,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             "has not learnt it again yet",
             (
                 "It had forgotten the task and was below 0.1 nats again at step 111, 11 steps after the fork; "
-                "unforked, it forgot"
+                "without this fork, it forgot"
             ),
         ),
         (
@@ -331,8 +331,8 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             60,
             LEARNS,
             LOSES,
-            "It has not forgotten the task so far; unforked it is the same",
-            "It does not forget the task in these 40 steps; unforked, it forgot the task at step 81.",
+            "It has not forgotten the task so far; without this fork it is the same",
+            "It does not forget the task in these 40 steps; without this fork, it forgot the task at step 81.",
         ),
         (
             "rate",
@@ -343,7 +343,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
                 "Plain attention had forgotten the task and has not learnt it again yet; "
                 "the model with RMSNorm has not forgotten"
             ),
-            "in these 100 steps. Plain attention unforked: it was below 0.1 nats again at step 151.",
+            "in these 100 steps. Plain attention without this fork: it was below 0.1 nats again at step 151.",
         ),
         (
             "norm_on",
@@ -433,7 +433,7 @@ def test_many_seeds_are_counted_by_the_stated_definitions() -> None:
     assert twin.startswith("With RMSNorm 1 of 2 failed (1 solved, 0 partly)")
     table, view = seeds_exhibit(plan, curves)
     assert [panel["title"] for panel in view["panels"]] == ["Seed 3: loss", "Seed 4: loss"]
-    assert view["panels"][0]["subtitle"] == "plain failed, RMSNorm solved"
+    assert view["panels"][0]["subtitle"] == "plain: failed; RMSNorm: solved"
     assert table.num_rows == 100
 
 
@@ -459,6 +459,30 @@ def test_seeds_that_wait_for_a_worker_are_not_dropped_while_their_tab_is_open(
     assert live.watched > told
     app.button(key="training:seeds.stop").click().run()
     assert live.state == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("forks", "first", "was"),
+    [
+        ({"fork": "none"}, "plain", []),
+        ({"fork": "rate", "fork_at": 10}, "plain", ["plain, not forked", "RMSNorm, not forked"]),
+        ({"fork": "norm_on", "fork_at": 10}, "plain, then RMSNorm", ["plain, not forked"]),
+        (
+            {"fork": "norm_on", "fork_at": 10, "fork_2": "qk_rate", "fork_2_at": 20},
+            "plain, then RMSNorm, then slow q, k",
+            ["plain, then RMSNorm, without the last fork"],
+        ),
+    ],
+)
+def test_lines_and_maps_are_named_by_what_the_first_run_became(forks: Any, first: str, was: list[str]) -> None:
+    settings = Settings(**SMALL, **forks)
+    panels = live_view(settings, plan_of(settings), {}, "")["panels"]
+    assert [line["label"] for line in panels[0]["lines"]] == [first, "RMSNorm", *was]  # type: ignore[typeddict-item]
+    heats = [panel["title"] for panel in panels if panel["kind"] == "heat"]
+    assert heats == [f"Layer 1, head 1: {first}", "Layer 1, head 1: RMSNorm"]
+    seeds = plan_of(settings, (3, 4))
+    _, view = seeds_exhibit(seeds, np.full((seeds.steps, 4, len(CURVES)), 9.0, np.float32))
+    assert view["panels"][0]["subtitle"] == f"{first}: failed; RMSNorm: failed"
 
 
 def test_pictures_and_files_of_many_seeds_name_the_runs_that_were_trained(
