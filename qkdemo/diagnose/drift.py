@@ -60,7 +60,7 @@ def opened(pair: Pair) -> Opened:
         raise InputError("drift_infinite")
     causal, masked = _mask(pair)
     left_out = {
-        "mask": masked,
+        "mask": masked or pair.biased,
         "gains": pair.gamma_q is not None or pair.gamma_k is not None,
         "sequences": batch > 1,
     }

@@ -26,7 +26,9 @@ from qkdemo.diagnose.watching.heads import HIDES, keys_seen, length_of, measure
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
 _V: Final = re.compile(r"(.*[._/])?(v|value|values|value_states|xv)$", re.IGNORECASE)
-_MASK: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?mask$", re.IGNORECASE)
+_MASK: Final = re.compile(
+    r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
+)
 _GAINS: Final = (
     re.compile(r"(.*[._/])?(gamma_q|q_gain|q_norm\.weight)$"),
     re.compile(r"(.*[._/])?(gamma_k|k_gain|k_norm\.weight)$"),

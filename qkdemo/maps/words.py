@@ -2,6 +2,7 @@
 
 * `finding(cells)`: the headline: along which dial each side changes; `reads`, `reads_short`: the same of one side;
 * `alt(cells, role)`: everything that the picture of a side shows; `measure_name`, `shown_name`: what is drawn;
+* `filling_words(request, size, done, total)`: how far it is read;
 * `caption(cells, link)`: settings, version and link, below a picture that leaves the app.
 """
 
@@ -192,6 +193,12 @@ def cross(cells: Cells) -> tuple[int, int]:
 def measure_name(request: Request) -> str:
     """What is measured."""
     return say(f"measure.{request.measure}")
+
+
+def filling_words(request: Request, size: int, done: int, total: int) -> str:
+    """How far a map of that size is read; a dial of few stops has fewer cells."""
+    columns, rows = (len(axis.values(size)) for axis in (request.x, request.y))
+    return say("map.filling", columns=columns, rows=rows, done=done, total=total)
 
 
 def shown_name(cells: Cells) -> str:

@@ -12,6 +12,7 @@ import torch
 
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
+from qkdemo.diagnose.drift import opened
 from qkdemo.diagnose.findings.of_tensors import _grown_by, of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
@@ -344,6 +345,10 @@ def test_a_mask_that_is_added_to_logits_is_said_to_be_left_out() -> None:
         pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "mask": mask})
         keys = {finding.key for finding in of_tensors(run(pair), "x").findings}
         assert ("mask_added" in keys) is added
+        assert opened(pair).left_out == ["mask"] * added
+    for name in ("attn_bias", "attention_bias", "position_bias", "alibi"):
+        assert pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), name: away}).biased
+    assert not pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "q_proj.bias": away}).biased
 
 
 def test_what_is_not_finite_is_placed_in_its_sequence() -> None:

@@ -10,7 +10,7 @@ from qkdemo.labs import placement
 from qkdemo.labs.registry import LABS
 from qkdemo.maps.cells import Canvas, Cells, fill, odd, read_row, table, whole
 from qkdemo.maps.request import MAPPED, SIZES, request_of
-from qkdemo.maps.words import alt, cell_words, relation
+from qkdemo.maps.words import alt, cell_words, filling_words, relation
 
 DRIFT = LABS["drift"]
 
@@ -106,6 +106,13 @@ def test_the_table_has_a_row_per_cell_and_side_at_its_own_place() -> None:
     assert len(columns["side"]) == 2 * len(cells.x) * len(cells.y)
     at = (columns["side"] == "norm") & (columns["scale"] == cells.x[3]) & (columns["d_head"] == cells.y[2])
     assert columns["max_abs_logit"][at] == [cells.sides["norm"]["max_abs_logit"][2, 3]]
+
+
+def test_while_it_fills_in_it_says_how_many_cells_it_will_have() -> None:
+    request = request_of("drift", DRIFT.settings(), "scale:0.1:1000", "n_heads")
+    made = whole(request, 9)
+    assert len(made.y) < len(made.x) == 9
+    assert filling_words(request, 9, 1, 4) == f"9 × {len(made.y)} cells: row 1 of 4."
 
 
 def test_cells_that_are_no_number_are_counted() -> None:

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 from qkdemo.diagnose.readers.inputs import InputError
 
 _MOST_COLUMNS: Final = 2000
-_STEPS: Final = ("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step")
+_STEPS: Final = (
+    *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
+    *("steps", "train_step", "train/step", "training_step", "num_updates"),
+)
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -28,7 +31,11 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
     "grad_norm": re.compile(r"grad(ient)?s?[ _./]?(global)?[ _]?norm|global_norm|gnorm", re.IGNORECASE),
     "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
-    "loss": re.compile(r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?(loss|nll|ce)($|[/_. ]|_step$)", re.IGNORECASE),
+    "loss": re.compile(
+        r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?"
+        r"(loss(?![/_. ](scal|weight|mask|std|var|coef))|nll|ce|cross[ _-]?entropy(loss)?)($|[/_. ]|_step$)",
+        re.IGNORECASE,
+    ),
 }
 _OF_ATTENTION: Final = re.compile(r"attn|attention|qk", re.IGNORECASE)
 _OF_SOMETHING_ELSE: Final = re.compile(
@@ -88,7 +95,9 @@ def roles(log: Log) -> dict[str, str]:
         else:  # one of an evaluation does not tell what became of the training
             training = training or fitting
         if training:
-            found[role] = min(training, key=lambda column: (column in found.values(), len(column)))
+            others = [column for column in training if role in _MAY_BE_ANOTHERS and not names_attention(column)]
+            order = [(column in found.values(), column in others, len(column)) for column in training]
+            found[role] = training[order.index(min(order))]
     return found
 
 

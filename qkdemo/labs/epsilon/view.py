@@ -108,9 +108,11 @@ def _curve(result: Result, name: str, y: Axis) -> Curves:
     settings = result.settings
     marks: list[Mark] = []
     if result.threshold > result.sizes[0]:
-        mark = "mark_l2" if settings.norm == "l2" else "mark"
-        label = f"{say(f'epsilon.{mark}.{settings.rule}')} = {written(result.threshold, 3)}"
-        marks.append({"x": result.threshold, "label": label, "role": "right"})
+        mark = say(f"epsilon.{'mark_l2' if settings.norm == 'l2' else 'mark'}.{settings.rule}")
+        kept = result.epsilon_stored[settings.format] if settings.norm_in_format else settings.epsilon
+        if written(kept, 3) != written(settings.epsilon, 3):
+            mark = say("epsilon.as_stored", mark=mark)
+        marks.append({"x": result.threshold, "label": f"{mark} = {written(result.threshold, 3)}", "role": "right"})
     return {
         "kind": "curves",
         "title": say(f"epsilon.panel.{name}"),

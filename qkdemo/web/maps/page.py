@@ -20,7 +20,7 @@ from qkdemo.maps.difference import Minus, difference
 from qkdemo.maps.picture import FRAME, PICK, look_of, marks_table, spec
 from qkdemo.maps.pool import Filling, Fillings
 from qkdemo.maps.request import SIZES, Request, axis_of, usual_axes
-from qkdemo.maps.words import alt, finding, measure_name, strange
+from qkdemo.maps.words import alt, filling_words, finding, measure_name, strange
 from qkdemo.messages import say
 from qkdemo.web import lecture
 from qkdemo.web.address.language import speak_on
@@ -162,7 +162,7 @@ def _progress(both: tuple[Filling, ...], request: Request) -> None:
             _button("go_on", ":material/play_arrow:", _go_on, both)
     if filling.state == "going" and filling.total:
         left = filling.left_s
-        words = say("map.filling", size=filling.next_size, done=filling.done, total=filling.total)
+        words = filling_words(request, filling.next_size, filling.done, filling.total)
         wait = "" if left is None else " " + say("map.left", left=max(1, round(left)))
         st.progress(min(1.0, filling.done / filling.total), words + wait)
     if filling.state == "failed":

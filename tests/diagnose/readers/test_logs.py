@@ -314,6 +314,20 @@ def test_a_history_without_its_steps_is_known_by_its_times() -> None:
     assert (log.kind, log.sampled, log.steps) == ("wandb_history", True, "rows")
 
 
+def test_what_a_loss_is_scaled_by_is_no_loss_and_an_entropy_that_names_attention_is_its() -> None:
+    for beside in ("loss_scale", "loss scale", "loss/weight", "loss_std", "router_z_loss"):
+        for name in ("reduced_train_loss", "cross_entropy"):
+            (log,) = read_logs(
+                table([{"step": s, beside: 65536.0, name: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x"
+            )
+            assert roles(log) == {"loss": name}
+    (alone,) = read_logs(table([{"step": s, "loss_scale": 65536.0} for s in STEPS]), "x")
+    assert roles(alone) == {}
+    for other, own in (("entropy", "attn/entropy_mean"), ("max_score", "attention/max_score")):
+        (log,) = read_logs(table([{"step": s, other: 0.5, own: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
+        assert list(roles(log).values()) == [own]
+
+
 def test_the_norm_of_a_gain_of_a_norm_is_no_length_of_q() -> None:
     for name in ("grad/layers.0.q_norm.weight", "param_norm/attn.q_norm", "attn.q_norm.weight/norm"):
         (log,) = read_logs(table([{"step": s, "loss": x, name: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
@@ -322,7 +336,7 @@ def test_the_norm_of_a_gain_of_a_norm_is_no_length_of_q() -> None:
 
 def test_a_column_is_known_by_what_people_call_it() -> None:
     names = {
-        "loss": ("train/loss", "lm loss", "loss", "train_loss"),
+        "loss": ("train/loss", "lm loss", "loss", "train_loss", "train/CrossEntropyLoss", "cross_entropy"),
         "max_logit": ("attention/max_logit", "qk_max", "max_attn_score", "attn/layer3/max_abs_logit"),
         "entropy": ("attn_entropy", "train/entropy"),
         "grad_norm": ("grad_norm", "grad norm", "train/grad_norm", "global_norm"),

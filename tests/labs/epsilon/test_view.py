@@ -42,3 +42,16 @@ def test_the_mark_says_the_size_at_which_it_stands(rule: str, norm: str, says: s
 def test_without_epsilon_there_is_no_mark() -> None:
     _, view = epsilon_exhibit(Settings(rule="absent"))
     assert not any(panel["marks"] for panel in view["panels"][:2])
+
+
+@pytest.mark.parametrize(
+    ("state", "label"),
+    [
+        (Settings(epsilon=1e-7), "√ε = 3.16·10⁻⁴"),
+        (Settings(epsilon=1e-7, format="float16", norm_in_format=True), "√ε as stored = 3.45·10⁻⁴"),
+        (Settings(epsilon=1e-7, format="float16", norm_in_format=True, rule="outside"), "ε as stored = 1.19·10⁻⁷"),
+        (Settings(epsilon=1e-7, format="float16", rule="outside"), "ε = 1·10⁻⁷"),
+    ],
+)
+def test_a_mark_says_what_epsilon_it_stands_for(state: Settings, label: str) -> None:
+    assert epsilon_exhibit(state)[1]["panels"][0]["marks"][0]["label"] == label

@@ -15,6 +15,7 @@ from qkdemo.charts.space import camera
 from qkdemo.charts.theme import DARK, LIGHT
 from qkdemo.labs.sphere import PRESETS, Settings, direction_rows, rows, run, snippet
 from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, unit
+from qkdemo.labs.sphere.plane import PLANE
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
 from qkdemo.labs.sphere.words import alt_plain, alt_scores, alt_sphere, explain, shares
@@ -182,6 +183,13 @@ def test_words_name_every_key_and_what_the_tables_say() -> None:
     assert all(f"key {at}" in alt_plain(result) and f"key {at}" in alt_sphere(result) for at in range(5))
     assert len(rows(result)) == 5
     assert "{" not in alt_scores(result)
+
+
+def test_a_map_has_no_direction_decided_where_the_query_has_no_length() -> None:
+    sides = PLANE.read(Settings(gain=50), "query_length", [0.0, 1.5])
+    assert sides["norm"]["decided_share"][0] == sides["norm"]["logit"][0] == 0
+    assert sides["norm"]["decided_share"][1] > 0.9
+    assert sides["norm"]["top_weight"][0] == pytest.approx(0.2)
 
 
 def test_a_query_without_a_length_chooses_no_key_in_the_tables_either() -> None:
