@@ -175,7 +175,9 @@ def _idle(pipeline: Pipeline) -> set[str]:
     affine = bool(pipeline.multiplied) or pipeline.bias != "none"
     on_heads = pipeline.norm != "none" and pipeline.place not in ("input", "weights")
     found = set() if pipeline.multiplied else {"key_gain"}
-    found |= set() if affine else {"cast"}
+    found |= (
+        set() if affine and pipeline.place != "in_product" else {"cast"}
+    )  # inside the product nothing is cast between
     found |= set() if affine or on_heads or pipeline.order == "none" else {"order"}  # rotary comes before nothing
     found |= {"on"} if pipeline.norm == "none" and (pipeline.on in ("qk", "qkv") or not affine) else set()
     found |= {"on"} if pipeline.place == "weights" and pipeline.on != "qkv" and not affine else set()
