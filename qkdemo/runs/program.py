@@ -5,7 +5,8 @@
 
 It draws the same first weights and batches, and does the same arithmetic in another order. While training is calm and
 logits are small, every loss agrees with the engine's in float32 to 1e-3 over the first 20 steps (on small models to
-1e-4), which tests check for every remedy. Later, differences in the last bit of float32 grow by themselves: changing
+1e-4), which tests check for every remedy; not always in the largest models, nor at β₁ = 0, where AdamW divides a
+gradient of rounding noise by its own size. Later, differences in the last bit of float32 grow by themselves: changing
 the first weights by one part in 10⁷ changes the engine's own run as much. Far from the limit of what trains, a run then
 ends alike, though not digit by digit; near that limit rounding decides, and one that the engine solves the program may
 solve partly or not at all.

@@ -63,10 +63,10 @@ for run in RUNS:
 TEMPLATE: Final = '''"""{title}. Needs torch and NumPy.
 
 First weights and batches are those of the app. In float32, with small logits and at rates well below the limit of what
-trains, losses agree with those of the app to {tolerance} nats over the first {agrees} steps; later, or sooner at high
-rates or with large logits, differences in the last bit grow by themselves, as those between two machines do. Near the
-limit of what trains, such rounding decides how a run ends: one that is solved in the app may be solved partly or fail
-here, and the other way round.
+trains, losses as a rule agree with those of the app to {tolerance} nats over the first {agrees} steps; later, or sooner
+at high rates, with large logits, in large models or at BETA1 = 0, differences in the last bit grow by themselves, as
+those between two machines do. Near the limit of what trains, such rounding decides how a run ends: one that is solved
+in the app may be solved partly or fail here, and the other way round.
 """
 import math
 

@@ -203,18 +203,33 @@ def test_the_spectral_norm_bounds_what_drawn_inputs_hardly_use() -> None:
 
 
 def test_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> None:
-    """Held against a hundred thousand directions that lie evenly (a Fibonacci lattice)."""
     keys = np.random.default_rng(0).standard_normal((5, 3))
-    z = 1 - (2 * np.arange(100_000) + 1) / 100_000
-    turn = np.pi * (1 + math.sqrt(5)) * np.arange(100_000)
-    directions = np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
-    numbers = found("developer", "territory").numbers
+    numbers, directions = found("developer", "territory").numbers, even_directions()
     for side, arrows in (("plain", keys), ("twin", unit(keys))):
         shares = 100 * np.bincount((directions @ arrows.T).argmax(-1), minlength=5) / len(directions)
         for at, name in ((numbers["key"], side), (numbers["short"], f"short_{side}")):
-            told = numbers[name]
-            last = 10.0 ** -len(told.partition(".")[2])
-            assert abs(number(told) - shares[int(at)]) <= last / 2 + 0.005, name
+            assert_rounded(shares[int(at)], numbers[name])
+
+
+def test_decided_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> None:
+    keys = unit(np.random.default_rng(0).standard_normal((5, 3)))
+    numbers = found("beginner", "sphere").numbers
+    for g, name in ((3, "before"), (50, "after")):
+        terms = np.exp(g * (even_directions() @ keys.T - 1))
+        assert_rounded(100 * float((terms.max(-1) >= 0.9 * terms.sum(-1)).mean()), numbers[name])
+
+
+def even_directions() -> NDArray[np.float64]:
+    """A hundred thousand directions that lie evenly (a Fibonacci lattice)."""
+    z = 1 - (2 * np.arange(100_000) + 1) / 100_000
+    turn = np.pi * (1 + math.sqrt(5)) * np.arange(100_000)
+    return np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
+
+
+def assert_rounded(exact: float, told: str) -> None:
+    """Whether `told` is `exact` in as many digits as it has."""
+    last = 10.0 ** -len(told.partition(".")[2])
+    assert abs(number(told) - exact) <= last / 2 + 0.005, told
 
 
 def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() -> None:

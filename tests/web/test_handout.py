@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qkdemo.charts.look import cell, row_of
@@ -94,6 +95,7 @@ def test_every_stop_is_there_with_every_sentence_and_number(track: str, answers:
         assert f"{BASE}/" in page.said
         assert not shown or page.all("figure")
     assert "PyTorch 2." in page.said
+    assert f"NumPy {np.__version__}" in page.said
 
 
 @pytest.mark.parametrize("answers", ["below", "end"])

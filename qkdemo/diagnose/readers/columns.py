@@ -204,12 +204,17 @@ def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str],
 def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:
     """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
 
-    After the last number NaN does so for as many rows as between others; what is lost stays lost.
+    After the last number NaN does so for as many rows as between others; what is lost stays lost. In a measure of
+    attention 0 can stand so, too.
     """
     found: dict[str, frozenset[int]] = {}
-    for name in {name for row in rows for name, value in row.items() if _is_nan(value)}:
-        places = [place for place, row in enumerate(rows) if math.isfinite(_logged(row.get(name)))]
-        empty = [place for place, row in enumerate(rows) if _is_nan(row.get(name))]
+    names = {name for row in rows for name in row}
+    measures = {name for name in names if any(ROLES[role].search(str(name)) for role in _WORST)}
+    filled = {name for row in rows for name, value in row.items() if _is_nan(value)}
+    for name in filled | measures:
+        column = [row.get(name) for row in rows]
+        empty = {place for place, x in enumerate(column) if _is_nan(x) or (name in measures and real(x) == 0)}
+        places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(_logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
         if len(gaps) >= _LEAST_GAPS and min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps):
             found[name] = frozenset(place for place in empty if place < places[-1] + max(gaps))

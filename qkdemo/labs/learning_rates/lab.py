@@ -87,8 +87,12 @@ def seeds_of(settings: Settings) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def plans_of(settings: Settings) -> tuple[Plan, ...]:
-    """One plan per rate, in order of the rates: all its remedies and seeds train together."""
-    own = training.Settings(**{dial.name: getattr(settings, dial.name) for dial in declarations(training.Settings)})
+    """One plan per rate, in order of the rates: all its remedies and seeds train together.
+
+    A dial that the first remedy does not have is not on the page, and at its default for the others.
+    """
+    told = {dial.name: getattr(settings, dial.name) for dial in declarations(training.Settings)}
+    own = canonical(training.Settings(**told))
     plans = []
     for rate in rates_of(settings):
         runs = tuple(

@@ -65,10 +65,11 @@ def diagnose(
         return Verdict("same", same, 1.0, errors[0], errors[1])
     cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
     if not cause:
-        wrong = [_relative(*pair) >= exact for pair in zip(observed, logits, strict=True)]
-        found = _from_fit(reference, block, observed, exact) if wrong[_head(block)] else ("unknown", math.nan)
-        told = found[0] == "too_few" or wrong == _meant(found[0], block)  # a fit is of one head
-        cause, misfit = found if told else ("unknown", math.nan)
+        off = [_relative(*pair) for pair in zip(observed, logits, strict=True)]
+        found = _from_fit(reference, block, observed, exact) if off[_head(block)] >= exact else ("unknown", math.nan)
+        meant = _off(found[0], reference, block, expected)  # a fit is of one head: it tells of all if the others agree
+        agree = all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
+        cause, misfit = found if agree or found[0] == "too_few" else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
 
@@ -203,10 +204,14 @@ def _head(block: Block) -> int:
     return min(1, block.n_heads - 1)
 
 
-def _meant(cause: str, block: Block) -> list[bool]:
-    """By head, whether a cause that a fit names makes it wrong: all, or those that read other keys when tiled."""
-    group = block.n_heads // block.n_kv_heads
-    return [cause != "tiled" or head // group != head % block.n_kv_heads for head in range(block.n_heads)]
+def _off(cause: str, reference: Pipeline, block: Block, expected: Trace) -> list[float]:
+    """By head, how far off a cause that a fit names makes the logits; ∞ if it is one of gains."""
+    changes = _suppositions(reference, block).get(cause)
+    if not changes:
+        return [math.inf] * block.n_heads
+    logits = expected.seen(expected.logits)
+    made = expected.seen(trace(reference.but(**changes), block).logits)
+    return [_relative(*pair) for pair in zip(made, logits, strict=True)]
 
 
 def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Literal, TypeAlias, get_args
 
-import torch
-
 from qkdemo.charts.paper.page import filled
 from qkdemo.dials import SettingsError
 from qkdemo.facts.references import REFERENCES
+from qkdemo.labs.caption import made_with
 from qkdemo.messages import language, say
 from qkdemo.runs.progress import ProgressLine
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
@@ -70,9 +69,8 @@ def _sources(sheets: Sequence[Sheet]) -> str:
 
 
 def _versions() -> str:
-    stated = say(
-        "handout.versions", torch=torch.__version__.split("+")[0], engine=ENGINE, python=sys.version.split()[0]
-    )
+    versions = {name: version.split("+")[0] for name, version in made_with().items()}
+    stated = say("handout.versions", **versions, engine=ENGINE, python=sys.version.split()[0])
     return f"<p>{escape(stated)}</p><p>{escape(say('handout.numbers'))}</p>"
 
 

@@ -79,6 +79,15 @@ def test_plain_attention_comes_first_and_no_remedy_twice() -> None:
     assert words_of(Settings(variant="none")) == ("none",)
 
 
+def test_a_dial_that_only_another_remedy_has_stays_at_its_default() -> None:
+    """As the help of the dial says: it is not on the page, though a link or another page may have set it."""
+    told = Settings(variant="rms", second="softcap", third="layernorm", softcap=20, gamma=3)
+    runs = {run.variant: run for run in plans_of(told)[0].legs[0].runs}
+    assert runs["softcap"].softcap == Settings().softcap
+    assert runs["rms"].gamma == runs["layernorm"].gamma == 3
+    assert runs["none"].gamma == 1
+
+
 def test_the_runs_are_those_of_the_command_line() -> None:
     settings = Settings()
     run = plans_of(settings)[4].legs[0].runs[5]
