@@ -276,7 +276,7 @@ def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
 
 
 def _whose(reference: Pipeline, block: Block, fitted: Tensor, exact: float) -> str:
-    """Whose gains the fitted products are, up to one constant."""
+    """Whose gains the fitted products are, up to one constant; of its own ones nothing but that factor is wrong."""
     of_q, of_k = _channels(reference, block)
     same, across = torch.ones_like(fitted), torch.where(of_q == of_k, 1.0, -1.0).to(fitted)  # partners' change sign
     for word, (gain_q, gain_k) in _candidates(reference, block).items():
@@ -305,6 +305,7 @@ def _candidates(reference: Pipeline, block: Block) -> dict[str, tuple[Tensor, Te
     misread = "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma"
     q, k = read(block.gain_q, own, "q"), read(shared, own, "k")
     return {
+        "gain": (q, k),
         "direction": (q, k),
         "q_gain_on_k": (q, read(stored_of_q, own)),
         misread: (read(block.gain_q, other, "q"), read(shared, other, "k")),
