@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
-from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
+from qkdemo.diagnose.curves.loss import Event, Numbers, ends_badly, loss_events, noise_of, smoothed, worst
 from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, of_gradient, of_lost_logits, of_updates
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
@@ -29,7 +29,6 @@ ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight,
 _BEYOND: Final = 1.25  # times the first loss: what no guess reaches
 _NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
 _FELL: Final = 0.5  # of the first loss: what came below it did learn
-_ABOVE: Final = 0.1  # of the first loss: what ends so far above it did not stand still
 _STILL: Final = 0.03  # of that loss: a fall of less is none
 _LEAST_STUCK: Final = 20  # rows, before that is said
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
@@ -104,7 +103,7 @@ def _causes(
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]
-    stuck = None if event is not None and _ends_badly(columns["loss"], event) else _of_stuck(columns)
+    stuck = None if event is not None and ends_badly(columns["loss"], event) else _of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
     if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
@@ -156,14 +155,6 @@ def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Caus
         return None
     numbers = {"step": float(step[event.start]), "first": first, "last": last}
     return Cause("beyond_start", 0.9, numbers | _largest(columns, event))
-
-
-def _ends_badly(loss: Numbers, event: Event) -> bool:
-    """Whether a loss is lost, or rises and stays well above where it began."""
-    finite = loss[np.isfinite(loss)]
-    last = float(np.median(loss[event.start :][-max(_LEAST_TAIL, len(finite) // 10) :]))
-    most = (1 + _ABOVE) * float(np.median(finite[:3]))
-    return event.kind == "non_finite" or (event.kind == "divergence" and 0 < most < last)
 
 
 def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
