@@ -1,6 +1,6 @@
 """What happens to a loss: spikes that recover, divergences that do not, and what is not finite, told apart.
 
-* `loss_events(loss)`: the events; `worst(events)`: the one that matters most; `ends_badly(loss, event)`: in it;
+* `loss_events(loss)`: the events; `worst(events)`: the one that matters most;
 * `noise_of(values)`, `smoothed(values)`: the spread of a curve around its trend, and the trend.
 """
 
@@ -54,14 +54,6 @@ def worst(events: Sequence[Event]) -> Event | None:
     """The event that matters most, the first of its kind; None without one."""
     order = ("non_finite", "divergence", "rise", "spike")
     return min(events, key=lambda event: (order.index(event.kind), event.start), default=None)
-
-
-def ends_badly(loss: Numbers, event: Event) -> bool:
-    """Whether a loss is lost, or rises and stays well above where it began."""
-    finite = loss[np.isfinite(loss)]
-    last = float(np.median(loss[event.start :][-max(_SHORTEST_DIVERGENCE, len(finite) // _DECIDED_SHARE) :]))
-    most = (1 + _SHARE) * float(np.median(finite[:3]))
-    return event.kind == "non_finite" or (event.kind == "divergence" and 0 < most < last)
 
 
 def noise_of(values: Numbers) -> float:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.pipeline import CAPS, GAINS, GROUPINGS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
 from qkdemo.labs.placement.scales import cause_of
 
@@ -54,6 +54,7 @@ def diagnose(
     rotated_quarter, tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few,
     unknown.
     """
+    reference = _plainly(reference)
     expected = trace(reference, block)
     logits, observed = expected.seen(expected.logits), expected.seen(observed)
     errors = [_relative(observed[:, at], logits[:, at]) for at in (0, -1)]
@@ -70,6 +71,14 @@ def diagnose(
         agree = all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
         cause, misfit = found if agree or found[0] == "too_few" else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
+
+
+def _plainly(reference: Pipeline) -> Pipeline:
+    """The same function, divided on each side; what was carried over, its gain included, is in the other layout."""
+    place = "per_head" if reference.place == "in_product" else reference.place
+    if reference.conversion != "weights_and_gain":
+        return reference.but(place=place)
+    return reference.but(place=place, layout=other_layout(reference.layout), conversion="none")
 
 
 def _relative(observed: Tensor, expected: Tensor) -> float:
@@ -108,8 +117,8 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
 
 def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
     norm = NORMS[reference.norm]
-    k = divisor(k, norm, reference.rule, reference.epsilon).repeat_interleave(block.n_heads // block.n_kv_heads, 0)
-    return divisor(q, norm, reference.rule, reference.epsilon) * k.mT
+    of_q, of_k = (divisor(x, norm, reference.rule, reference.epsilon) for x in (q, k))
+    return of_q * GROUPINGS[reference.grouping](of_k, block.n_heads // block.n_kv_heads).mT
 
 
 def _whole(x: Tensor) -> Tensor:
@@ -146,7 +155,7 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
     pairs, capped, verdict = _pairs(block), CAPS[reference.cap], "too_few"
     told = pairs[slope[pairs] > _FLAT]
     for word, changes in _suppositions(reference, block).items():
-        supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
+        supposed = reference.but(gain="none", bias="none", **changes)
         products = _Products(supposed, block)
         if len(told) < _SPARE * products.count:
             continue
