@@ -12,7 +12,6 @@ the positions, as whoever ports a checkpoint does.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import torch
@@ -23,6 +22,7 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
 from qkdemo.attention.pipeline import CAPS, GAINS, GROUPINGS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
+from qkdemo.labs.placement.fitting import sampled, solved
 from qkdemo.labs.placement.scales import cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
@@ -160,9 +160,9 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
         if len(told) < _SPARE * products.count:
             continue
         verdict = "unknown"
-        rows = told[_sampled(len(told), 2 * products.count)]
+        rows = told[sampled(len(told), 2 * products.count)]
         sample, weight = products.of(rows), slope[rows]
-        gains = _solved(weight[:, None] * sample, weight * target[rows])
+        gains = solved(weight[:, None] * sample, weight * target[rows])
         if _relative(capped(sample @ gains, block.softcap), observed[rows]) > exact:  # what fits all would fit these
             continue
         runs = range(0, len(pairs), _AT_ONCE)
@@ -173,29 +173,11 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
     return verdict, math.nan
 
 
-@lru_cache(maxsize=32)
-def _sampled(count: int, wanted: int) -> Tensor:
-    """Some rows, drawn: a regular step may meet one diagonal alone, where no angle is seen."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:wanted]
-
-
 def _pairs(block: Block) -> Int[Tensor, " pairs"]:
     """Rows of the pairs that are seen: query · keys + key."""
     if block.visible is None:
         return torch.arange(len(block.x) ** 2)
     return block.visible.flatten().nonzero()[:, 0]
-
-
-def _solved(columns: Tensor, target: Tensor) -> Tensor:
-    """Least squares: by the normal equations of unit columns, which is ten times as fast, where they are sound."""
-    sizes = columns.norm(dim=0).clamp_min(1e-300)
-    unit = columns / sizes
-    root, failed = torch.linalg.cholesky_ex(unit.mT @ unit)
-    if failed or root.diagonal().min() < 1e-4:  # nearly dependent columns
-        solution: Tensor = torch.linalg.lstsq(columns, target[:, None], driver="gelsd").solution
-    else:
-        solution = torch.cholesky_solve((unit.mT @ target)[:, None], root) / sizes[:, None]
-    return solution[:, 0]
 
 
 def _head(block: Block) -> int:
