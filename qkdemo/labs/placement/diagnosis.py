@@ -60,7 +60,7 @@ def diagnose(
     errors = [_relative(observed[:, at], logits[:, at]) for at in (0, -1)]
     same = _relative(observed, logits)
     if not observed.isfinite().all():
-        return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
+        return Verdict("unknown", math.nan, math.nan, *errors)
     if same < exact:
         return Verdict("same", same, 1.0, errors[0], errors[1])
     cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
@@ -82,8 +82,7 @@ def _plainly(reference: Pipeline) -> Pipeline:
 
 
 def _relative(observed: Tensor, expected: Tensor) -> float:
-    length = expected.norm().item()
-    return (observed - expected).norm().item() / length if length else math.inf
+    return (observed - expected).norm().item() / length if (length := expected.norm().item()) else math.inf
 
 
 def _from_ratio(
@@ -206,12 +205,10 @@ def _head(block: Block) -> int:
 
 def _off(cause: str, reference: Pipeline, block: Block, expected: Trace) -> list[float]:
     """By head, how far off a cause that a fit names makes the logits; ∞ if it is one of gains."""
-    changes = _suppositions(reference, block).get(cause)
-    if not changes:
+    if not (changes := _suppositions(reference, block).get(cause)):
         return [math.inf] * block.n_heads
-    logits = expected.seen(expected.logits)
-    made = expected.seen(trace(reference.but(**changes), block).logits)
-    return [_relative(*pair) for pair in zip(made, logits, strict=True)]
+    logits = (expected.seen(x.logits) for x in (trace(reference.but(**changes), block), expected))
+    return [_relative(*pair) for pair in zip(*logits, strict=True)]
 
 
 def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:
