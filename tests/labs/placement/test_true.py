@@ -252,6 +252,8 @@ def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
         ({"conversion": "weights_and_gain", "layout": "interleaved"}, {"right_order": "rotary_norm"}, "rotary_first"),
         ({"conversion": "weights"}, {"right_key_gain": "of_q"}, "q_gain_on_k"),
         ({"grouping": "tile"}, {"right_norm": "none"}, "norm_skipped"),
+        ({"gain": "head", "order": "none"}, {"right_stored": "one_plus", "right_order": "none"}, "gain"),
+        ({"gain": "head"}, {"right_stored": "one_plus"}, "gain"),
     ],
 )
 def test_a_cause_is_found_however_the_left_side_says_the_same(alike: Any, changes: Any, cause: str) -> None:
