@@ -282,6 +282,15 @@ def test_nan_between_numbers_that_come_every_few_rows_is_no_value(every: int) ->
     assert [s for s, x in zip(steps, column(4 * every), strict=True) if math.isinf(x)] == list(steps)[4 * every :]
 
 
+def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
+    rows = [{"step": s, "loss": 1.0, "max_logit": 9.0 if s % 5 == 0 else math.nan} for s in range(60)]
+    rows[20]["loss"] = math.nan
+    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
+        (log,) = read_logs(data, "x")
+        assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == [20]
+        assert not np.isinf(log.columns["max_logit"]).any()
+
+
 def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:
     """With the numbers as numbers, or as text; NaN as Python prints it."""
     bar = "\r {at}%|##        | {at}/80 [00:10<01:30,  5.0it/s]"
