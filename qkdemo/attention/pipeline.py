@@ -20,10 +20,10 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import ALPHA, NORMS, NormWord, RuleWord, divisor, normalise, numerator
+from qkdemo.attention.places import PLACES, Norm, PlaceWord, heads_of, merged
 from qkdemo.attention.rotary import LayoutWord, RotatedWord, reordering, rotate
 from qkdemo.floats.formats import Rounding, exact
 
-PlaceWord: TypeAlias = Literal["per_head", "full_width", "input", "in_product", "weights"]
 OnWord: TypeAlias = Literal["qk", "q", "k", "qkv"]
 GainWord: TypeAlias = Literal["none", "scalar", "head", "channel", "head_channel"]
 StoredWord: TypeAlias = Literal["gamma", "one_plus"]
@@ -35,7 +35,6 @@ ConversionWord: TypeAlias = Literal["none", "weights", "weights_and_gain"]
 ScaleWord: TypeAlias = Literal["inverse_root", "one", "root", "inverse", "learned"]
 CapWord: TypeAlias = Literal["none", "softcap"]
 GroupingWord: TypeAlias = Literal["repeat", "tile"]
-_Norm: TypeAlias = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ class Pipeline:
         return tuple(side for side in "qk" if self.gain != "none" and side in self.on and of_sides[side])
 
     @property
-    def normaliser(self) -> _Norm:
+    def normaliser(self) -> Norm:
         """The norm alone, on the last axis."""
         return partial(normalise, norm=NORMS[self.norm], rule=self.rule, epsilon=self.epsilon, alpha=self.alpha)
 
@@ -118,7 +117,7 @@ class PipelineScores:
         """Through w_o if the block has one."""
         v = _values(self.pipeline, self.block, self.store)
         v = GROUPINGS[self.pipeline.grouping](v, self.block.n_heads // self.block.n_kv_heads)
-        output = _merged(self.weights @ v)
+        output = merged(self.weights @ v)
         return output if self.block.w_o is None else output.to(self.block.w_o) @ self.block.w_o.mT
 
 
@@ -146,13 +145,14 @@ def trace(pipeline: Pipeline, block: Block, *, store: Rounding = exact) -> Trace
 
 def _values(pipeline: Pipeline, block: Block, store: Rounding) -> Tensor:
     """v, normalised where and if the pipeline does; a norm on v has no gain."""
-    place, normed = PLACES[pipeline.place], pipeline.on == "qkv"
+    normed = pipeline.on == "qkv"
     before = pipeline if normed and pipeline.place == "input" else None
     v = _projection(block.x, block.w_v, block.b_v, block.d_head, before, store)
     if not normed or before is not None:
         return v
-    norm = place.on_heads if pipeline.place == "full_width" else _apply
-    return store(norm(v, pipeline.normaliser))
+    if pipeline.place == "full_width":
+        return store(PLACES[pipeline.place].on_heads(v, pipeline.normaliser))
+    return store(pipeline.normaliser(v))
 
 
 def _projected(pipeline: Pipeline, block: Block, store: Rounding) -> tuple[Tensor, Tensor]:
@@ -170,7 +170,7 @@ def _projection(
 ) -> Tensor:
     """One projection of `x`, in heads; `before`: the pipeline, if its norm acts before it."""
     given = x if before is None else PLACES[before.place].on_input(x, before.normaliser)
-    return _heads(store(given @ weight.mT + bias), d_head)
+    return heads_of(store(given @ weight.mT + bias), d_head)
 
 
 def _side(
@@ -215,41 +215,6 @@ def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[
     return gain, (bias if pipeline.gain == "head_channel" else bias[..., :1, :])[..., None, :]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a norm acts: each function receives a tensor and the norm, and by default leaves the tensor alone."""
-
-    on_input: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
-    on_heads: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
-    on_weights: Callable[[Tensor, _Norm], Tensor] = lambda x, norm: x
-    in_product: bool = False  # q·k is divided by the two sizes instead of q and k
-
-
-def _apply(x: Tensor, norm: _Norm) -> Tensor:
-    return norm(x)
-
-
-def _over_all_heads(x: Tensor, norm: _Norm) -> Tensor:
-    return _heads(norm(_merged(x)), x.shape[-1])
-
-
-def _heads(x: Tensor, d_head: int) -> Tensor:
-    """[…, positions, heads · d_head] → […, heads, positions, d_head]."""
-    return x.reshape(*x.shape[:-1], -1, d_head).movedim(-2, -3)
-
-
-def _merged(x: Tensor) -> Tensor:
-    """[…, heads, positions, d_head] → […, positions, heads · d_head]."""
-    return x.movedim(-3, -2).flatten(-2)
-
-
-PLACES: Final[dict[PlaceWord, Place]] = {
-    "per_head": Place(on_heads=_apply),
-    "full_width": Place(on_heads=_over_all_heads),
-    "input": Place(on_input=_apply),
-    "in_product": Place(in_product=True),
-    "weights": Place(on_weights=_apply),
-}
 # What a gain does not tell apart, it reads from the first entry.
 GAINS: Final[dict[GainWord, Callable[[Tensor], Tensor]]] = {
     "none": lambda gain: torch.ones_like(gain[..., :1, :1]),
@@ -273,7 +238,7 @@ CASTS: Final[dict[CastWord, Callable[[Tensor, Tensor, Tensor, Rounding], Tensor]
     "gain_first": lambda x, gain, bias, store: store(x * gain + bias),
     "cast_first": lambda x, gain, bias, store: store(store(store(x) * store(gain)) + bias),
 }
-ORDERS: Final[dict[OrderWord, Callable[[Tensor, _Norm, _Norm], Tensor]]] = {
+ORDERS: Final[dict[OrderWord, Callable[[Tensor, Norm, Norm], Tensor]]] = {
     "none": lambda x, norm, turn: norm(x),
     "norm_rotary": lambda x, norm, turn: turn(norm(x)),
     "rotary_norm": lambda x, norm, turn: norm(turn(x)),

@@ -28,14 +28,14 @@ _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 @lru_cache(maxsize=8)
-def _trained(state: Dials) -> training.Result:
+def trained(state: Dials) -> training.Result:
     assert isinstance(state, training.Settings)
     return training.LAB.read(state, [trained_curves(plan) for plan in training.LAB.plans(state)])
 
 
 @lru_cache(maxsize=256)
 def evidence_of(stop: Stop) -> Evidence:
-    return stop.evidence(_trained(stop.state)) if is_trained(stop) else evidence(stop)
+    return stop.evidence(trained(stop.state)) if is_trained(stop) else evidence(stop)
 
 
 def pinned(stop: Stop) -> dict[str, str | float]:

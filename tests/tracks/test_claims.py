@@ -316,3 +316,17 @@ def test_what_is_said_of_a_kept_log_is_read_in_that_log_whatever_was_trained_bes
     beside = stop("developer", "log").evidence(elsewhere).numbers
     assert int(beside["spiked"]) < 91 < int(beside["large"]) < int(beside["twin_spiked"])
     assert "each time" not in LANGUAGES["en"]["stop.developer.log.explain"]
+
+
+@pytest.mark.parametrize(("ahead", "answer"), [(9, "once"), (10, "ten"), (50, "ten"), (51, "hundred")])
+def test_how_far_a_large_logit_runs_ahead_is_answered_as_the_choices_say_it(ahead: int, answer: str) -> None:
+    """Fewer than ten steps, ten to fifty, more than fifty: another machine's run can have any of them."""
+    settings = twins.Settings()
+    (plan,) = twins.LAB.plans(settings)
+    came = shipped().record(plan)
+    assert came is not None
+    curves, largest = came.chunk.curves.copy(), CURVES.index("max_abs_logit")
+    lost = int(stop("developer", "log").evidence(twins.Result(settings, plan, curves)).numbers["lost"])
+    curves[:, 0, largest] = np.where(np.arange(1, len(curves) + 1) < lost - ahead, 99, 101)
+    found = stop("developer", "log").evidence(twins.Result(settings, plan, curves))
+    assert (found.answer, found.numbers["ahead"]) == (answer, str(ahead))

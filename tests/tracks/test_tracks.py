@@ -1,15 +1,18 @@
 """Every stop of every track: its answer is computed, its sentences quote what was computed, its words drive its lab."""
 
 import json
+import math
 import re
+from functools import lru_cache
 
 import pytest
 
 from qkdemo.dials import declarations
-from qkdemo.labs import mla
+from qkdemo.labs import mla, rope
 from qkdemo.labs import training as twins
 from qkdemo.labs.training.words import findings
 from qkdemo.messages import LANGUAGES, has
+from qkdemo.notation import written
 from qkdemo.runs.plan import outcomes
 from qkdemo.tracks import catalogue
 from qkdemo.tracks.catalogue import TRACKS, is_trained, text
@@ -17,11 +20,10 @@ from qkdemo.tracks.points import POINTS
 from qkdemo.tracks.prose import Word, words_of
 from qkdemo.tracks.stop import Choose, Evidence, Stop
 from tests.runs.plans import trained_curves
-from tests.tracks.finding import PINS, differences, evidence_of, pinned
+from tests.tracks.finding import PINS, differences, evidence_of, pinned, trained
 
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track, stops in TRACKS.items() for stop in stops]
 ANSWERS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in PINS.glob("*.json")}
-ROLES = {"plain", "norm", "bound", "other"}
 # Names that hold a digit, and a year: no measured number.
 MODELS = "Gemma|Llama|OLMo|Qwen|DeepSeek-V|Swin v|Cohere|Kimi K|GPT-"
 NAMES = re.compile(
@@ -128,6 +130,33 @@ def test_a_whole_dial_is_quoted_with_every_digit() -> None:
     assert catalogue._states(stop)["state_context"] == "131\u202f072"
 
 
+@lru_cache(maxsize=256)
+def lines_of(stop: Stop, role: str) -> list[dict[str, str]]:
+    """The lines of the page's exhibit that a word with this role picks out; all others fade."""
+    found = trained(stop.state) if is_trained(stop) else stop.lab.run(stop.state)
+    _, view = stop.lab.exhibit(found)
+    return [line for panel in view["panels"] for line in panel.get("lines", []) if line["role"] == role]
+
+
+@pytest.mark.parametrize(
+    ("track", "name", "words", "number", "row"),
+    [
+        ("claims", "commute", "rotary first", "rotary_first", {"position": rope.Settings().position}),
+        ("researcher", "pair", "The right bound", "pairwise", {}),
+        ("researcher", "rate", "The slope", "after", {"size": 10}),
+    ],
+)
+def test_a_word_picks_out_the_line_whose_number_its_sentence_quotes(
+    track: str, name: str, words: str, number: str, row: dict[str, float]
+) -> None:
+    stop = next(stop for stop in TRACKS[track] if stop.name == name)
+    (word,) = (word for word in words_of(template_of(track, stop, "explain")) if word.text == words)
+    table, _ = stop.lab.exhibit(stop.lab.run(stop.state))
+    at = next(at for at in range(len(table)) if all(math.isclose(table[of][at].as_py(), x) for of, x in row.items()))
+    shown = {written(table[line["column"]][at].as_py()) for line in lines_of(stop, word.role)}
+    assert evidence_of(stop).numbers[number] in shown
+
+
 def template_of(track: str, stop: Stop, part: str) -> str:
     key = f"stop.{track}.{stop.name}.{part}"
     return LANGUAGES["en"][key if has(key) else f"stop.{track}.any.{part}"]
@@ -142,7 +171,7 @@ def test_the_words_that_drive_the_chart_name_dials_and_roles_that_there_are(trac
     for word in driving:
         for name, value in word.turns.items():
             dials[name].parse(value)
-        assert word.role == "" or word.role in ROLES
+        assert not word.role or lines_of(stop, word.role), word
     assert not any(
         Word(word.text) != word
         for part in ("title", "question")
@@ -194,8 +223,13 @@ def test_a_number_that_bounds_is_rounded_away_from_what_it_bounds() -> None:
     exact = {  # or a limit under which digits say nothing
         *("claims.commute.alike", "claims.bfloat16_exp.with_max", "claims.bfloat16_exp.far"),
         *("claims.latent.difference", "claims.scale_free.moved", "claims.half_precision.far", "claims.raw_cache.raw"),
-        *("claims.twice.unit", "claims.rounding.exact", "claims.always_bounded.l2_bound", "developer.log.clip"),
-        *("developer.values.start_token_spread", "developer.again.unit", "researcher.course.clip"),
+        *("claims.twice.unit", "claims.rounding.exact", "claims.always_bounded.l2_bound", "claims.layernorm.same"),
+        *(
+            "developer.values.start_token_spread",
+            "developer.again.unit",
+            "developer.log.clip",
+            "researcher.course.clip",
+        ),
         *("researcher.latent.difference", "researcher.context.bound", "developer.rms.users"),
         "beginner.overflow.bfloat_top",  # “after rounding”, it says
     }

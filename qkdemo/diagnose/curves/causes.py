@@ -18,28 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
-from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, noise_of, smoothed, worst
+from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
 from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, of_gradient, of_lost_logits, of_updates
+from qkdemo.diagnose.curves.stuck import LEAST_TAIL, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
 
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
-ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
 _BEYOND: Final = 1.25  # times the first loss: what no guess reaches
-_NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
-_FELL: Final = 0.5  # of the first loss: what came below it did learn
 _ABOVE: Final = 0.1  # of the first loss: what ends so far above it did not stand still
-_STILL: Final = 0.03  # of that loss: a fall of less is none
-_LEAST_STUCK: Final = 20  # rows, before that is said
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
 _HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
-_MOST: Final = 0.5  # of a run
-_RESTLESS: Final = 2.0  # times as far above its course as below
-_COURSE: Final = 8  # of so many values, the median of one part is the course of a loss
-_TAIL: Final = 0.05  # of the values, on either side
-_LEAST_TAIL: Final = 3
 _JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
 _SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
 
@@ -104,7 +95,7 @@ def _causes(
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]
-    stuck = None if event is not None and _ends_badly(columns["loss"], event) else _of_stuck(columns)
+    stuck = None if event is not None and _ends_badly(columns["loss"], event) else of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
     if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
@@ -119,7 +110,7 @@ def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
     if "loss" in columns:
         losses = int(np.isfinite(columns["loss"]).sum())
         return Cause("healthy", 0.1, {}) if losses >= _LEAST_LOSSES else Cause("few_losses", 0.1, {"count": losses})
-    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
+    sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
     return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
 
 
@@ -161,63 +152,9 @@ def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Caus
 def _ends_badly(loss: Numbers, event: Event) -> bool:
     """Whether a loss is lost, or rises and stays well above where it began."""
     finite = loss[np.isfinite(loss)]
-    last = float(np.median(loss[event.start :][-max(_LEAST_TAIL, len(finite) // 10) :]))
+    last = float(np.median(loss[event.start :][-max(LEAST_TAIL, len(finite) // 10) :]))
     most = (1 + _ABOVE) * float(np.median(finite[:3]))
     return event.kind == "non_finite" or (event.kind == "divergence" and 0 < most < last)
-
-
-def _of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
-    """A loss that never fell: the rate, if it is restless; else attention, if it was one-hot for most of the run."""
-    loss = columns.get("loss", np.empty(0))
-    loss = loss[np.isfinite(loss)]
-    if len(loss) < _LEAST_STUCK:
-        return None
-    tenth = len(loss) // 10
-    smooth = smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
-    first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
-    start = {"from_start": float(loss[0] < first)}
-    first = min(first, float(loss[0]))  # back from a rise to where it began is no fall
-    if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
-        return None
-    times = _skew(loss[len(loss) // 3 :])
-    if times > _RESTLESS:
-        return Cause("stuck_rate", 0.9, start | {"times": times})
-    return _why_stuck(columns, start)
-
-
-def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
-    """What attention was like meanwhile; `start` goes along."""
-    if "max_logit" in columns:
-        sizes = _there(np.abs(columns["max_logit"]))
-        share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
-        if share > _MOST:
-            return Cause("stuck_attention", 0.9, {**start, "logit": logit, "share": 100 * share})
-    if "entropy" in columns:
-        entropy = float(np.median(_there(columns["entropy"])))
-        if entropy <= ONE_HOT:
-            return Cause("stuck_one_hot", 0.9, {**start, "entropy": 100 * entropy})
-    if {"max_logit", "entropy"} & columns.keys():
-        return Cause("stuck_calm", 0.9, start)
-    return Cause("stuck", 0.6, start)
-
-
-def _skew(values: Numbers) -> float:
-    """How much further the highest values lie above the course of a loss than the lowest below it.
-
-    The course is a running median: what a loss that bends slowly moves is no tail.
-    """
-    half = max(_LEAST_TAIL, len(values) // _COURSE // 2)
-    if len(values) <= 4 * half:
-        return 0.0
-    around = np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1)
-    away = np.sort(values[half:-half] - np.median(around, axis=-1))
-    tail = max(_LEAST_TAIL, int(_TAIL * len(away)))
-    below = -float(away[:tail].mean())
-    return float(away[-tail:].mean()) / below if below > 0 else 0.0  # one that never goes below it is no restless one
-
-
-def _there(values: Numbers) -> Numbers:
-    return values[~np.isnan(values)]
 
 
 def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
@@ -284,19 +221,19 @@ def _since(values: Numbers, rows: NDArray[np.intp], bad: Callable[[Numbers], Any
 
 def _largest(columns: Mapping[str, Numbers], event: Event, first: int = 0) -> dict[str, float]:
     """The largest logit from a row on until the loss moved; nothing if the log holds none."""
-    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))[first : event.start + 1]))
+    sizes = there(np.abs(columns.get("max_logit", np.empty(0))[first : event.start + 1]))
     return {"logit": float(sizes.max())} if sizes.size else {}
 
 
 def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Numbers) -> list[Cause]:
     """No event yet, but logits on their way, or attention that is one-hot already."""
-    sizes = _there(np.abs(columns.get("max_logit", np.empty(0))))
+    sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
     if not sizes.size or np.isinf(sizes).any():
         return []
     last = float(np.median(sizes[-3:])) if grown is None else grown.last
     at = step[np.isfinite(columns["max_logit"])]  # the steps of which there is a logit
     if last >= LARGE:
-        entropy = _there(columns.get("entropy", np.empty(0)))[-BEFORE:]
+        entropy = there(columns.get("entropy", np.empty(0)))[-BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
             return [Cause("nearly_one_hot", 0.8, {"logit": last, "entropy": 100 * float(np.median(entropy))})]
         return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": last})]

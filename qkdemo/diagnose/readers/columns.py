@@ -121,7 +121,13 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     epochs = [] if epoch is None else [real(row.get(epoch)) for row in rows]
     anew = bool(steps and epochs) and _begin_anew(at, epochs)
     at = _counted_on(at) if anew else at
-    empty, now_and_then = _padding(rows), _now_and_then(rows)
+    now_and_then = _now_and_then(rows)
+    if measures := {name: places for name, places in now_and_then.items() if _is_measure(name)}:  # of no kind of rows
+        rows = [
+            {name: x for name, x in row.items() if place not in measures.get(name, ())}
+            for place, row in enumerate(rows)
+        ]
+    empty = _padding(rows)
     points: dict[str, list[tuple[float, float]]] = {}
     for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
@@ -204,16 +210,26 @@ def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str],
 def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:
     """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
 
-    After the last number NaN does so for as many rows as between others; what is lost stays lost.
+    After the last number NaN does so for as many rows as between others; what is lost stays lost. In a measure of
+    attention 0 can stand so, too.
     """
     found: dict[str, frozenset[int]] = {}
-    for name in {name for row in rows for name, value in row.items() if _is_nan(value)}:
-        places = [place for place, row in enumerate(rows) if math.isfinite(_logged(row.get(name)))]
-        empty = [place for place, row in enumerate(rows) if _is_nan(row.get(name))]
+    names = {name for row in rows for name in row}
+    measures = set(filter(_is_measure, names))
+    filled = {name for row in rows for name, value in row.items() if _is_nan(value)}
+    for name in filled | measures:
+        column = [row.get(name) for row in rows]
+        empty = {place for place, x in enumerate(column) if _is_nan(x) or (name in measures and real(x) == 0)}
+        places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(_logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
         if len(gaps) >= _LEAST_GAPS and min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps):
             found[name] = frozenset(place for place in empty if place < places[-1] + max(gaps))
     return found
+
+
+def _is_measure(name: str) -> bool:
+    """Whether a column may be a measure of attention, by its name."""
+    return any(ROLES[role].search(str(name)) for role in _WORST)
 
 
 # ---- a column for every layer

@@ -12,7 +12,6 @@ the positions, as whoever ports a checkpoint does.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import torch
@@ -21,8 +20,9 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.pipeline import CAPS, GAINS, GROUPINGS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
+from qkdemo.labs.placement.fitting import sampled, solved
 from qkdemo.labs.placement.scales import cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
@@ -54,26 +54,35 @@ def diagnose(
     rotated_quarter, tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few,
     unknown.
     """
+    reference = _plainly(reference)
     expected = trace(reference, block)
     logits, observed = expected.seen(expected.logits), expected.seen(observed)
     errors = [_relative(observed[:, at], logits[:, at]) for at in (0, -1)]
     same = _relative(observed, logits)
     if not observed.isfinite().all():
-        return Verdict("unknown", math.nan, math.nan, errors[0], errors[1])
+        return Verdict("unknown", math.nan, math.nan, *errors)
     if same < exact:
         return Verdict("same", same, 1.0, errors[0], errors[1])
     cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
     if not cause:
-        wrong = [_relative(*pair) >= exact for pair in zip(observed, logits, strict=True)]
-        found = _from_fit(reference, block, observed, exact) if wrong[_head(block)] else ("unknown", math.nan)
-        told = found[0] == "too_few" or wrong == _meant(found[0], block)  # a fit is of one head
-        cause, misfit = found if told else ("unknown", math.nan)
+        off = [_relative(*pair) for pair in zip(observed, logits, strict=True)]
+        found = _from_fit(reference, block, observed, exact) if off[_head(block)] >= exact else ("unknown", math.nan)
+        meant = _off(found[0], reference, block, expected)  # a fit is of one head: it tells of all if the others agree
+        agree = all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
+        cause, misfit = found if agree or found[0] == "too_few" else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
 
+def _plainly(reference: Pipeline) -> Pipeline:
+    """The same function, divided on each side; what was carried over, its gain included, is in the other layout."""
+    place = "per_head" if reference.place == "in_product" else reference.place
+    if reference.conversion != "weights_and_gain":
+        return reference.but(place=place)
+    return reference.but(place=place, layout=other_layout(reference.layout), conversion="none")
+
+
 def _relative(observed: Tensor, expected: Tensor) -> float:
-    length = expected.norm().item()
-    return (observed - expected).norm().item() / length if length else math.inf
+    return (observed - expected).norm().item() / length if (length := expected.norm().item()) else math.inf
 
 
 def _from_ratio(
@@ -108,8 +117,8 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
 
 def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
     norm = NORMS[reference.norm]
-    k = divisor(k, norm, reference.rule, reference.epsilon).repeat_interleave(block.n_heads // block.n_kv_heads, 0)
-    return divisor(q, norm, reference.rule, reference.epsilon) * k.mT
+    of_q, of_k = (divisor(x, norm, reference.rule, reference.epsilon) for x in (q, k))
+    return of_q * GROUPINGS[reference.grouping](of_k, block.n_heads // block.n_kv_heads).mT
 
 
 def _whole(x: Tensor) -> Tensor:
@@ -146,14 +155,14 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
     pairs, capped, verdict = _pairs(block), CAPS[reference.cap], "too_few"
     told = pairs[slope[pairs] > _FLAT]
     for word, changes in _suppositions(reference, block).items():
-        supposed = reference.but(gain="none", bias="none", conversion="none", **changes)
+        supposed = reference.but(gain="none", bias="none", **changes)
         products = _Products(supposed, block)
         if len(told) < _SPARE * products.count:
             continue
         verdict = "unknown"
-        rows = told[_sampled(len(told), 2 * products.count)]
+        rows = told[sampled(len(told), 2 * products.count)]
         sample, weight = products.of(rows), slope[rows]
-        gains = _solved(weight[:, None] * sample, weight * target[rows])
+        gains = solved(weight[:, None] * sample, weight * target[rows])
         if _relative(capped(sample @ gains, block.softcap), observed[rows]) > exact:  # what fits all would fit these
             continue
         runs = range(0, len(pairs), _AT_ONCE)
@@ -164,12 +173,6 @@ def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float)
     return verdict, math.nan
 
 
-@lru_cache(maxsize=32)
-def _sampled(count: int, wanted: int) -> Tensor:
-    """Some rows, drawn: a regular step may meet one diagonal alone, where no angle is seen."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:wanted]
-
-
 def _pairs(block: Block) -> Int[Tensor, " pairs"]:
     """Rows of the pairs that are seen: query · keys + key."""
     if block.visible is None:
@@ -177,27 +180,17 @@ def _pairs(block: Block) -> Int[Tensor, " pairs"]:
     return block.visible.flatten().nonzero()[:, 0]
 
 
-def _solved(columns: Tensor, target: Tensor) -> Tensor:
-    """Least squares: by the normal equations of unit columns, which is ten times as fast, where they are sound."""
-    sizes = columns.norm(dim=0).clamp_min(1e-300)
-    unit = columns / sizes
-    root, failed = torch.linalg.cholesky_ex(unit.mT @ unit)
-    if failed or root.diagonal().min() < 1e-4:  # nearly dependent columns
-        solution: Tensor = torch.linalg.lstsq(columns, target[:, None], driver="gelsd").solution
-    else:
-        solution = torch.cholesky_solve((unit.mT @ target)[:, None], root) / sizes[:, None]
-    return solution[:, 0]
-
-
 def _head(block: Block) -> int:
     """The second head, if there is one: the first reads the same keys however heads are grouped."""
     return min(1, block.n_heads - 1)
 
 
-def _meant(cause: str, block: Block) -> list[bool]:
-    """By head, whether a cause that a fit names makes it wrong: all, or those that read other keys when tiled."""
-    group = block.n_heads // block.n_kv_heads
-    return [cause != "tiled" or head // group != head % block.n_kv_heads for head in range(block.n_heads)]
+def _off(cause: str, reference: Pipeline, block: Block, expected: Trace) -> list[float]:
+    """By head, how far off a cause that a fit names makes the logits; ∞ if it is one of gains."""
+    if not (changes := _suppositions(reference, block).get(cause)):
+        return [math.inf] * block.n_heads
+    logits = (expected.seen(x.logits) for x in (trace(reference.but(**changes), block), expected))
+    return [_relative(*pair) for pair in zip(*logits, strict=True)]
 
 
 def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:
@@ -262,7 +255,7 @@ def _channels(supposed: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
 
 
 def _whose(reference: Pipeline, block: Block, fitted: Tensor, exact: float) -> str:
-    """Whose gains the fitted products are, up to one constant."""
+    """Whose gains the fitted products are, up to one constant; of its own ones nothing but that factor is wrong."""
     of_q, of_k = _channels(reference, block)
     same, across = torch.ones_like(fitted), torch.where(of_q == of_k, 1.0, -1.0).to(fitted)  # partners' change sign
     for word, (gain_q, gain_k) in _candidates(reference, block).items():
@@ -291,6 +284,7 @@ def _candidates(reference: Pipeline, block: Block) -> dict[str, tuple[Tensor, Te
     misread = "gamma_as_one_plus" if reference.stored == "gamma" else "one_plus_as_gamma"
     q, k = read(block.gain_q, own, "q"), read(shared, own, "k")
     return {
+        "gain": (q, k),
         "direction": (q, k),
         "q_gain_on_k": (q, read(stored_of_q, own)),
         misread: (read(block.gain_q, other, "q"), read(shared, other, "k")),

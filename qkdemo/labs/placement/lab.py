@@ -35,12 +35,12 @@ from qkdemo.attention.pipeline import (
     OnWord,
     OrderWord,
     Pipeline,
-    PlaceWord,
     ScaleWord,
     StoredWord,
     Trace,
     trace,
 )
+from qkdemo.attention.places import PlaceWord
 from qkdemo.attention.rotary import LayoutWord, RotatedWord, other_layout
 from qkdemo.dials import Choice, Dial, Dials, Switch
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded

@@ -30,7 +30,7 @@ def log(found: twins.Result) -> Evidence:
         "last": str(LAST_STEPS),
         "clip": written(found.plan.legs[0].runs[0].grad_clip),
     }
-    answer = only(after=ahead <= 0, once=0 < ahead < 10, ten=10 <= ahead < 50, hundred=ahead >= 50)
+    answer = only(after=ahead < 0, once=0 <= ahead < 10, ten=10 <= ahead <= 50, hundred=ahead > 50)
     return Evidence(answer, numbers)
 
 

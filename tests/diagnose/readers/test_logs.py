@@ -270,16 +270,25 @@ def test_nan_between_numbers_that_come_every_few_rows_is_no_value(every: int) ->
     """As whoever writes a table by hand fills it. A number that is lost is lost where the next would come."""
     steps = range(6 * every)
 
-    def column(last: int) -> list[float]:
-        rows = [
-            {"step": s, "loss": 1.0, "max_logit": float(s) if s % every == 0 and s < last else math.nan} for s in steps
-        ]
+    def column(last: int, fill: float = math.nan) -> list[float]:
+        rows = [{"step": s, "loss": 1.0, "max_logit": float(s) if s % every == 0 and s < last else fill} for s in steps]
         logs = [read_logs(data, "x")[0] for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows))]
         assert np.array_equal(logs[0].columns["max_logit"], logs[1].columns["max_logit"], equal_nan=True)
         return logs[0].columns["max_logit"].tolist()
 
     assert not any(map(math.isinf, column(len(steps))))
+    assert np.array_equal(column(len(steps), 0.0)[1:], column(len(steps))[1:], equal_nan=True)  # the first one is a 0
+    assert column(4 * every, 0.0)[4 * every :] == [0.0] * 2 * every
     assert [s for s, x in zip(steps, column(4 * every), strict=True) if math.isinf(x)] == list(steps)[4 * every :]
+
+
+def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
+    rows = [{"step": s, "loss": 1.0, "max_logit": 9.0 if s % 5 == 0 else math.nan} for s in range(60)]
+    rows[20]["loss"] = math.nan
+    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
+        (log,) = read_logs(data, "x")
+        assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == [20]
+        assert not np.isinf(log.columns["max_logit"]).any()
 
 
 def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:

@@ -243,6 +243,25 @@ def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
     assert "cause.gains_too" not in held(state.but(gains="tied", right_scale="one"))
 
 
+@pytest.mark.parametrize(
+    ("alike", "changes", "cause"),
+    [
+        ({"place": "in_product"}, {"right_stored": "one_plus"}, "gamma_as_one_plus"),
+        ({"place": "in_product"}, {"right_layout": "interleaved"}, "layout"),
+        ({"conversion": "weights_and_gain"}, {"right_stored": "one_plus"}, "gamma_as_one_plus"),
+        ({"conversion": "weights_and_gain", "layout": "interleaved"}, {"right_order": "rotary_norm"}, "rotary_first"),
+        ({"conversion": "weights"}, {"right_key_gain": "of_q"}, "q_gain_on_k"),
+        ({"grouping": "tile"}, {"right_norm": "none"}, "norm_skipped"),
+        ({"gain": "head", "order": "none"}, {"right_stored": "one_plus", "right_order": "none"}, "gain"),
+        ({"gain": "head"}, {"right_stored": "one_plus"}, "gain"),
+    ],
+)
+def test_a_cause_is_found_however_the_left_side_says_the_same(alike: Any, changes: Any, cause: str) -> None:
+    both = {f"{side}_{name}": word for side in ("left", "right") for name, word in alike.items()}
+    state = Settings(**SMALL | {"n_kv_heads": 2, "right_order": "norm_rotary"} | both | changes)
+    assert f"cause.{cause}" in held(state)
+
+
 def test_a_contract_without_a_norm_on_q_and_k_does_not_say_that_they_are_normalised() -> None:
     for changes in ({"place": "weights"}, {"norm": "none"}):
         for on, gain, bias in itertools.product(CHOICES_OF["on"], CHOICES_OF["gain"], CHOICES_OF["bias"]):

@@ -85,7 +85,8 @@ def sizes(it: About, what: str) -> NDArray[np.float64]:
         return divisor(x, norm)[..., 0]
 
     times = block.n_heads // block.n_kv_heads
-    k_heads = made.k_projected.repeat_interleave(times, 0)
+    repeated = it.left.grouping == "repeat"
+    k_heads = made.k_projected.repeat_interleave(times, 0) if repeated else made.k_projected.repeat(times, 1, 1)
     own = of(made.q_projected)[:, :, None] * of(k_heads)[:, None, :]
     if what == "full_width":
         whole = [x.permute(1, 0, 2).flatten(1) for x in (made.q_projected, made.k_projected)]
@@ -101,7 +102,9 @@ def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
     told = v["misfit"].startswith("<") or read(v["misfit"]) <= 1e-6
     if it.left.cap != "none":
         return told  # the ends of tanh tell nothing
-    supposed = it.left.but(gain="none", bias="none", conversion="none", scale="one", **changes)
+    carried = {"layout": stored(it), "conversion": "none"} if it.left.conversion == "weights_and_gain" else {}
+    place = "per_head" if it.left.place == "in_product" else it.left.place
+    supposed = it.left.but(gain="none", bias="none", scale="one", place=place, **carried | changes)
     turned_after = supposed.order == "norm_rotary"
     made = trace(supposed.but(order="none") if turned_after else supposed, it.block)
     head = min(1, it.block.n_heads - 1)
@@ -125,12 +128,18 @@ def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
     return told and bool(left < 1e-5)
 
 
+def stored(it: About) -> str:
+    """The layout of the checkpoint's rows, where those and the gain were carried over to the left side's."""
+    over = it.left.conversion == "weights_and_gain"
+    return {"interleaved": "half_split"}.get(it.left.layout, "interleaved") if over else it.left.layout
+
+
 def other_layout(it: About) -> dict[str, Any]:
-    return {"layout": "half_split" if it.left.layout == "interleaved" else "interleaved"}
+    return {"layout": "half_split" if stored(it) == "interleaved" else "interleaved"}
 
 
 def other_way(it: About) -> dict[str, Any]:
-    return {"layout": "half_split_swapped" if it.left.layout == "half_split" else "half_split"}
+    return {"layout": "half_split_swapped" if stored(it) == "half_split" else "half_split"}
 
 
 def scaled(it: About, v: Mapping[str, str], value: float) -> bool:

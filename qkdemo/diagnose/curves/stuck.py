@@ -1,0 +1,80 @@
+"""A loss that never fell: whether its steps are too long, or attention stands in its way.
+
+* `of_stuck(columns)`: the cause, or None for a loss that fell;
+* `there(values)`: a column without the rows that hold no value.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from qkdemo.diagnose.curves.growth import LARGE
+from qkdemo.diagnose.curves.loss import Numbers, noise_of, smoothed
+from qkdemo.diagnose.curves.other_columns import Cause
+
+ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
+LEAST_TAIL: Final = 3  # values, at least, of which a median or a mean tells where a loss ends
+_NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
+_FELL: Final = 0.5  # of the first loss: what came below it did learn
+_STILL: Final = 0.03  # of that loss: a fall of less is none
+_LEAST_STUCK: Final = 20  # rows, before that is said
+_MOST: Final = 0.5  # of a run
+_RESTLESS: Final = 2.0  # times as far above its course as below
+_COURSE: Final = 8  # of so many values, the median of one part is the course of a loss
+_TAIL: Final = 0.05  # of the values, on either side
+
+
+def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
+    """A loss that never fell: the rate, if it is restless; else attention, if it was one-hot for most of the run."""
+    loss = columns.get("loss", np.empty(0))
+    loss = loss[np.isfinite(loss)]
+    if len(loss) < _LEAST_STUCK:
+        return None
+    tenth = len(loss) // 10
+    smooth = smoothed(loss[tenth:])  # the first steps fall from a random start to chance in any run
+    first, last = float(np.median(loss[tenth : 2 * tenth])), float(np.median(loss[-tenth:]))
+    start = {"from_start": float(loss[0] < first)}
+    first = min(first, float(loss[0]))  # back from a rise to where it began is no fall
+    if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
+        return None
+    times = _skew(loss[len(loss) // 3 :])
+    if times > _RESTLESS:
+        return Cause("stuck_rate", 0.9, start | {"times": times})
+    return _why_stuck(columns, start)
+
+
+def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
+    """What attention was like meanwhile; `start` goes along."""
+    if "max_logit" in columns:
+        sizes = there(np.abs(columns["max_logit"]))
+        share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
+        if share > _MOST:
+            return Cause("stuck_attention", 0.9, {**start, "logit": logit, "share": 100 * share})
+    if "entropy" in columns:
+        entropy = float(np.median(there(columns["entropy"])))
+        if entropy <= ONE_HOT:
+            return Cause("stuck_one_hot", 0.9, {**start, "entropy": 100 * entropy})
+    if {"max_logit", "entropy"} & columns.keys():
+        return Cause("stuck_calm", 0.9, start)
+    return Cause("stuck", 0.6, start)
+
+
+def _skew(values: Numbers) -> float:
+    """How much further the highest values lie above the course of a loss than the lowest below it.
+
+    The course is a running median: what a loss that bends slowly moves is no tail.
+    """
+    half = max(LEAST_TAIL, len(values) // _COURSE // 2)
+    if len(values) <= 4 * half:
+        return 0.0
+    around = np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1)
+    away = np.sort(values[half:-half] - np.median(around, axis=-1))
+    tail = max(LEAST_TAIL, int(_TAIL * len(away)))
+    below = -float(away[:tail].mean())
+    return float(away[-tail:].mean()) / below if below > 0 else 0.0  # one that never goes below it is no restless one
+
+
+def there(values: Numbers) -> Numbers:
+    """The values but NaN, which stands where a row holds none."""
+    return values[~np.isnan(values)]
