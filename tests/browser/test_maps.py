@@ -35,7 +35,7 @@ def test_a_click_sets_both_dials_and_the_link_follows(server: str, page: Page) -
     expect(page.locator("[data-testid=stSidebar]")).to_contain_text(f"×{scale[1]}")
 
 
-def test_a_frame_becomes_the_ranges_and_the_whole_range_comes_back(server: str, page: Page) -> None:
+def test_a_frame_becomes_the_ranges_and_the_usual_range_comes_back(server: str, page: Page) -> None:
     opened(server, page)
     at = box(page)
     page.mouse.move(at["x"] + 0.3 * at["width"], at["y"] + 0.1 * at["height"])
@@ -44,7 +44,7 @@ def test_a_frame_becomes_the_ranges_and_the_whole_range_comes_back(server: str, 
     page.mouse.move(at["x"] + 0.8 * at["width"], at["y"] + 0.5 * at["height"], steps=4)
     page.mouse.up()
     expect(page).to_have_url(re.compile(r"x=scale%3A[\d.]+%3A[\d.]+.*y=gain%3A[\d.]+%3A[\d.]+"))
-    page.get_by_role("button", name="Whole range").click()
+    page.get_by_role("button", name="Usual range").click()
     expect(page).to_have_url(re.compile(r"x=scale%3A0\.1%3A1000"))
 
 

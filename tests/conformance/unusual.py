@@ -106,13 +106,16 @@ def blt() -> Case:
 
 
 def idefics_decoder() -> Case:
-    """The rotary embedding lies within the class; it knows no grouped heads."""
+    """The decoder normalises in its cross-attention alone, which turns nothing; it knows no grouped heads."""
     model = row("idefics-1-decoder-transformers")
-    config = found(model, "IdeficsConfig")(**SIZES | PLAIN)
-    module = filled(found(model)(D_MODEL, HEADS, config=config, qk_layer_norms=True, layer_idx=0))
-    x, positions, _ = inputs()
-    at = seen(module, x, position_ids=positions[None], attention_mask=causal_mask())
-    return case_of(module, at, x=x, positions=positions.double())
+    config = found(model, "IdeficsConfig")(
+        **SIZES | PLAIN | {"vision_config": {"embed_dim": D_MODEL}, "qk_layer_norms": True}
+    )
+    assert not found(model, "IdeficsDecoderLayer")(config, 0).self_attn.qk_layer_norms
+    module = filled(found(model, "IdeficsGatedCrossAttentionLayer")(config, 0).cross_attn)
+    x = inputs()[0]
+    at = seen(module, x, key_value_states=x[None], attention_mask=causal_mask())
+    return case_of(module, at, x=x, positions=AT_ZERO)
 
 
 def idefics_perceiver() -> Case:

@@ -98,8 +98,19 @@ def test_what_a_configuration_decides_is_called_configurable() -> None:
     assert (legacy.gain, legacy.bias, legacy.cast) == ("configurable",) * 3
     assert of("torchtune-multiheadattention-torchtune").bias == "configurable"
     assert (of("maxtext-attention-maxtext").norm, of("maxtext-attention-maxtext").stored) == ("rms", "configurable")
+    lm, neox = of("open-lm-open-lm"), of("gpt-neox-gpt-neox")  # no_wb_layer_norm; non_parametric_layernorm, scalenorm
+    assert (lm.gain, neox.gain, neox.place) == ("configurable",) * 3
+    assert of("megatron-core-qk-layernorm-megatron-lm").stored == "configurable"  # layernorm_zero_centered_gamma
+    assert of("sd3-5-mmdit-sd3-5").cast == "configurable"  # LayerNorm of torch, or RMSNorm in the model's format
+    for name in ("timm-attention-pytorch-image-models", "torchtune-multiheadattention-torchtune"):
+        assert (of(name).gain, of(name).stored, of(name).rule) == ("configurable",) * 3
     arguments = ("timm-attention-pytorch-image-models", "mlx-lm-minimax-mlx-lm", "torchtitan-gqa-torchtitan")
     assert {of(name).epsilon for name in arguments} == {None}
+
+
+def test_idefics_turns_nothing_where_it_normalises_and_caches_nothing_there() -> None:
+    row = of("idefics-1-decoder-transformers")
+    assert (row.order, row.layout, row.rotated, row.cache) == ("no_rotary", "none", "none", "none")
 
 
 def test_another_model_of_a_family_is_not_the_same_again() -> None:

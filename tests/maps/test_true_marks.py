@@ -30,6 +30,12 @@ def _another(exactly: Any) -> bool:
     return bool((np.abs(np.log(exactly.cached_weights[seen] / exactly.fresh_weights[seen])) > 1e-9).any())
 
 
+def _apart(exactly: Any) -> bool:
+    """Whether logits, weights or the output are others."""
+    logits, outputs = exactly.relative_score_error, exactly.relative_output_error
+    return not max(logits, exactly.largest_weight_difference, outputs) < 1e-6
+
+
 def _drift(state: Any, role: str) -> tuple[Any, int]:
     found = drift.run(state, [state.scale])
     return (found.plain if role == "plain" else found.twin), 0
@@ -83,7 +89,7 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
         next(part for part in cost.run(state).parts if part.part == ("softcap" if role == "left" else "rms")).share
         >= 0.01
     ),
-    ("placement", "another_function"): lambda state, role: placement.run(state).verdict.cause != "same",
+    ("placement", "another_function"): lambda state, role: _apart(placement.run(state.but(format="float64"))),
     ("rope", "above_simple_bound"): lambda state, role: (
         (rope.run(state).norm_rotary if role == "left" else rope.run(state).rotary_norm).largest[rope.run(state).at]
         > rope.run(state).bound_naive * (1 + 1e-9)
@@ -91,8 +97,11 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
 }
 
 
-EDGES: Final = {  # plain attention overflows, and has no bound; an entry is too large for float8
-    "drift": [drift.Settings(format="float16", scale=1000), drift.Settings(scale=300)]
+EDGES: Final = {
+    # plain attention overflows, and has no bound; an entry is too large for float8
+    "drift": [drift.Settings(format="float16", scale=1000), drift.Settings(scale=300)],
+    # the same logits: v has a norm, and the weights have one
+    "placement": [placement.PRESETS["values_too"], placement.PRESETS["after_softmax"]],
 }
 
 

@@ -37,8 +37,9 @@ def sphere(result: Result, theme: Theme) -> dict[str, Any]:
     for at, key in enumerate(result.keys):
         end = (1.04 * unit(key)).tolist()
         traces += [line((0, 0, 0), end, _colour(theme, at)), tip(end, _key(at), _colour(theme, at))]
-    end = (1.06 * direction(result.settings)).tolist()
-    traces += [line((0, 0, 0), end, theme.ink, width=8), tip(end, "q", theme.ink, "diamond", 8)]
+    if result.settings.query_length:  # a query of length 0 points nowhere
+        end = (1.06 * direction(result.settings)).tolist()
+        traces += [line((0, 0, 0), end, theme.ink, width=8), tip(end, "q", theme.ink, "diamond", 8)]
     return figure(traces, theme, _scene(result.settings, theme, 1.15))
 
 

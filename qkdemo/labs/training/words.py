@@ -147,8 +147,9 @@ def _fork_words(plan: Plan, at: int) -> str:
         return ""
     leg, words = legs[-1], ""
     (plain, twin), before = leg.runs[:2], legs[-2].runs[1]
-    if plain.variant != "none":
-        words = say("twins.from.variant", after=_since(legs), variant=_name(plain)) + " "
+    if since := _since(legs):
+        key = "variant" if plain.variant != "none" else "none"
+        words = say(f"twins.from.{key}", after=since, variant=_name(plain)) + " "
     if (twin.learning_rate, twin.schedule) != (before.learning_rate, before.schedule):
         words += say("twins.from.rate", after=leg.after, rate=written(twin.learning_rate)) + " "
     return words
@@ -234,9 +235,9 @@ def _first_side(plan: Plan, step: int) -> str:
 
 
 def _since(legs: Sequence[Leg]) -> int:
-    """After which step the first twin goes on with the remedy that it has in the last of these legs."""
-    changes = [now.after for before, now in pairwise(legs) if before.runs[0].variant != now.runs[0].variant]
-    return changes[-1] if changes else 0
+    """After which step the first twin goes on with what it has in the last of these legs; 0: from its first step on."""
+    treated = [(leg.after, leg.runs[0].variant, leg.runs[0].qk_lr_factor) for leg in legs]
+    return max((now[0] for before, now in pairwise(treated) if before[1:] != now[1:]), default=0)
 
 
 def short_names(legs: Sequence[Leg]) -> list[str]:

@@ -86,3 +86,18 @@ def test_rows_are_not_counted_by_their_sums_where_others_are_undefined_by_an_inf
     told = [each for each in said if each.key.startswith("formats.undefined")]
     assert "After it 9 of 10 attention weights are no number." in told[0].sentence
     hold(told, TRUTHS, NAMES, About(state, state.scale), state)
+
+
+def test_a_stage_that_loses_entries_for_a_while_above_the_listed_scales_is_not_said_to_do_so_below_them() -> None:
+    kernel = Settings(storage="float8_e4m3fn", accumulator="stored", product_format="float16", placement="on_q")
+    state = kernel.but(max_subtraction=False, fp8_cast="saturate", fp8_scale="amax", d_head=4, n_keys=4, seed=4286)
+    with heard() as said:
+        explain(run(state))
+    told = next(each for each in said if each.key == "formats.beginning_early")
+    lost = [Entries(state, "none", "float8_e4m3fn", scale).lost("weight") > 0 for scale in (2.6, 22.9, 63.0, 1000.0)]
+    assert lost == [False, False, True, False]
+    assert told.sentence.endswith(
+        "score at 22.87; exponential at 2.521; row sum at 2.478. "
+        "At some scales a stage loses entries, though not at every larger one; "
+        "the first such stage is the attention weight."
+    )

@@ -142,6 +142,12 @@ def test_arrows_are_cut_at_the_frame_and_keep_their_direction() -> None:
         assert unit(end) == pytest.approx(unit(key))
 
 
+def test_the_query_is_on_the_globe_only_where_it_has_a_direction() -> None:
+    for length in (1.5, 0):
+        drawn = sphere(run(Settings(query_length=length)), LIGHT)["data"]
+        assert ["q"] * bool(length) == [text for trace in drawn for text in trace.get("text", []) if text == "q"]
+
+
 @pytest.mark.parametrize("settings", [Settings(), Settings(seed=4, n_keys=2), Settings(seed=11, n_keys=4)])
 def test_the_globe_is_closed_and_its_corners_lie_on_the_sphere(settings: Settings) -> None:
     globe = sphere(run(settings), LIGHT)["data"][0]

@@ -122,21 +122,29 @@ class Told:
 
     def since(self, step: int) -> int:
         """After which step the first run goes on with what it has at `step`; 0: plain attention, as it began."""
-        now, since = "none", 0
-        for leg in self.plan.legs:
-            if leg.after < step and leg.runs[0].variant != now:
-                now, since = leg.runs[0].variant, leg.after
-        return since if now != "none" else 0
+        changes = self.changes(step)
+        return changes[-1] if changes and self.leg_at(step).runs[0].variant != "none" else 0
+
+    def changes(self, step: int) -> list[int]:
+        """After which steps up to `step` the first run went on with another remedy, or another share of its rate."""
+        legs = [leg for leg in self.plan.legs if leg.after < step]
+        had = [(leg.runs[0].variant, leg.runs[0].qk_lr_factor) for leg in legs]
+        return [legs[at].after for at in range(1, len(legs)) if had[at] != had[at - 1]]
+
+    def leg_at(self, step: int) -> Leg:
+        """What trains at that step."""
+        return [leg for leg in self.plan.legs if leg.after < step][-1]
 
     @property
     def remedied(self) -> bool:
-        """Whether the first run was given something by now, and whether that is said if so."""
-        return not self.since(self.steps) or any(each.key == "twins.from.variant" for each in self.parts.values())
+        """Whether the first run was given or lost a remedy by now, and whether that is said if so."""
+        key = "twins.from.variant" if self.now.runs[0].variant != "none" else "twins.from.none"
+        return not self.changes(self.steps) or any(each.key == key for each in self.parts.values())
 
     @property
     def now(self) -> Leg:
         """What trains at the last step that is shown."""
-        return [leg for leg in self.plan.legs if leg.after < self.steps][-1]
+        return self.leg_at(self.steps)
 
     def part(self, said: Said, name: str, run: Run) -> bool:
         """Whether a part of a sentence is true of the run that it is said of."""
@@ -302,6 +310,7 @@ ORACLES: Final[dict[str, Oracle]] = {
         said.number("after") == told.since(told.steps)
         and said.values["variant"] == say(f"variant.{told.now.runs[0].variant}.name")
     ),
+    "twins.from.none": lambda said, told: said.number("after") == told.changes(told.steps)[-1],
     **dict.fromkeys(("twins.fork.one", "twins.fork.same", "twins.fork.both", "twins.fork.one_alike"), of_fork),
     "twins.fork.unlike": lambda said, told: any(told.part(said, "unforked", run) for run in told.others),
     "twins.stands": stood,

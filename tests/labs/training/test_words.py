@@ -1,11 +1,16 @@
 """Every dial and every remedy of training has its words."""
 
+import numpy as np
 import pytest
 
 from qkdemo.dials import declarations
+from qkdemo.labs.training import lab
+from qkdemo.labs.training.words import findings
 from qkdemo.messages import has, say
+from qkdemo.runs.plan import MOST_STEPS
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import RemedyWord, Settings
+from qkdemo.training.telemetry import CURVES
 
 
 @pytest.mark.parametrize("dial", declarations(Settings), ids=lambda dial: dial.name)
@@ -24,3 +29,22 @@ def test_every_remedy_has_a_name_and_says_what_it_acts_on(word: RemedyWord) -> N
 def test_every_remedy_that_can_be_chosen_is_there() -> None:
     (dial,) = [dial for dial in declarations(Settings) if dial.name == "variant"]
     assert set(dial.words) == set(REMEDIES)
+
+
+@pytest.mark.parametrize(
+    ("variant", "last"), [("qk_lr", "with a lower rate for W_q and W_k"), ("none", "without a remedy again")]
+)
+def test_the_fork_that_is_named_is_the_last_that_changed_plain_attention(variant: RemedyWord, last: str) -> None:
+    forks = {"fork": "qk_rate", "fork_at": 100, "fork_2": "norm_on", "fork_2_at": 150}
+    plan = lab.plan_of(lab.Settings(variant=variant, qk_lr_factor=0.3, **forks))  # type: ignore[arg-type]
+    curves = np.ones((160, plan.width, len(CURVES)), np.float32)
+    (sentence,) = findings(plan, curves, 160)
+    assert sentence.startswith(f"After step 150 plain attention goes on {last}. ")
+
+
+@pytest.mark.parametrize("name", ["fork_steps", "fork_2_steps", "fork_3_steps"])
+def test_the_help_of_a_fork_names_the_last_step_there_can_be(name: str) -> None:
+    (dial,) = [dial for dial in declarations(lab.Settings) if dial.name == name]
+    assert dial.help.endswith(f" step {MOST_STEPS}.")
+    late = lab.Settings(steps=3000, fork="rate", fork_at=3000, fork_steps=600, fork_2="rate", fork_2_at=3600)
+    assert lab.plan_of(late.but(fork_2_steps=600)).steps == MOST_STEPS  # the button says: up to 600 more

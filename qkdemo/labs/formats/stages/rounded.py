@@ -6,9 +6,9 @@
 **Layout.** A stage is a tensor [formats, scales, a, b], the formats in the order of `STORED`; a × b is queries ×
 channels, queries × 1 or queries × keys. A norm that measures no size (none, dyt) has no stages inside it.
 
-**Arithmetic.** Each operation is done in float64 and rounded once to the format that holds its result; q, k
-and v arrive in float32. For 16 bits and fewer this is what a kernel does that computes in float32 and stores.
-Constants (mask, √d, floor, epsilon) are stored in the format in which they are used.
+**Arithmetic.** Each operation is done in float64 and rounded once to the format that holds its result, but for sums of
+products (`dot_products`); q, k and v arrive in float32. For 16 bits and fewer this is what a kernel does that computes
+in float32 and stores. Constants (mask, √d, floor, epsilon) are stored in the format in which they are used.
 """
 
 import math
