@@ -2,7 +2,7 @@
 
 * `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them;
-* `names_steps(column)`: whether it counts steps.
+* `names_steps(column)`, `names_loss(column)`: whether it counts steps, or is a loss of the training.
 """
 
 import math
@@ -149,6 +149,11 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
 def names_steps(column: Any) -> bool:
     """Whether a column counts steps, by its name."""
     return str(column).lower() in _STEPS
+
+
+def names_loss(column: Any) -> bool:
+    """Whether a column is a loss of the training, by its name."""
+    return bool(ROLES["loss"].search(str(column)) and not EVALUATED.search(str(column)))
 
 
 # ---- steps that begin anew in each epoch

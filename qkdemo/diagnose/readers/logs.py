@@ -20,10 +20,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_steps, real
+from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps, real
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
-from qkdemo.diagnose.readers.printed import names_step, printed_dicts, rows_of
+from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
 from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
@@ -75,15 +75,15 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     header = text.lstrip().split("\n", 1)[0]
     if re.search("[,;\t]", header) and not (re.search(r"\d\.\d", header) or names_step(header) or "\n{'" in text):
         return _of_csv(text, name)
-    return [log_of(name, "lines", rows_of(text) or printed_dicts(text))]
+    return [log_of(name, "lines", printed(text))]
 
 
 def _of_list(text: str, name: str) -> list[Log]:
-    """A list in JSON; or printed lines that begin with a time or a rank in brackets, as Megatron's and torchtitan's."""
+    """A list in JSON; or printed lines that begin with a time, a rank or a level in brackets, as Megatron's."""
     try:
         return _by_run(_records(_loaded(text, name)), name, "json")
     except InputError:
-        if rows := rows_of(text):
+        if rows := printed(text):
             return [log_of(name, "lines", rows)]
         raise
 
@@ -103,8 +103,8 @@ def _of_json(text: str, name: str) -> list[Log]:
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        if rows := printed_dicts(text):
-            return [log_of(name, "lines", rows)]
+        if printed_dicts(text):
+            return [log_of(name, "lines", printed(text))]
         return [_of_whole_json(text, name)]
     lines = [_loaded(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) == 1 and any(isinstance(value, list) for value in lines[0].values()):
@@ -113,13 +113,15 @@ def _of_json(text: str, name: str) -> list[Log]:
 
 
 def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
-    """A log for each run, where columns name it and some have rows enough, which are most; else one of all rows."""
+    """A log for each run, where columns name it and most rows are of runs that have enough; else one of all rows."""
     naming = [column for column in (rows[0] if rows else ()) if str(column).lower() in _NAMES_RUNS]
     runs: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         runs.setdefault(", ".join(f"{column} {row.get(column)}" for column in naming), []).append(row)
     long = [len(of_run) for of_run in runs.values() if len(of_run) >= LEAST_ROWS]
-    if len(long) < 2 or sum(long) <= len(rows) / 2 or len(runs) > _MOST_RUNS:  # a run may have ended early
+    named = all(row.get(column) not in _NOTHING for row in rows for column in naming)
+    enough = len(long) > (not named) and sum(long) > len(rows) / 2  # a run may have ended early
+    if not enough or not 1 < len(runs) <= _MOST_RUNS:
         return [_of_rows(rows, name, kind)]
     return [_of_rows(of_run, run, kind) for run, of_run in runs.items()]
 
@@ -157,12 +159,16 @@ def holds_history(data: bytes) -> bool:
 
 
 def _of_lists(loaded: Any) -> dict[str, list[Any]]:
-    """Its lists of one length, that of most: what is logged less often counts other steps. None if a list is nested."""
+    """Its lists of one length, that of a loss of the training or of most: what is logged less often counts other steps.
+
+    None if a list is nested.
+    """
     lists = {name: x for name, x in loaded.items() if isinstance(x, list)} if isinstance(loaded, dict) else {}
     if any(isinstance(value, list | dict) for x in lists.values() for value in x):
         return {}
     lengths = Counter(map(len, lists.values()))
-    length = max(lengths, key=lambda length: (lengths[length], length), default=0)
+    losses = {len(x) for column, x in lists.items() if names_loss(column)}
+    length = max(lengths, key=lambda length: (length in losses, lengths[length], length), default=0)
     return {name: x for name, x in lists.items() if len(x) == length}
 
 

@@ -1,7 +1,7 @@
 """Lines as trainers print them: Megatron's `key: value | …`, nanoGPT's and torchtitan's `step N: …`, the Trainer's {…}.
 
-* `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one;
-* `printed_dicts(text)`: a row for every line that is a dictionary of Python.
+* `printed(text)`: a row for every line that is one of these; `printed_dicts(text)`: for dictionaries of Python alone;
+* `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one.
 
 Every repetition in a pattern is bounded, or cannot be split in two ways: a line of any length is read in a time like
 its length.
@@ -10,6 +10,8 @@ its length.
 import ast
 import re
 from typing import Any, Final
+
+from qkdemo.diagnose.readers.columns import names_loss
 
 _NUMBER: Final = (
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|nan|inf|NaN|Infinity)"
@@ -25,6 +27,12 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 def names_step(line: str) -> bool:
     """Whether a line names a step, as a printed one does and a header does not."""
     return _LINE_STEP.search(line) is not None
+
+
+def printed(text: str) -> list[dict[str, Any]]:
+    """Named numbers with a step; or dictionaries, where only these have a loss, as the Trainer's beside DeepSpeed's."""
+    found = [rows_of(text), printed_dicts(text)]
+    return next((rows for rows in found if any(names_loss(name) for row in rows for name in row)), found[0] or found[1])
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:

@@ -241,6 +241,8 @@ def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
         assert [log.columns["loss"].tolist() for log in (one, other)] == [LOSS, [2 * x for x in LOSS]]
     short = [{"run": "c", "seed": 7, "step": s, "loss": 9.0} for s in STEPS[:3]]  # one that ended early
     assert [log.run[:5] for log in read_logs(table([*short, *rows]), "x")] == ["run c", "run a", "run b"]
+    long, early = read_logs(table([*rows[: len(rows) // 2], *short]), "x")
+    assert (long.run, long.columns["loss"].tolist(), early.run) == ("run a, seed 7", LOSS, "run c, seed 7")
     (alone,) = read_logs(("\n".join(map(json.dumps, [{"seed": 7}, *ROWS]))).encode(), "x")
     assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
 
@@ -307,6 +309,18 @@ def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:
             assert np.isinf(log.columns["grad_norm"]).all()
 
 
+def test_dictionaries_are_read_below_lines_that_begin_with_a_level_and_beside_steps_without_a_loss() -> None:
+    """As transformers' logger and DeepSpeed print them."""
+    dicts = [f"{{'loss': {x}, 'epoch': 0.1}}" for x in LOSS]
+    level = ["[INFO|trainer.py:2134] 2024-05-01 10:00:00,123 >> ***** Running training *****", *dicts]
+    rank = "[2024-05-01 10:00:00,1] [INFO] [logging.py:96:log_dist] [Rank 0] step={}, skipped=0, lr=[1e-05]"
+    beside = [line for at, x in enumerate(dicts) for line in (rank.format(at), x)]
+    settings = ["{'width': 64}", *(f"step {s}: loss {x}" for s, x in zip(STEPS, LOSS, strict=True))]
+    for lines in (level, beside, beside[1:], settings):
+        (log,) = read_logs("\n".join(lines).encode(), "x")
+        assert (log.kind, log.columns["loss"].tolist()) == ("lines", LOSS)
+
+
 def test_an_object_of_lists_is_a_history() -> None:
     """As Keras's; of lists that have fewer numbers none knows the steps."""
     for indent in (None, 1):
@@ -314,6 +328,9 @@ def test_an_object_of_lists_is_a_history() -> None:
         assert holds_history(data)
         (log,) = read_logs(data, "x")
         assert {name: x.tolist() for name, x in log.columns.items()} == {"loss": LOSS, "val_loss": NORM}
+    rarer: dict[str, list[float]] = {"train_loss": LOSS, "epoch": [1], "val_loss": [2.0], "val_acc": [0.5]}
+    (log,) = read_logs(json.dumps(rarer).encode(), "x")
+    assert {name: x.tolist() for name, x in log.columns.items()} == {"train_loss": LOSS}
     for arrays in ({"gamma_q": [1.0], "q": [[1.0]], "k": [[1.0]]}, {"q": [1.0], "k": [1.0]}):
         assert not holds_history(json.dumps(arrays).encode())
 
