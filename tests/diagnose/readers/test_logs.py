@@ -423,9 +423,13 @@ def test_a_run_that_went_on_from_an_earlier_step_replaces_what_it_had_logged_fro
 WRONG: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "run is empty"),
     "two columns": (b"step,loss,loss\n" + b"1,2,3\n" * 9, "has two columns 'loss'"),
-    "prose": (b"Dear all,\nthe run failed.\n", "holds no column of numbers"),
+    "prose": (b"Dear all,\nthe run failed.\n", "no column of numbers over steps was found"),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
-    "five rows": (table(ROWS[:5]), "has 5 rows; at least 6 are needed"),
+    "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
+    "five steps of many rows": (
+        table([{"step": s, "loss": 1.0 + row} for s in STEPS[:5] for row in range(9)]),
+        "holds at most 5 steps of a run",
+    ),
     "evaluation": (
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
         "an evaluation alone",
@@ -433,7 +437,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "from line 1 on cannot be read as such"),
     "broken line": (
         "\n".join([*map(json.dumps, ROWS[:3]), "", '{"step": 4, ', *map(json.dumps, ROWS[3:])]).encode(),
-        "begins as JSON, and from line 5 on cannot be read as such: is it cut off, or damaged there?",
+        "begins as JSON does, and from line 5 on cannot be read as such: is it cut off, damaged there, or some",
     ),
     "broken indented": (
         json.dumps({"log_history": ROWS}, indent=1).replace('"loss"', "loss", 1).encode(),
