@@ -117,6 +117,12 @@ def test_the_scale_of_a_library_is_what_it_does_unless_an_argument_says_otherwis
     assert scales == ["inverse_root", "one"]
 
 
+def test_grok_1_is_released_with_one_over_the_root_of_its_width() -> None:
+    """attn_output_multiplier=0.08838834764831845 beside key_size=128 in its run.py."""
+    assert pytest.approx(128**-0.5) == 0.08838834764831845
+    assert of("grok-1-grok-1").scale == "inverse_root"
+
+
 def test_idefics_turns_nothing_where_it_normalises_and_caches_nothing_there() -> None:
     row = of("idefics-1-decoder-transformers")
     assert (row.order, row.layout, row.rotated, row.cache) == ("no_rotary", "none", "none", "none")
