@@ -247,6 +247,32 @@ def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
     assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
 
 
+@pytest.mark.parametrize("part", ["split", "phase", "Mode"])
+def test_rows_of_an_evaluation_that_a_column_names_are_not_those_of_the_training(part: str) -> None:
+    rows = [
+        {part: of, "model": model, "step": s, "loss": x + off}
+        for model in ("small", "base")
+        for s, x in zip(STEPS, LOSS, strict=True)
+        for of, off in (("train", 0.0), ("val", 5.0))
+    ]
+    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
+        logs = read_logs(data, "x")
+        assert [log.run for log in logs] == ["model small", "model base"]
+        assert all(log.columns["loss"].tolist() == LOSS for log in logs)
+    (alone,) = read_logs(table([{part: "val", "step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
+    assert alone.columns["loss"].tolist() == LOSS
+
+
+@pytest.mark.parametrize("fill", [math.nan, 0.0])
+def test_a_measure_of_attention_that_comes_in_any_rows_is_not_lost_between_them(fill: float) -> None:
+    """At doubling steps, and with some left out."""
+    for at in ((1, 2, 4, 8, 16, 32, 64), (0, 10, 20, 50, 60, 70)):
+        rows = [{"step": s, "loss": 2.0, "attn_entropy": 0.5 if s in at else fill} for s in range(72)]
+        (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "x")
+        entropy = log.columns["attn_entropy"]
+        assert log.step[~np.isnan(entropy)].tolist() == list(at)
+
+
 @pytest.mark.parametrize("odd", ["x", [1], {"a": 1}, True], ids=str)
 @pytest.mark.parametrize("name", ["max_logit", "entropy_fraction", "q_norm_max", "k_norm_max"])
 def test_a_row_without_a_layer_puts_nothing_in_place_of_a_measure(name: str, odd: object) -> None:
