@@ -116,7 +116,7 @@ class Burden:
 
     step_flops: int  # per decoding step at this context
     cached_numbers: int  # per token
-    training_flops: int  # per token of a training sequence as long as this context, forward
+    training_flops: float  # per token of a training sequence as long as this context, forward: a mean, maybe a half
     update_flops: int  # per optimiser step
     keys: Literal["never", "once"]  # how often a token's keys are formed at inference
     stays: bool  # whether something is left of it at inference
@@ -139,7 +139,8 @@ def _weights(s: Widths) -> int:
 
 def _of_clip(s: Widths, context: int) -> Burden:
     """A comparison per visible logit; every weight of a clipped head is multiplied once."""
-    return Burden(0, 0, s.n_heads * (context + 1) // 2, _weights(s), "never", stays=False)
+    pairs, half = divmod(s.n_heads * (context + 1), 2)
+    return Burden(0, 0, pairs + 0.5 if half else pairs, _weights(s), "never", stays=False)
 
 
 def _of_rates(s: Widths, context: int) -> Burden:

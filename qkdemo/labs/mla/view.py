@@ -276,8 +276,13 @@ def _needs(result: Result) -> Cells:
 
 def _costs_of_ways(result: Result) -> Cells:
     rows = other_rows(result)
-    texts = [(row["method"], [counted(cast(int, row[column])) for column in _COUNTS.values()]) for row in rows]
+    texts = [(row["method"], [_count(cast(float, row[column])) for column in _COUNTS.values()]) for row in rows]
     return _ways_table("costs", texts, tuple(_COUNTS))
+
+
+def _count(x: float) -> str:
+    """Every digit, and the half that a mean may have."""
+    return counted(x) if isinstance(x, int) else written(x, 9)
 
 
 def _ways_table(name: str, rows: list[tuple[Any, list[str]]], heads: tuple[str, ...]) -> Cells:

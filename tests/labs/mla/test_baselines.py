@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from qkdemo.labs.mla.baselines import METHODS, STEP, LatentRecipe, compare
 from qkdemo.labs.mla.costs import Widths, burden, cost_of
+from qkdemo.labs.mla.lab import Settings, run
 from qkdemo.labs.mla.program import alternatives_program
+from qkdemo.labs.mla.view import other_ways_exhibit
 
 SMALL = LatentRecipe(
     n_heads=3,
@@ -127,3 +129,11 @@ def test_burdens_at_the_widths_of_deepseek_v3_are_counted_by_hand() -> None:
     assert [one.keys for one in (latent_norm, clip, rates, qk_norm)] == ["never"] * 3 + ["once"]
     assert [one.stays for one in (latent_norm, clip, rates, qk_norm)] == [True, False, False, True]
     assert cost_of("without_norm", WIDTHS, 4096).flops + qk_norm.step_flops == cost_of("absorbed", WIDTHS, 4096).flops
+
+
+def test_a_mean_of_comparisons_keeps_its_half() -> None:
+    """Over two tokens one head compares 1 and 2 logits."""
+    one = dataclasses.replace(WIDTHS, n_heads=1)
+    assert [burden("qk_clip", one, context).training_flops for context in (1, 2, 3)] == [1, 1.5, 2]
+    cells = other_ways_exhibit(run(Settings(n_heads=1, context=32768)))[1]["panels"][-1]
+    assert "16\u202f384.5" in json.dumps(cells, ensure_ascii=False)
