@@ -104,8 +104,23 @@ def test_what_a_configuration_decides_is_called_configurable() -> None:
     assert of("sd3-5-mmdit-sd3-5").cast == "configurable"  # LayerNorm of torch, or RMSNorm in the model's format
     for name in ("timm-attention-pytorch-image-models", "torchtune-multiheadattention-torchtune"):
         assert (of(name).gain, of(name).stored, of(name).rule) == ("configurable",) * 3
+    for name in ("gemma-3n-official-jax-gemma", "torchtitan-gqa-torchtitan"):  # qk_norm_with_scale; elementwise_affine
+        assert of(name).gain == "configurable"
     arguments = ("timm-attention-pytorch-image-models", "mlx-lm-minimax-mlx-lm", "torchtitan-gqa-torchtitan")
+    arguments += ("olmo-core-attention-olmo-core",)  # 1e-5 in its classes, 1e-6 in presets
     assert {of(name).epsilon for name in arguments} == {None}
+
+
+def test_the_scale_of_a_library_is_what_it_does_unless_an_argument_says_otherwise() -> None:
+    """query_pre_attn_scalar is None by default: head_dim**-0.5 in torchtune, no factor in MaxText."""
+    scales = [of(name).scale for name in ("torchtune-gemma2attention-torchtune", "maxtext-attention-maxtext")]
+    assert scales == ["inverse_root", "one"]
+
+
+def test_grok_1_is_released_with_one_over_the_root_of_its_width() -> None:
+    """attn_output_multiplier=0.08838834764831845 beside key_size=128 in its run.py."""
+    assert pytest.approx(128**-0.5) == 0.08838834764831845
+    assert of("grok-1-grok-1").scale == "inverse_root"
 
 
 def test_idefics_turns_nothing_where_it_normalises_and_caches_nothing_there() -> None:
@@ -231,7 +246,7 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
     assert torchtune in alike(turned_otherwise)
     assert qwen not in alike(turned_otherwise)
     assert in_words(turned_otherwise).endswith(
-        "Qwen3Attention (these 2 were read in the source, not run; which channels turn was not read)."
+        "torchtune Qwen3Attention (read in the source, not run; which channels turn was not read)."
     )
     words = in_words(Pipeline())
     assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")

@@ -60,7 +60,7 @@ def test_pasted_lines_are_a_log_and_a_wrong_one_gets_its_sentence() -> None:
     assert any("no spike, no divergence" in success.value for success in app.success)
     app.text_area(key="diagnose:lines").set_value("hello [x](http://evil.example)").run()
     assert not app.exception
-    assert any("holds no column of numbers" in error.value for error in app.error)
+    assert any("no column of numbers" in error.value for error in app.error)
 
 
 def test_the_bundled_log_is_what_the_engine_gives() -> None:

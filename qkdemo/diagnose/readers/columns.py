@@ -216,7 +216,7 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
     """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
 
     After the last number NaN does so for as many rows as between others; what is lost stays lost. In a measure of
-    attention 0 can stand so, too.
+    attention 0 can stand so, too, and numbers may come in any rows, if these are no more than half.
     """
     found: dict[str, frozenset[int]] = {}
     names = {name for row in rows for name in row}
@@ -227,7 +227,10 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
         empty = {place for place, x in enumerate(column) if _is_nan(x) or (name in measures and real(x) == 0)}
         places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(_logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
-        if len(gaps) >= _LEAST_GAPS and min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps):
+        if len(gaps) < _LEAST_GAPS:
+            continue
+        rare = name in measures and 2 * len(gaps) <= places[-1] - places[0]
+        if rare or (min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps)):
             found[name] = frozenset(place for place in empty if place < places[-1] + max(gaps))
     return found
 

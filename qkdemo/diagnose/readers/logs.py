@@ -24,9 +24,9 @@ from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, 
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
+from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run
 from qkdemo.messages import say
 
-LEAST_ROWS: Final = 6
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -34,9 +34,6 @@ _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
 _ARRAYS: Final = {"q", "k", "query", "key", "mine", "reference"}
-_NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
-_NAMES_RUNS: Final = ("run", "run_id", "run_name", "experiment", "trial", "seed")
-_MOST_RUNS: Final = 1000
 _OF_HISTORY: Final = {"_step", "_runtime", "_timestamp"}  # columns of a history of W&B
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
@@ -113,17 +110,7 @@ def _of_json(text: str, name: str) -> list[Log]:
 
 
 def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
-    """A log for each run, where columns name it and most rows are of runs that have enough; else one of all rows."""
-    naming = [column for column in (rows[0] if rows else ()) if str(column).lower() in _NAMES_RUNS]
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        runs.setdefault(", ".join(f"{column} {row.get(column)}" for column in naming), []).append(row)
-    long = [len(of_run) for of_run in runs.values() if len(of_run) >= LEAST_ROWS]
-    named = all(row.get(column) not in _NOTHING for row in rows for column in naming)
-    enough = len(long) > (not named) and sum(long) > len(rows) / 2  # a run may have ended early
-    if not enough or not 1 < len(runs) <= _MOST_RUNS:
-        return [_of_rows(rows, name, kind)]
-    return [_of_rows(of_run, run, kind) for run, of_run in runs.items()]
+    return [_of_rows(of_run, run, kind) for run, of_run in by_run(rows, name).items()]
 
 
 def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
@@ -211,8 +198,8 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             value = real(row.get(name))
             if not math.isnan(value):
                 into[name] = value if name not in into else choose(into[name], value)
-        if row.get("layer") in _NOTHING:  # what was noted beside
-            into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in _NOTHING}
+        if row.get("layer") in NOTHING:  # what was noted beside
+            into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in NOTHING}
     return list(steps.values())
 
 

@@ -247,6 +247,32 @@ def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
     assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
 
 
+@pytest.mark.parametrize("part", ["split", "phase", "Mode"])
+def test_rows_of_an_evaluation_that_a_column_names_are_not_those_of_the_training(part: str) -> None:
+    rows = [
+        {part: of, "model": model, "step": s, "loss": x + off}
+        for model in ("small", "base")
+        for s, x in zip(STEPS, LOSS, strict=True)
+        for of, off in (("train", 0.0), ("val", 5.0))
+    ]
+    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
+        logs = read_logs(data, "x")
+        assert [log.run for log in logs] == ["model small", "model base"]
+        assert all(log.columns["loss"].tolist() == LOSS for log in logs)
+    (alone,) = read_logs(table([{part: "val", "step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
+    assert alone.columns["loss"].tolist() == LOSS
+
+
+@pytest.mark.parametrize("fill", [math.nan, 0.0])
+def test_a_measure_of_attention_that_comes_in_any_rows_is_not_lost_between_them(fill: float) -> None:
+    """At doubling steps, and with some left out."""
+    for at in ((1, 2, 4, 8, 16, 32, 64), (0, 10, 20, 50, 60, 70)):
+        rows = [{"step": s, "loss": 2.0, "attn_entropy": 0.5 if s in at else fill} for s in range(72)]
+        (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "x")
+        entropy = log.columns["attn_entropy"]
+        assert log.step[~np.isnan(entropy)].tolist() == list(at)
+
+
 @pytest.mark.parametrize("odd", ["x", [1], {"a": 1}, True], ids=str)
 @pytest.mark.parametrize("name", ["max_logit", "entropy_fraction", "q_norm_max", "k_norm_max"])
 def test_a_row_without_a_layer_puts_nothing_in_place_of_a_measure(name: str, odd: object) -> None:
@@ -423,9 +449,13 @@ def test_a_run_that_went_on_from_an_earlier_step_replaces_what_it_had_logged_fro
 WRONG: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "run is empty"),
     "two columns": (b"step,loss,loss\n" + b"1,2,3\n" * 9, "has two columns 'loss'"),
-    "prose": (b"Dear all,\nthe run failed.\n", "holds no column of numbers"),
+    "prose": (b"Dear all,\nthe run failed.\n", "no column of numbers over steps was found"),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
-    "five rows": (table(ROWS[:5]), "has 5 rows; at least 6 are needed"),
+    "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
+    "five steps of many rows": (
+        table([{"step": s, "loss": 1.0 + row} for s in STEPS[:5] for row in range(9)]),
+        "holds at most 5 steps of a run",
+    ),
     "evaluation": (
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
         "an evaluation alone",
@@ -433,7 +463,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "from line 1 on cannot be read as such"),
     "broken line": (
         "\n".join([*map(json.dumps, ROWS[:3]), "", '{"step": 4, ', *map(json.dumps, ROWS[3:])]).encode(),
-        "begins as JSON, and from line 5 on cannot be read as such: is it cut off, or damaged there?",
+        "begins as JSON does, and from line 5 on cannot be read as such: is it cut off, damaged there, or some",
     ),
     "broken indented": (
         json.dumps({"log_history": ROWS}, indent=1).replace('"loss"', "loss", 1).encode(),
