@@ -35,7 +35,11 @@ def test_every_chart_says_what_it_shows() -> None:
     said = [words for _, words in curves(next(iter(examine(log(), "collapse.jsonl").curves.values())))]
     assert len(said) == 4
     assert all(
-        re.search(r"First, at step 1: .* Last, at step \d+: .* Lowest: .* Highest: .*, at step", one) for one in said
+        re.search(
+            r"First, at step 1: .* Last, at step \d+: .* Lowest finite number: .* Highest finite number: .*, at step",
+            one,
+        )
+        for one in said
     )
     name, make = SAMPLES["tensors"]
     tables = examine(make(), name).tables
