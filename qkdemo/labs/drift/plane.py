@@ -19,7 +19,7 @@ from qkdemo.labs.drift.words import DECIDED
 from qkdemo.labs.lab import Columns, Plane, along
 from qkdemo.messages import say
 
-REACHED: Final = 0.99  # of a bound, from which on it counts as reached
+_NEAR: Final = 0.01  # of a bound: who is no farther from it has reached it; a logit that overflows is far
 _MEASURES: Final = ("entropy_fraction", "max_abs_logit", "top_weight", "softmax_slope", "entropy", "raw_lost")
 
 
@@ -55,6 +55,13 @@ def _largest_entry(found: Result, side: Side) -> NDArray[np.float64]:
     return size.double().cpu().numpy()
 
 
+def _bounded(side: Columns) -> NDArray[np.bool_]:
+    largest, bound = side["max_abs_logit"], side["bound"]
+    with np.errstate(invalid="ignore"):  # ∞ − ∞, where nothing bounds what overflows
+        near: NDArray[np.bool_] = np.isfinite(bound) & (np.abs(largest - bound) <= _NEAR * bound)
+    return near
+
+
 PLANE: Final = Plane(
     x="scale:0.1:1000",
     y="gain:0.1:100",
@@ -75,7 +82,7 @@ PLANE: Final = Plane(
     swept="scale",
     marks={
         "decided": lambda side: side["entropy_fraction"] < DECIDED,
-        "bounded": lambda side: np.isfinite(side["bound"]) & (side["max_abs_logit"] >= REACHED * side["bound"]),
+        "bounded": _bounded,
         "float16": lambda side: side["lost_in_float16"] > 0,
         "float8": lambda side: side["largest_entry"] >= ALL_FORMATS["float8_e4m3fn"].limit,
         "undefined": lambda side: side["undefined_rows"] > 0,

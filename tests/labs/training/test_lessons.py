@@ -79,6 +79,15 @@ def test_a_side_that_forgot_the_task_is_no_gap_without_a_collapse() -> None:
     assert lessons(plan, curves) == []
 
 
+def test_of_a_side_that_was_back_at_chance_on_its_way_it_is_not_said_that_it_never_was() -> None:
+    plan = plan_of(Settings(steps=60))
+    curves = curves_of(plan, {"loss": 1.2}, {"loss": 0.5})
+    curves[15:30, 0, CURVES.index("loss")] = 3
+    said = " ".join(lessons(plan, curves))
+    assert "neither forgot the task" in said
+    assert "chance" not in said
+
+
 def test_a_rescue_needs_no_lesson_and_neither_does_what_is_unfinished_or_forked() -> None:
     plan = plan_of(Settings(steps=60))
     curves = curves_of(plan, {"learnt": True}, {"loss": 0.02})

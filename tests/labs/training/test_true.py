@@ -221,7 +221,7 @@ def sharp(said: Said, told: Told) -> bool:
 
 
 def gap(said: Said, told: Told) -> bool:
-    """Who ends lower, and by how much; that neither is solved, nor fell back to chance."""
+    """Who ends lower, and by how much; that neither is solved, nor forgot the task."""
     plain, twin = told.runs
     between = all(run.end != "solved" and low(run) and math.isfinite(run.final) for run in told.runs)
     lower = plain.final - twin.final if said.key == "lessons.gap" else twin.final - plain.final

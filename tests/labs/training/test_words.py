@@ -8,6 +8,7 @@ from qkdemo.labs.training import lab
 from qkdemo.labs.training.words import findings
 from qkdemo.messages import has, say
 from qkdemo.runs.plan import MOST_STEPS
+from qkdemo.training.network.parameters import initial, shape_of, views
 from qkdemo.training.remedies import REMEDIES
 from qkdemo.training.settings import RemedyWord, Settings
 from qkdemo.training.telemetry import CURVES
@@ -48,3 +49,20 @@ def test_the_help_of_a_fork_names_the_last_step_there_can_be(name: str) -> None:
     assert dial.help.endswith(f" step {MOST_STEPS}.")
     late = lab.Settings(steps=3000, fork="rate", fork_at=3000, fork_steps=600, fork_2="rate", fork_2_at=3600)
     assert lab.plan_of(late.but(fork_2_steps=600)).steps == MOST_STEPS  # the button says: up to 600 more
+
+
+@pytest.mark.parametrize(("variant", "leaf"), [("rms", "gamma_q"), ("dyt", "alpha_k"), ("cosine", "log_scale")])
+def test_what_a_fork_gives_plain_attention_begins_where_the_dials_begin(variant: RemedyWord, leaf: str) -> None:
+    assert say("training.fork.norm_on_help").endswith("begin at the defaults of their dials.")
+    turned = {"gamma": 5.0, "alpha": 3.0, "temperature": 1.0}
+    plan = lab.plan_of(lab.Settings(variant=variant, fork="norm_on", **turned))  # type: ignore[arg-type]
+    plain, given, fresh = plan.legs[0].runs[0], plan.legs[1].runs[0], Settings(variant=variant)
+    assert all(getattr(given, name) == getattr(fresh, name) for name in turned)
+    begun, meant = (views(initial(run)[None], shape_of(run))[f"0.{leaf}"] for run in (plain, fresh))
+    assert begun.equal(meant)
+
+
+def test_a_fork_that_slows_queries_and_keys_takes_back_an_earlier_remedy_as_its_help_says() -> None:
+    assert "without a remedy that an earlier fork gave it" in say("training.fork.qk_rate_help")
+    plan = lab.plan_of(lab.Settings(fork="norm_on", fork_at=100, fork_2="qk_rate", fork_2_at=150))
+    assert [leg.runs[0].variant for leg in plan.legs] == ["none", "rms", "qk_lr"]
