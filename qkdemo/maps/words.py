@@ -126,7 +126,8 @@ def _extremes(cells: Cells, values: NDArray[np.float64]) -> list[str]:
     if texts["lowest"] == texts["highest"]:
         return []
     places = {word: divmod(at, len(cells.x)) for word, at in ends.items()}
-    return [say(f"map.alt.{word}", value=texts[word], at=place(cells, i, j)) for word, (j, i) in places.items()]
+    of = "" if np.isfinite(values).all() else "_finite"
+    return [say(f"map.alt.{word}{of}", value=texts[word], at=place(cells, i, j)) for word, (j, i) in places.items()]
 
 
 def _parted(cells: Cells) -> list[str]:

@@ -149,7 +149,7 @@ def extreme(pick: Any) -> Oracle:
             and near(value, told.cell(said.values["at"], values))
             and len({written(float(end(values[np.isfinite(values)]))) for end in (np.min, np.max)}) == 2
             for values in told.sides.values()
-            if np.isfinite(values).any()
+            if np.isfinite(values).any() and bool(np.isfinite(values).all()) != said.key.endswith("_finite")
         )
 
     return holds
@@ -198,8 +198,8 @@ MAPS: Final[Mapping[str, Oracle]] = {
     "map.minus.decades": NOTHING,
     "map.minus.measure": NOTHING,
     "map.alt.what": lambda said, told: said.number("columns") == len(told.made.x),
-    "map.alt.lowest": extreme(np.min),
-    "map.alt.highest": extreme(np.max),
+    **dict.fromkeys(("map.alt.lowest", "map.alt.lowest_finite"), extreme(np.min)),
+    **dict.fromkeys(("map.alt.highest", "map.alt.highest_finite"), extreme(np.max)),
     "map.alt.part": parted,
     "map.alt.alike": parted,
     "map.alt.mark": marked,

@@ -74,7 +74,7 @@ def test_the_lesson_follows_from_the_numbers(task: Any, plain: Any, twin: Any, w
 def test_a_side_that_forgot_the_task_is_no_gap_without_a_collapse() -> None:
     plan = plan_of(Settings(steps=60))
     curves = curves_of(plan, {"loss": 1.9}, {"loss": 0.5})
-    assert "no collapse" in " ".join(lessons(plan, curves))
+    assert "neither forgot the task" in " ".join(lessons(plan, curves))
     curves[:35, 0, CURVES.index("loss")] = 0
     assert lessons(plan, curves) == []
 
@@ -86,6 +86,15 @@ def test_of_a_side_that_was_back_at_chance_on_its_way_it_is_not_said_that_it_nev
     said = " ".join(lessons(plan, curves))
     assert "neither forgot the task" in said
     assert "chance" not in said
+
+
+def test_of_a_side_whose_loss_rises_in_its_last_steps_it_is_not_said_that_nothing_collapsed() -> None:
+    plan = plan_of(Settings(steps=300))
+    curves = curves_of(plan, {"loss": 1.2}, {"loss": 0.5})
+    curves[288:, 0, CURVES.index("loss")] = 3
+    said = " ".join(lessons(plan, curves))
+    assert "A gap at the end" in said
+    assert "collapse" not in said
 
 
 def test_a_rescue_needs_no_lesson_and_neither_does_what_is_unfinished_or_forked() -> None:
