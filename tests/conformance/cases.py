@@ -42,7 +42,7 @@ def _fused(module: Any) -> dict[str, Any]:
 
 
 def _timesfm(module: Any) -> dict[str, Any]:
-    """A learned factor per channel follows on q, softplus / ln 2, which is 1 at its start: it multiplies the gain."""
+    """A learned factor per channel follows on q, softplus / ln 2: it multiplies the gain."""
     module.scaling.data = torch.linspace(-1, 1, WIDTH)
     factor = 1.442695041 * torch.nn.functional.softplus(module.scaling.detach())
     return {"gain_q": (module.q_norm.weight.detach() * factor).expand(HEADS, WIDTH)}

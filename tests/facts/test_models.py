@@ -246,12 +246,15 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
     assert torchtune in alike(turned_otherwise)
     assert qwen not in alike(turned_otherwise)
     assert in_words(turned_otherwise).endswith(
-        "torchtune Qwen3Attention (read in the source, not run; which channels turn was not read)."
+        "torchtune Qwen3Attention (read in the source, not run; which channels turn was not read), "
+        "casts and epsilon aside."
     )
     words = in_words(Pipeline())
     assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")
     assert words.index("torchtune Qwen3Attention") > words.index("Sapiens 2; and ")
-    assert in_words(Pipeline(order="none")).endswith("Vision (Meta) (read in the source, not run).")
+    assert in_words(Pipeline(order="none")).endswith(
+        "Vision (Meta) (read in the source, not run), casts and epsilon aside."
+    )
 
 
 def test_a_cap_and_a_scale_of_their_own_are_said() -> None:

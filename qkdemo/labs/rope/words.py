@@ -43,12 +43,13 @@ def explain(result: Result) -> list[str]:
     unsafe = "bound_wrong" if result.reach is None else "bound_far"
     unsafe = "bound_layernorm" if settings.norm == "layernorm" else unsafe  # what its vectors can reach is less
     state = "bound_broken" if result.broken else unsafe if wrong else "bound_same"
-    sentences.append(say(f"rope.{state}", **_bounds(result)))
+    last = int(result.distances[-1])
+    sentences.append(say(f"rope.{state}", last=last, **_bounds(result)))
     if result.reach is not None:
         assert result.reached is not None
         far = "here" if result.reach == 0 else "far" if result.reach > result.distances[-1] else "near"
         far = "layernorm" if settings.norm == "layernorm" else far
-        values = {"reach": counted(result.reach), "reached": written(result.reached), "last": int(result.distances[-1])}
+        values = {"reach": counted(result.reach), "reached": written(result.reached), "last": last}
         sentences.append(say(f"rope.reach.{far}", **values, **_bounds(result)))
     return sentences
 

@@ -161,9 +161,9 @@ TRUTHS: Final[dict[str, Truth]] = {
         )
     ),
     "rope.bound_broken": lambda it, v: it.bounds(v) and it.naive < it.largest <= it.pairwise * (1 + 1e-9),
-    "rope.bound_wrong": lambda it, v: unsafe(it, v) and it.largest <= it.naive * (1 + 1e-9),
+    "rope.bound_wrong": lambda it, v: unsafe(it, v) and it.largest <= it.naive * (1 + 1e-9) and int(v["last"]) == 64,
     "rope.bound_far": unsafe,
-    "rope.bound_layernorm": lambda it, v: unsafe(it, v) and it.settings.norm == "layernorm",
+    "rope.bound_layernorm": lambda it, v: unsafe(it, v) and it.settings.norm == "layernorm" and int(v["last"]) == 64,
     "rope.bound_same": lambda it, v: (
         it.bounds(v) and it.pairwise <= it.naive * (1 + 1e-8) and it.largest <= it.naive * (1 + 1e-8)
     ),

@@ -47,13 +47,18 @@ def test_the_fork_that_is_named_is_the_last_that_changed_plain_attention(variant
 def test_the_help_of_a_fork_names_the_last_step_there_can_be(name: str) -> None:
     (dial,) = [dial for dial in declarations(lab.Settings) if dial.name == name]
     assert dial.help.endswith(f" step {MOST_STEPS}.")
+    short = lab.Settings(steps=40, fork="rate", fork_at=20, fork_2="rate", fork_2_at=28)
+    assert "at least 20" in dial.help
+    assert lab.plan_of(short).steps == 48
     late = lab.Settings(steps=3000, fork="rate", fork_at=3000, fork_steps=600, fork_2="rate", fork_2_at=3600)
     assert lab.plan_of(late.but(fork_2_steps=600)).steps == MOST_STEPS  # the button says: up to 600 more
 
 
 @pytest.mark.parametrize(("variant", "leaf"), [("rms", "gamma_q"), ("dyt", "alpha_k"), ("cosine", "log_scale")])
 def test_what_a_fork_gives_plain_attention_begins_where_the_dials_begin(variant: RemedyWord, leaf: str) -> None:
-    assert say("training.fork.norm_on_help").endswith("begin at the defaults of their dials.")
+    assert say("training.fork.norm_on_help").endswith(
+        "begin at the defaults of their dials, or where an earlier fork left them."
+    )
     turned = {"gamma": 5.0, "alpha": 3.0, "temperature": 1.0}
     plan = lab.plan_of(lab.Settings(variant=variant, fork="norm_on", **turned))  # type: ignore[arg-type]
     plain, given, fresh = plan.legs[0].runs[0], plan.legs[1].runs[0], Settings(variant=variant)
