@@ -49,10 +49,9 @@ def diagnose(
 
     `exact`: the relative misfit that rounding may leave, more for logits of a narrow number format.
 
-    The words: same, cap; scale_one, scale_twice, scale_root, scale_other, unit_vectors, constant; norm_skipped,
-    full_width, input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half,
-    rotated_quarter, tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few,
-    unknown.
+    Words: same, cap; scale_one, scale_twice, scale_root, scale_other, unit_vectors, constant; norm_skipped, full_width,
+    input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
+    tiled; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted, gain; too_few, unknown.
     """
     reference = _plainly(reference)
     expected = trace(reference, block)
@@ -88,7 +87,8 @@ def _plainly(reference: Pipeline) -> Pipeline:
 
 
 def _relative(observed: Tensor, expected: Tensor) -> float:
-    return (observed - expected).norm().item() / length if (length := expected.norm().item()) else math.inf
+    off, length = (observed - expected).norm().item(), expected.norm().item()
+    return off / length if length else math.inf if off else 0.0  # of nothing, nothing is off
 
 
 def _from_ratio(

@@ -44,7 +44,7 @@ from qkdemo.attention.places import PlaceWord
 from qkdemo.attention.rotary import LayoutWord, RotatedWord, other_layout
 from qkdemo.dials import Choice, Dial, Dials, Switch
 from qkdemo.floats.formats import FORMATS, FormatWord, Rounding, exact, rounded
-from qkdemo.labs.placement.comparisons import Sweep, difference, sweep
+from qkdemo.labs.placement.comparisons import Difference, Sweep, difference, sweep
 from qkdemo.labs.placement.diagnosis import Verdict, diagnose
 from qkdemo.labs.placement.mistakes import (
     MISTAKES,
@@ -234,6 +234,11 @@ def mistakes_of(settings: Settings) -> tuple[Mistake, ...]:
 def spreads_of(settings: Settings) -> tuple[float, ...]:
     """The spreads of the gains that are computed, ascending."""
     return tuple(sorted({*_SPREADS, settings.gain_spread}))
+
+
+def apart_at_the_dial(settings: Settings) -> Difference:
+    """How far the sides are apart at the spread of the dial."""
+    return over_spreads(settings).differences[spreads_of(settings).index(settings.gain_spread)]
 
 
 def alike(settings: Settings) -> Settings:

@@ -19,6 +19,7 @@ from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.lab import (
     Result,
     Settings,
+    apart_at_the_dial,
     mistakes_over_spreads,
     over_spreads,
     pair_of,
@@ -175,9 +176,8 @@ def _idle(pipeline: Pipeline) -> set[str]:
     affine = bool(pipeline.multiplied) or pipeline.bias != "none"
     on_heads = pipeline.norm != "none" and pipeline.place not in ("input", "weights")
     found = set() if pipeline.multiplied else {"key_gain"}
-    found |= (
-        set() if affine and pipeline.place != "in_product" else {"cast"}
-    )  # inside the product nothing is cast between
+    # Inside the product nothing is cast between norm and gain.
+    found |= set() if affine and pipeline.place != "in_product" else {"cast"}
     found |= set() if affine or on_heads or pipeline.order == "none" else {"order"}  # rotary comes before nothing
     found |= {"on"} if pipeline.norm == "none" and (pipeline.on in ("qk", "qkv") or not affine) else set()
     found |= {"on"} if pipeline.place == "weights" and pipeline.on != "qkv" and not affine else set()
@@ -202,6 +202,8 @@ def caught(settings: Settings) -> str:
     numbers |= {"output": written(100 * grown.output, 3), "fresh_output": written(100 * fresh.output, 3)}
     first = say("placement.caught.asked" if settings.format == "float64" else "placement.caught.asked_exactly")
     kind = _caught(settings, fresh, grown)
+    own = apart_at_the_dial(settings.but(format="float64")).output  # with the gains of the dials, whatever these are
+    numbers |= {"output": written(100 * own, 3)} if kind == "output" and own >= ROUNDING else {}
     told = say(f"placement.caught.{kind}", weights=_fresh(settings), learned=_learned(uneven, spread), **numbers)
     return " ".join([first, told, *(_caught_by_rounding(settings, uneven) if kind == "none" else [])])
 
@@ -227,7 +229,7 @@ def _fresh(settings: Settings) -> str:
 def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
     """What a number format alone tells apart of one function: with these gains, or else with uneven ones."""
     for tried in (settings, uneven.but(format=settings.format)):
-        apart = over_spreads(tried).differences[spreads_of(tried).index(tried.gain_spread)]
+        apart = apart_at_the_dial(tried)
         values = {"format": settings.format, "score": written(100 * apart.logits, 3)}
         if not math.isfinite(apart.logits):
             return [say("placement.caught.lost", format=settings.format)]
