@@ -16,7 +16,7 @@ In another language than English the decimal sign and the groups of digits are t
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Final
 
@@ -70,14 +70,20 @@ def below(x: float, limit: float) -> str:
     return written(max(x, limit))
 
 
-def digits_apart(x: float, others: Iterable[float], most: int = 17) -> int:
-    """The fewest digits, from four on, with which `x` reads otherwise than each of the others; `most` if none do.
+def digits_apart(
+    x: float, others: Iterable[float], *, least: int = 4, most: int = 17, text: Callable[[float, int], str] = written
+) -> int:
+    """The fewest digits, from `least` on, with which `x` reads otherwise than each of the others; `most` if none do.
 
-    >>> digits_apart(10.000001, [10.0]), digits_apart(10.5, [10.0])
-    (8, 4)
+    `text`: how they are written.
+
+    >>> digits_apart(10.000001, [10.0]), digits_apart(10.5, [10.0]), digits_apart(1.06, [1.0], least=2)
+    (8, 4, 2)
+    >>> digits_apart(99.996, [100.0], text=at_most)
+    5
     """
     others = tuple(others)
-    return next((n for n in range(4, most) if written(x, n) not in {written(other, n) for other in others}), most)
+    return next((n for n in range(least, most) if text(x, n) not in {text(other, n) for other in others}), most)
 
 
 def at_most(x: float, digits: int = 4) -> str:

@@ -95,11 +95,11 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
 
 def _beside_a_limit(result: causes.Result, cause: Cause) -> dict[str, str]:
     """Numbers with as many digits as show on which side of 100, or of the log's last step, they are."""
-    found, limit = dict[str, str](), written(LARGE)
+    found = dict[str, str]()
     logit, large_at = (cause.numbers.get(name) for name in ("logit", "large_at"))
-    if logit is not None and logit != LARGE:
-        text, most = (written, 17) if cause.key != "logits_passed" else (at_most, 12)
-        found["logit"] = text(logit, next((n for n in range(4, most) if text(logit, n) != limit), most))
+    if logit is not None:
+        text = at_most if cause.key == "logits_passed" else written
+        found["logit"] = text(logit, digits_apart(logit, [LARGE], most=12 if text is at_most else 17, text=text))
     if large_at is not None:
         found["large_at"] = written(large_at, digits_apart(large_at, [float(result.log.step[-1])]))
     return found

@@ -91,6 +91,7 @@ def decode(fresh: Fresh, way: WayWord, quantised: QuantWord) -> Decoded:
     # Both in the same shape: a product of another shape may add up in another order.
     truth, logits = (_logits(fresh.q, each, fresh.scale) for each in (fresh.keys.expand_as(keys), keys))
     true_weights, weights = (torch.softmax(each, -1) for each in (truth, logits))
+    true_log, log = (torch.log_softmax(each, -1) for each in (truth, logits))
     gap = (logits - truth).masked_fill(~visible, 0)
     size = truth.masked_fill(~visible, 0).norm(dim=(0, 2))
     off = (keys - fresh.keys).square().sum((-3, -1) if keys.ndim == 4 else (0, -1))  # [steps, keys] or [keys]
@@ -101,15 +102,10 @@ def decode(fresh: Fresh, way: WayWord, quantised: QuantWord) -> Decoded:
         weights=weights,
         identical=bool((gap == 0).all()),
         weight_error=(weights - true_weights).abs().amax((0, 2)),
-        log_error=(_log_weights(logits) - _log_weights(truth)).masked_fill(~visible, 0).abs().amax((0, 2)),
+        log_error=(log - true_log).masked_fill(~visible, 0).abs().amax((0, 2)),
         logit_error=gap.norm(dim=(0, 2)) / size.clamp_min(torch.finfo(size.dtype).tiny),
         key_error=(off / whole.clamp_min(torch.finfo(whole.dtype).tiny)).sqrt(),
     )
-
-
-def _log_weights(logits: Tensor) -> Tensor:
-    found: Tensor = torch.log_softmax(logits, -1)
-    return found
 
 
 def channels_in_use(keys: Float[Tensor, "*batch d_head"]) -> Float[Tensor, "*batch"]:

@@ -31,9 +31,7 @@ from qkdemo.labs.cache.decoding import Fresh, QuantWord, TurnWord, WayWord, chan
 
 LabelWord: TypeAlias = Literal["exact", "rounding", "wrong", "undecided"]
 
-SAME_FUNCTION: Final = (
-    1e-9  # largest relative difference of a weight, in float64, up to which two ways are one function
-)
+SAME_FUNCTION: Final = 1e-9  # largest relative difference of a weight in float64 of two ways that are one function
 _EPSILONS: Final = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5)
 _LOOK: Final = {"step": 0, "head": 0, "key": 0}  # dials that only say where to look
 

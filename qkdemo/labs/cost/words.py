@@ -58,4 +58,4 @@ def spread(times: Times) -> dict[str, str]:
 
 def _ratio(x: float) -> str:
     """In three digits, or in as many as tell it from 1, on one side of which all are said to lie or not."""
-    return written(x, 3 if x == 1 or written(x, 3) != written(1.0, 3) else digits_apart(x, [1.0]))
+    return written(x, digits_apart(x, [1.0], least=3))

@@ -100,4 +100,4 @@ def explain_other_ways(result: Result) -> list[str]:
 
 def _short_of_one(x: float) -> str:
     """In two digits, or in as many as tell it from 1: what is clipped is not left as it was."""
-    return written(x, 2 if x == 1 or written(x, 2) != written(1.0, 2) else digits_apart(x, [1.0]))
+    return written(x, digits_apart(x, [1.0], least=2))

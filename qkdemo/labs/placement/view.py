@@ -96,8 +96,7 @@ def _pair_columns(settings: Settings) -> dict[str, Any]:
             ratio = second / first
         for side, numbers in (("left", first), ("right", second), ("ratio", ratio)):
             columns[f"{side}.{name}.text"] = [reading(x) for x in numbers.tolist()]
-    n = settings.n_keys
-    seen = np.ones((n, n), bool) if not settings.causal else np.tril(np.ones((n, n), bool))
+    seen = np.tri(settings.n_keys, dtype=bool) | (not settings.causal)
     largest = [np.abs(side[:, seen]).max(1) for side in swept.logits]
     with np.errstate(divide="ignore", invalid="ignore"):
         largest.append(largest[1] / largest[0])

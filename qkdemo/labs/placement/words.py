@@ -132,10 +132,8 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     what does nothing.
     """
     pipeline, other = (side.but(**acting_gain(side)) for side in (pipeline, other or pipeline))
-    norm, idle = (
-        say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place")),
-        _idle(pipeline),
-    )
+    norm = say("placement.contract.norm", norm=_choice(pipeline, "norm"), place=_choice(pipeline, "place"))
+    idle = _idle(pipeline)
     bare, of_weights = pipeline.norm == "none", pipeline.norm != "none" and pipeline.place == "weights"
     made = [say("placement.contract.no_norm") if bare or of_weights else norm]
     if pipeline.multiplied:
@@ -155,16 +153,8 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     return "; ".join(made) + "."
 
 
-_SAID: Final = {
-    "norm",
-    "place",
-    "gain",
-    "stored",
-    "bias",
-    "order",
-    "scale",
-    "cap",
-}  # by a contract, in places of their own
+# What a contract names in a place of its own.
+_SAID: Final = {"norm", "place", "gain", "stored", "bias", "order", "scale", "cap"}
 
 
 def _more(pipeline: Pipeline, name: str) -> str:
