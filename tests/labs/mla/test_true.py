@@ -124,9 +124,12 @@ def clipped(said: Said, told: Told) -> bool:
 def rates(said: Said, told: Told) -> bool:
     found = told.result.alternatives
     moved = found.moved["rates"][found.scales >= 1]
-    numbers = {"rates_low": moved.min(), "rates_high": moved.max(), "moved_rates": told.of("moved", "rates")}
-    numbers["moved_latent_norm"] = told.of("moved", "latent_norm")
-    return all(near(said.number(name), float(value), 0.06) for name, value in numbers.items())
+    numbers = {"moved_rates": told.of("moved", "rates"), "moved_latent_norm": told.of("moved", "latent_norm")}
+    ends = str(said.values["moved_range"]).replace("about ", "").split(" to ")
+    ends_are_apart = len(set(ends)) == len(ends)
+    right = all(near(said.number(name), float(value), 0.06) for name, value in numbers.items())
+    wanted = zip((ends[0], ends[-1]), (moved.min(), moved.max()), strict=True)
+    return right and ends_are_apart and all(near(size(end), float(value), 0.06) for end, value in wanted)
 
 
 def bounded(said: Said, told: Told) -> bool:
@@ -168,6 +171,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "other_ways.unclipped": lambda said, told: (told.result.alternatives.factors[told.at] == 1).all(),
     "other_ways.shared_key": lambda said, told: 0 < (told.result.alternatives.factors[told.at] < 1).mean() < 1,
     "other_ways.rates": rates,
+    **dict.fromkeys(keys("other_ways.range."), NOTHING),
     "other_ways.qk_norm": bounded,
     **dict.fromkeys(keys("mla.unit.", "number."), NOTHING),
 }
