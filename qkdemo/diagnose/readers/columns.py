@@ -56,6 +56,8 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 )
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
+_NAN: Final = re.compile(r"[+-]?nan(\(\w{0,20}\))?", re.IGNORECASE)  # C writes -nan, and on Windows -nan(ind)
+_NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity)?", re.IGNORECASE)
 _MOST_KINDS: Final = 64  # of rows in a table that NaN fills
 _LEAST_GAPS: Final = 2
 _ALIKE: Final = 2.0  # times as many rows
@@ -191,7 +193,7 @@ def _kind(row: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
 
 def _is_nan(value: Any) -> bool:
     return (isinstance(value, float) and math.isnan(value)) or (
-        isinstance(value, str) and value.strip().lower().lstrip("+-") == "nan"
+        isinstance(value, str) and bool(_NAN.fullmatch(value.strip()))
     )
 
 
@@ -216,12 +218,14 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
     """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
 
     After the last number NaN does so for as many rows as between others; what is lost stays lost. In a measure of
-    attention 0 can stand so, too, and numbers may come in any rows, if these are no more than half.
+    attention 0 can stand so, too, and numbers may come in any rows, if these are no more than half; after its last
+    number NaN does so while a loss is a number, which no lost logit leaves.
     """
     found: dict[str, frozenset[int]] = {}
     names = {name for row in rows for name in row}
     measures = set(filter(_is_measure, names))
     filled = {name for row in rows for name, value in row.items() if _is_nan(value)}
+    losses = [name for name in names if names_loss(name)]
     for name in filled | measures:
         column = [row.get(name) for row in rows]
         empty = {place for place, x in enumerate(column) if _is_nan(x) or (name in measures and real(x) == 0)}
@@ -231,8 +235,21 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
             continue
         rare = name in measures and 2 * len(gaps) <= places[-1] - places[0]
         if rare or (min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps)):
-            found[name] = frozenset(place for place in empty if place < places[-1] + max(gaps))
+            until = _loss_stays(rows, losses, places[-1]) if name in measures else 0
+            found[name] = frozenset(
+                place
+                for place in empty
+                if place < places[-1] + max(gaps) or (place <= until and _is_nan(column[place]))
+            )
     return found
+
+
+def _loss_stays(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], since: int) -> int:
+    """The last row with a loss of the training, if from `since` on none is lost; else `since`."""
+    logged = [(place, _logged(rows[place].get(name))) for place in range(since, len(rows)) for name in losses]
+    return (
+        since if any(math.isinf(x) for _, x in logged) else max((at for at, x in logged if math.isfinite(x)), default=0)
+    )
 
 
 def _is_measure(name: str) -> bool:
@@ -285,7 +302,7 @@ def _logged(value: Any) -> float:
     """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
     if isinstance(value, float) and not math.isfinite(value):
         return math.inf
-    if isinstance(value, str) and value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+    if isinstance(value, str) and _NOT_FINITE.fullmatch(value.strip()):
         return math.inf
     return real(value)
 

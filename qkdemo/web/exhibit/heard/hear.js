@@ -94,7 +94,8 @@ function ofArrows({ panel, sweep, row, selected, view }) {
   if (selected === null) return [];
   const [length, angle] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row)[selected]);
   const flat = length === 0 || sweep.numbers(panel.query)[row] === 0;
-  return [fill(flat ? view.words.no_angle : view.words.arrow, { key: selected, length: valued(length, 3, view), angle: Math.round((angle * 180) / Math.PI) })];
+  const key = panel.keys?.[selected] ?? selected; // not all of them may be drawn
+  return [fill(flat ? view.words.no_angle : view.words.arrow, { key, length: valued(length, 3, view), angle: Math.round((angle * 180) / Math.PI) })];
 }
 
 function named({ panel, view }) {

@@ -96,6 +96,7 @@ def curves(it: Said) -> None:
     if not lines:
         assert not it.words
         return
+    levels(it, lines)
     last = it.table.num_rows - 1
     values = ", ".join(rf"{re.escape(name)}: (.+?)" for _, name in lines)
     rows = [it.row, *([0, last] if last else [])]
@@ -110,6 +111,14 @@ def curves(it: Said) -> None:
         it.is_number(text, float(x), many)
     rest = crossings(it, lines, it.words[found.end() :])
     assert rest == " ".join(marks(it))
+
+
+def levels(it: Said, lines: list[tuple[Any, str]]) -> None:
+    """A line that is named by a number, as a bound is, lies there all along."""
+    for line, name in lines:
+        if found := re.search(r"(?:bound:?|≤|≥) (\S+)$", name):
+            for x in it.column(line["column"]):
+                it.is_number(found[1], float(x), 4)
 
 
 def marks(it: Said) -> Iterator[str]:
@@ -270,7 +279,7 @@ def arrows(it: Said) -> None:
     length, angle = (it.column(panel[name])[it.row][key] for name in ("lengths", "angles"))
     found = re.fullmatch(r"Key (\d+): length (.+?), (?:angle (\d+)°|no angle, since an arrow has length 0)\.", it.words)
     assert found, it.words
-    assert int(found[1]) == key
+    assert int(found[1]) == (panel["keys"][key] if "keys" in panel else key)
     it.is_number(found[2], float(length), 3)
     if min(length, it.column(panel["query"])[it.row]) < LEAST:
         assert not found[3], it.words
