@@ -248,7 +248,7 @@ def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() 
     assert not q.any(-1).all()
 
 
-COUNTED = "(of some, only one part)"  # an indexer, a cross-attention, the text side
+COUNTED = "(of some, only one part)"  # a cross-attention, the text side
 
 
 def test_wherever_models_are_counted_it_says_that_of_some_a_part_stands_for_them() -> None:
