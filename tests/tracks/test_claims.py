@@ -209,14 +209,21 @@ def test_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> Non
         shares = 100 * np.bincount((directions @ arrows.T).argmax(-1), minlength=5) / len(directions)
         for at, name in ((numbers["key"], side), (numbers["short"], f"short_{side}")):
             assert_rounded(shares[int(at)], numbers[name])
+    for g, name in ((10, "clear"), (50, "clearer")):
+        assert_rounded(clear(g, keys), numbers[name])
 
 
 def test_decided_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> None:
     keys = unit(np.random.default_rng(0).standard_normal((5, 3)))
     numbers = found("beginner", "sphere").numbers
     for g, name in ((3, "before"), (50, "after")):
-        terms = np.exp(g * (even_directions() @ keys.T - 1))
-        assert_rounded(100 * float((terms.max(-1) >= 0.9 * terms.sum(-1)).mean()), numbers[name])
+        assert_rounded(clear(g, keys), numbers[name])
+
+
+def clear(g: float, keys: NDArray[np.float64]) -> float:
+    """In how many of a hundred directions one key has a weight of 0.9 or more under the L2 norm."""
+    terms = np.exp(g * (even_directions() @ unit(keys).T - 1))
+    return 100 * float((terms.max(-1) >= 0.9 * terms.sum(-1)).mean())
 
 
 def even_directions() -> NDArray[np.float64]:
@@ -241,7 +248,7 @@ def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() 
     assert not q.any(-1).all()
 
 
-COUNTED = "(of some, only one part)"  # an indexer, a cross-attention, the text side
+COUNTED = "(of some, only one part)"  # a cross-attention, the text side
 
 
 def test_wherever_models_are_counted_it_says_that_of_some_a_part_stands_for_them() -> None:
@@ -264,6 +271,26 @@ def test_more_keys_under_one_bound_leave_less_to_the_first() -> None:
         assert number(numbers[name]) == pytest.approx(softmax(8 * unit(q) @ unit(k).T).max(), rel=1e-3)
     raised = softmax(np.log2(256**2 - 256) * unit(q) @ unit(k).T).max()
     assert number(numbers["raised"]) == pytest.approx(raised, rel=1e-3)
+
+
+def test_with_more_rows_the_sharpest_is_sharper_while_a_row_is_not() -> None:
+    """A weight that is the largest of more rows is larger by chance: the sentence says what a row has in the mean."""
+    numbers = found("claims", "longer_text").numbers
+    for keys, name in ((16, "few"), (256, "many")):
+        q, k = drawn(keys)
+        cosines = unit(q) @ unit(k).T
+        grown = softmax(np.log2(keys**2 - keys) * cosines).max(-1)
+        assert number(numbers[f"fixed_{name}"]) == pytest.approx(softmax(8 * cosines).max(), rel=2e-3)
+        assert number(numbers[f"grown_{name}"]) == pytest.approx(grown.max(), rel=2e-3)
+        assert number(numbers[f"mean_{name}"]) == pytest.approx(grown.mean(), rel=0.02)
+
+
+def test_no_cache_is_said_to_be_off_where_it_is_bit_for_bit_what_a_fresh_pass_gives() -> None:
+    """The page says so of all three: a limit under which digits say nothing is no number that they "give"."""
+    ways = [cache.run(cache.Settings(way=way)) for way in ("raw", "halfway", "finished")]
+    numbers = found("claims", "raw_cache").numbers
+    assert max(float(way.weight_error.max()) for way in ways) <= number(numbers["raw"]) == 1e-6
+    assert set(re.findall(r"\{(\w+)\}", LANGUAGES["en"]["stop.claims.raw_cache.explain"])) == {"raw", "again"}
 
 
 def test_the_slope_of_softmax_falls_by_thousands() -> None:

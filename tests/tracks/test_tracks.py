@@ -227,6 +227,7 @@ def test_a_number_that_bounds_is_rounded_away_from_what_it_bounds() -> None:
         *(
             "developer.values.start_token_spread",
             "developer.again.unit",
+            "developer.territory.clear_from",
             "developer.log.clip",
             "researcher.course.clip",
         ),

@@ -377,7 +377,9 @@ def test_logits_that_were_large_from_the_first_row_on_are_said_to_be() -> None:
     found = said(loss=LOST_LATE, max_logit=np.full(200, 300.0))["attention_max_logit"]
     assert "already in the first row that holds it, at step 0, and the loss moved only at step 150" in found
     assert "no row just before" not in found
-    assert "at step 93, in no row just before that" in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
+    assert (
+        "at step 93, and in no row just before step 93." in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
+    )
     gone = said(loss=LOST_LATE, entropy=np.full(200, 0.01))["attention_entropy"]
     assert "already in the first row that holds it, at step 0" in gone
 
