@@ -20,11 +20,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps, real
+from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
 from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run
+from qkdemo.diagnose.readers.values import real
 from qkdemo.messages import say
 
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
