@@ -17,7 +17,8 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
-from qkdemo.facts.models import MODELS, Model, alike, changes, closest, in_words
+from qkdemo.facts.models import MODELS, Model, alike
+from qkdemo.facts.nearest import changes, closest, in_words
 from qkdemo.labs.placement.mistakes import pair_of, possible
 from qkdemo.labs.placement.words import contract
 from tests.labs.placement.meanings import read_back, unsaid
