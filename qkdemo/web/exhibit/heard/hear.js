@@ -41,12 +41,14 @@ function curves(scene) {
   const values = (at) => lines.map((line) => `${line.name}: ${told(line, at)}`).join(", ");
   const end = (words, at) => (first < last ? fill(words, { dial: place(at), values: values(at) }) : "");
   const marks = (panel.marks ?? []).map((mark) => [mark, sweep.rowOf(mark.x)]).filter(([, at]) => at >= first && at <= last);
+  const several = new Set(marks.map(([{ role }]) => role)).size > 1;
+  const whose = ({ role }) => (several ? `${nameOf(role, view)}: ` : ""); // to the eye its colour says it
   return [
     fill(view.words.at, { dial: `${view.dial.label} ${place(row)}`, values: values(row) }),
     end(view.words.first, first),
     end(view.words.last, last),
     ...crossings(lines, scene).map(({ one, other, at }) => fill(view.words.cross, { one, other, dial: place(at) })),
-    ...marks.map(([{ label }, at]) => (/\d/.test(label) ? `${label}.` : `${label}: ${place(at)}.`)), // where it stands already, and more exactly
+    ...marks.map(([mark, at]) => whose(mark) + (/\d/.test(mark.label) ? `${mark.label}.` : `${mark.label}: ${place(at)}.`)), // where it stands already, and more exactly
   ];
 }
 

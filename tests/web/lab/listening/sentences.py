@@ -79,14 +79,20 @@ class Said:
             self.fail(f"{where} is said, and {best} has the largest")
 
 
-def names_of(view: Exhibit, panel: Any) -> list[tuple[Any, str]]:
-    """The lines of a panel that have a name."""
+def sides_of(view: Exhibit) -> dict[str, str]:
+    """What each role is called: as its line is in the first chart that has one."""
     sides: dict[str, str] = {}
     for each in view["panels"]:
         if each["kind"] == "curves":
             for line in each["lines"]:
                 if line["label"]:
                     sides.setdefault(line["role"], line["label"])
+    return sides
+
+
+def names_of(view: Exhibit, panel: Any) -> list[tuple[Any, str]]:
+    """The lines of a panel that have a name."""
+    sides = sides_of(view)
     named = [(line, line.get("name") or line.get("label") or sides.get(line["role"], "")) for line in panel["lines"]]
     return [(line, name) for line, name in named if name]
 
@@ -122,12 +128,14 @@ def levels(it: Said, lines: list[tuple[Any, str]]) -> None:
 
 
 def marks(it: Said) -> Iterator[str]:
-    """Each mark; where it stands, unless it says so itself."""
+    """Each mark, and whose it is if they are not all one side's; where it stands, unless it says so itself."""
+    names = sides_of(it.view) if len({mark["role"] for mark in it.panel["marks"]}) > 1 else {}
     along = np.array([place(it, x) for x in it.table.column(it.view["dial"]["column"]).to_pylist()])
     for mark in it.panel["marks"]:
         row = int(np.argmin(abs(along - place(it, mark["x"]))))
         label = mark["label"]
-        yield f"{label}." if re.search(r"\d", label) else f"{label}: {it.dial(row)}."
+        begin = f"{names[mark['role']]}: " if names else ""
+        yield begin + (f"{label}." if re.search(r"\d", label) else f"{label}: {it.dial(row)}.")
 
 
 def place(it: Said, x: float) -> float:
