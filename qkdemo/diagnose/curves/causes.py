@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
-from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, of_gradient, of_lost_logits, of_updates
+from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, leaves_out, of_gradient, of_lost_logits, of_updates
 from qkdemo.diagnose.curves.stuck import LEAST_TAIL, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
@@ -73,12 +73,16 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     if "entropy" in columns and not _is_share(columns["entropy"]):
         no_share = known.pop("entropy")
         del columns["entropy"]
-    loss = columns.get("loss")
-    events = () if loss is None else loss_events(loss)
+    left_out = leaves_out(log.columns)
+    of_its_gradient = of_gradient(columns, log.step, left_out=left_out)
+    if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
+        columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
+    events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
-    causes = tuple(sorted(_causes(columns, events, grown, log.step), key=lambda cause: -cause.weight))
+    found = [*of_its_gradient, *_causes(columns, events, grown, log.step)]
+    causes = tuple(sorted(found, key=lambda cause: -cause.weight))
     return Result(log=log, roles=known, events=events, growth=grown, causes=causes, no_share=no_share)
 
 
@@ -91,7 +95,7 @@ def _is_share(entropy: Numbers) -> bool:
 def _causes(
     columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
 ) -> list[Cause]:
-    found = [*of_gradient(columns, step), *of_lost_logits(columns, step)]
+    found = of_lost_logits(columns, step)
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]

@@ -172,4 +172,5 @@ _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "beyond_start": ("sensitivity", {}),
     "stuck_rate": ("sensitivity", {}),
     "gradient_overflow": ("formats", {}),
+    "gradient_or_loss": ("formats", {}),
 }

@@ -188,6 +188,20 @@ def test_a_gradient_that_overflows_beside_a_finite_loss_is_no_matter_of_logits()
     assert found.events == ()
 
 
+@pytest.mark.parametrize("since", [0, 100])
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_a_loss_that_the_trainer_may_have_left_out_is_not_said_to_be_finite(prefix: str, since: int) -> None:
+    """Its log has a mean of the others in the place of a loss that is lost, or 0."""
+    for loss in (FALLING, np.where(since > STEPS, FALLING, 0.0)):
+        columns = {"loss": loss, "grad_norm": np.where(since > STEPS, 1.0, LOST)}
+        columns |= {"learning_rate": np.full(200, 1e-4), "epoch": STEPS / 100}
+        found = run(log(**{f"{prefix}{name}": column for name, column in columns.items()}))
+        assert [cause.key for cause in found.causes if cause.key not in ("healthy", "few_losses")] == [
+            "gradient_or_loss"
+        ]
+        assert found.events == ()
+
+
 def test_updates_that_jumped_first_are_named() -> None:
     updates = np.where(STEPS == 145, 9.0, 1.0)
     found = run(log(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0)))
