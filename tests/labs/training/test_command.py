@@ -132,6 +132,8 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
         for point in found["curve"]:
             assert point["lowest"] <= point["mean_final_loss"] <= point["highest"]
             assert point["solved"] + point["partly"] + point["failed"] == 2
+            assert "median_max_abs_logit" in point
+            assert "max_abs_logit" not in point  # that is one run's
 
 
 @pytest.mark.parametrize("word", [word for word, command in COMMANDS.items() if command.train])
