@@ -225,6 +225,7 @@ class Arrows(_Panel):
     lengths: str
     query: str  # a scalar column
     selected: int
+    keys: NotRequired[list[int]]  # which ones they are, where they are not the first ones or not all
     reach: float  # a length that reaches the frame
     ring: float | None
     label: str  # a string column

@@ -21,14 +21,18 @@ class ProgressLine:
 
     def __init__(self, words: str = "command.progress") -> None:
         self._words = words
-        self._begun = time.monotonic()
+        self._begun: tuple[float, int] | None = None  # when it was first called, and what was done then
         self._written = -1
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows it."""
-        left = (time.monotonic() - self._begun) * (total - done) / done if done else 0
+        """Shows it; what is left only when something was done meanwhile, from which that is known."""
+        now, said = time.monotonic(), say(self._words, done=done, total=total)
+        began, first = self._begun = self._begun or (now, done)
+        if first < done < total:
+            left = (now - began) * (total - done) / (done - first)
+            said = say("command.left", progress=said, left=round(left))
         full = round(_BAR * done / total)
-        text = f"[{'#' * full}{'.' * (_BAR - full)}] {say(self._words, done=done, total=total, left=round(left))}"
+        text = f"[{'#' * full}{'.' * (_BAR - full)}] {said}"
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{text}\033[K" + ("\n" if done == total else ""))
         elif _LINES * done // total > self._written:

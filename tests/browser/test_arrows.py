@@ -67,7 +67,7 @@ def test_play_grows_all_arrows_until_a_hand_stops_it(arrows: Page) -> None:
 
 
 def test_a_score_of_infinity_leaves_the_plain_side_without_shares(arrows: Page) -> None:
-    arrows.get_by_role("button", name="Grow until a score is ∞").click()
+    arrows.get_by_role("button", name="Grow until a score is infinite").click()
     expect(arrows.get_by_role("heading", name=re.compile("has no shares"))).to_be_visible(timeout=20_000)
     expect(arrows.locator(".side.plain .share")).to_have_text(["NaN"] * 5)
     expect(arrows.locator(".side.norm .bar.strong .word")).to_have_text("cat")

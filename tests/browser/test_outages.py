@@ -86,25 +86,25 @@ def answer(page: Page, many: int) -> None:
     settled(page)
     for at in range(many):
         groups.nth(at).locator("input").nth(1).press(" ")
-    assert answers(page) == [1] * many + [-1] * (8 - many)
+    until(page, lambda: answers(page) == [1] * many + [-1] * (8 - many))
 
 
 def test_answers_outlast_an_outage_are_sent_at_the_first_press_and_stay_sent(line: Line, page: Page) -> None:
     page.goto(f"{line.address}/{QUESTIONS}&seed=3")
     answer(page, 6)
     out_and_back(page, line)
-    assert answers(page) == [1] * 6 + [-1] * 2
+    until(page, lambda: answers(page) == [1] * 6 + [-1] * 2)
     page.get_by_role("button", name="Send my answers").click()
     right = sum(question.choices[1] == question.answer for question in quiz(QUIZ)[:6])
     result = page.get_by_role("heading", level=2).first
-    expect(result).to_have_text(f"{right} of 8 right · 2 left open")
+    expect(result).to_have_text(f"{right} of 8 right · 2 left open", timeout=PATIENCE_MS)
     out_and_back(page, line)
-    expect(result).to_have_text(f"{right} of 8 right · 2 left open")
+    expect(result).to_have_text(f"{right} of 8 right · 2 left open", timeout=PATIENCE_MS)
     expect(page.locator(GROUPS)).to_have_count(0)
     page.goto(f"{line.address}/drift?seed=x")  # elsewhere nothing is asked for: the page runs once
     expect(page.locator(".reading").first).to_be_visible(timeout=PATIENCE_MS)
     settled(page)
-    expect(page.get_by_text("seed must be a number")).to_be_visible()
+    expect(page.get_by_text("seed must be a number")).to_be_visible(timeout=PATIENCE_MS)
     page.reload()
     expect(page.locator(".reading").first).to_be_visible(timeout=PATIENCE_MS)
     page.goto(f"{line.address}/{QUESTIONS}&seed=3")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
-from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
+from qkdemo.attention.pipeline import CASTS, CHOICES, Pipeline, trace
 from qkdemo.cli.command import main
 from qkdemo.dials import declarations
 from qkdemo.facts.cells import cell
@@ -120,6 +120,31 @@ def test_grok_1_is_released_with_one_over_the_root_of_its_width() -> None:
     """attn_output_multiplier=0.08838834764831845 beside key_size=128 in its run.py."""
     assert pytest.approx(128**-0.5) == 0.08838834764831845
     assert of("grok-1-grok-1").scale == "inverse_root"
+
+
+def test_norms_of_torch_round_once_at_their_end_and_no_row_calls_them_all_in_one_format() -> None:
+    """nanochat and modded-nanogpt call rms_norm without a gain; Meta's Chameleon holds a LayerNorm in bfloat16."""
+    rng = torch.Generator().manual_seed(0)
+    x, gain, bias = (torch.randn(shape, generator=rng).bfloat16() for shape in ((256, 64), (64,), (64,)))
+    rms = torch.nn.functional.rms_norm(x, (64,))
+    wide, narrow = (each * torch.rsqrt(each.square().mean(-1, keepdim=True) + 1.2e-7) for each in (x.float(), x))
+    assert torch.equal(rms, wide.bfloat16())
+    assert (rms != narrow).float().mean() > 0.1
+    assert {of(name).cast for name in ("nanochat-nanochat", "modded-nanogpt-modded-nanogpt")} == {"none"}
+    layer = torch.nn.functional.layer_norm(x, (64,), gain, bias).float()
+    normed, store = torch.nn.functional.layer_norm(x.float(), (64,)), lambda y: y.bfloat16().float()
+    equal = {
+        word: (cast(normed, gain.float(), bias.float(), store) == layer).float().mean() for word, cast in CASTS.items()
+    }
+    assert equal["gain_first"] > 0.99
+    assert equal["cast_first"] < 0.9
+    assert of("chameleon-meta-chameleon").cast == "gain_first"
+
+
+def test_where_a_checkpoint_holds_a_gain_times_a_constant_the_note_says_so() -> None:
+    """sqk · init_value / init_scaling: a stored 1/√d_model is a gain of 1."""
+    for name in ("ngpt-ngpt", "ngpt-in-olmo-core-olmo-core", "dory-ngpt-style-transformers"):
+        assert re.search("checkpoint holds .* times", of(name).note), name
 
 
 def test_idefics_turns_nothing_where_it_normalises_and_caches_nothing_there() -> None:

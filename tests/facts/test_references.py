@@ -80,6 +80,7 @@ def test_a_source_says_where_to_look_and_when_it_was_read(key: str) -> None:
     assert re.fullmatch(
         r"https://(arxiv\.org/abs/\d{4}\.\d{5}|doi\.org/\S+|github\.com/\S+|huggingface\.co/\S+)", source.link
     )
+    assert not re.match(r"\w+\.\w", source.part), "begins a sentence in the list: a file’s name there got a capital"
     assert source.part
     assert source.says.endswith(".")
     assert date(2026, 1, 1) <= source.read

@@ -214,6 +214,7 @@ declare namespace Spec {
     lengths: string;
     query: string;
     selected: number;
+    keys?: number[];
     reach: number;
     ring: number | null;
     label: string;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from qkdemo.dials import Dial, declarations
+from qkdemo.dials import Choice, Dial, declarations
 from qkdemo.labs import arrows, drift, mla, placement, words
 from qkdemo.labs.registry import LABS
 from qkdemo.messages import ENGLISH, LANGUAGES
@@ -53,6 +53,20 @@ def test_a_dial_is_counted_from_where_it_begins() -> None:
             if counted := re.search(r"[Cc]ounted from (\d)", dial.help):
                 assert isinstance(dial.kind, Dial)
                 assert int(counted[1]) == dial.kind.low, (lab.name, dial.name)
+
+
+def test_a_letter_stands_for_one_number_of_a_lab() -> None:
+    for lab in LABS.values():
+        letters = [found[1] for dial in declarations(lab.settings) if (found := re.match(r"([^\W\d]): ", dial.help))]
+        assert len(set(letters)) == len(letters), (lab.name, letters)
+
+
+def test_a_help_explains_no_word_that_its_dial_does_not_know() -> None:
+    for lab in LABS.values():
+        for dial in declarations(lab.settings):
+            if isinstance(dial.kind, Choice):
+                told = set(re.findall(r"(?:^|[.;] )([a-z_]+): ", dial.help))
+                assert told <= set(dial.allowed_words()), (lab.name, dial.name, told)
 
 
 def test_every_text_for_a_use_of_its_own_is_shown_by_a_lab() -> None:

@@ -22,6 +22,7 @@ from qkdemo.runs.kept.shipped import shipped
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.claims import on_models as claims_on_models
 from qkdemo.tracks.claims.verdict import VERDICTS
+from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Evidence, Stop
 from qkdemo.training.telemetry import CURVES
 from tests.tracks.finding import number
@@ -87,6 +88,31 @@ def test_models_that_normalise_v_as_well_normalise_q_and_k() -> None:
 
 def test_every_verdict_is_given_somewhere() -> None:
     assert {evidence(stop).answer for stop in TRACKS["claims"] if stop.name != "always_helps"} == set(VERDICTS.words)
+
+
+def test_how_far_two_orders_differ_is_said_of_the_positions_that_were_tried() -> None:
+    """Norm and rotary positions by complex numbers: at other positions the logits differ by more."""
+    claim = found("claims", "commute")
+    vectors, gains = np.random.default_rng(0).standard_normal((2, 64)), np.random.default_rng(10_000)
+    (q, k), (gain_q, gain_k) = vectors, gains.uniform(0.5, 1.5, (2, 64))
+
+    def turned(x: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.float64]:
+        pairs = (x[:32] + 1j * x[32:]) * np.exp(1j * np.outer(at, 10000.0 ** (-np.arange(32) / 32)))
+        return np.concatenate([pairs.real, pairs.imag], -1)
+
+    def rms(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        normed: NDArray[np.float64] = x / np.sqrt((x**2).mean() + 1e-6)
+        return normed
+
+    at = np.arange(5001)
+    first = (turned(rms(q) * gain_q, at + 3) * turned(rms(k) * gain_k, at)).sum(-1) / 8
+    last = (turned(rms(q), at + 3) * gain_q * turned(rms(k), at) * gain_k).sum(-1) / 8
+    assert number(claim.numbers["norm_first"]) == pytest.approx(first[50], rel=1e-3)
+    assert number(claim.numbers["rotary_first"]) == pytest.approx(last[50], rel=1e-3)
+    assert number(claim.numbers["apart"]) < 100 * np.abs(first - last).max() / np.abs([first, last]).max()
+    told = without_targets(LANGUAGES["en"]["stop.claims.commute.explain"])
+    assert "differ by {alike} at most where it was tried" in told
+    assert "differ there by up to {apart} % of the largest logit; elsewhere it can be more" in told
 
 
 def test_a_longer_query_sharpens_its_row_in_plain_attention_alone() -> None:
@@ -209,14 +235,21 @@ def test_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> Non
         shares = 100 * np.bincount((directions @ arrows.T).argmax(-1), minlength=5) / len(directions)
         for at, name in ((numbers["key"], side), (numbers["short"], f"short_{side}")):
             assert_rounded(shares[int(at)], numbers[name])
+    for g, name in ((10, "clear"), (50, "clearer")):
+        assert_rounded(clear(g, keys), numbers[name])
 
 
 def test_decided_directions_are_told_in_as_many_digits_as_a_count_on_a_grid_has() -> None:
     keys = unit(np.random.default_rng(0).standard_normal((5, 3)))
     numbers = found("beginner", "sphere").numbers
     for g, name in ((3, "before"), (50, "after")):
-        terms = np.exp(g * (even_directions() @ keys.T - 1))
-        assert_rounded(100 * float((terms.max(-1) >= 0.9 * terms.sum(-1)).mean()), numbers[name])
+        assert_rounded(clear(g, keys), numbers[name])
+
+
+def clear(g: float, keys: NDArray[np.float64]) -> float:
+    """In how many of a hundred directions one key has a weight of 0.9 or more under the L2 norm."""
+    terms = np.exp(g * (even_directions() @ unit(keys).T - 1))
+    return 100 * float((terms.max(-1) >= 0.9 * terms.sum(-1)).mean())
 
 
 def even_directions() -> NDArray[np.float64]:
@@ -241,7 +274,7 @@ def test_the_entries_that_float8_loses_on_both_sides_are_what_loses_every_row() 
     assert not q.any(-1).all()
 
 
-COUNTED = "(of some, only one part)"  # an indexer, a cross-attention, the text side
+COUNTED = "(of some, only one part)"  # a cross-attention, the text side
 
 
 def test_wherever_models_are_counted_it_says_that_of_some_a_part_stands_for_them() -> None:
@@ -264,6 +297,26 @@ def test_more_keys_under_one_bound_leave_less_to_the_first() -> None:
         assert number(numbers[name]) == pytest.approx(softmax(8 * unit(q) @ unit(k).T).max(), rel=1e-3)
     raised = softmax(np.log2(256**2 - 256) * unit(q) @ unit(k).T).max()
     assert number(numbers["raised"]) == pytest.approx(raised, rel=1e-3)
+
+
+def test_with_more_rows_the_sharpest_is_sharper_while_a_row_is_not() -> None:
+    """A weight that is the largest of more rows is larger by chance: the sentence says what a row has in the mean."""
+    numbers = found("claims", "longer_text").numbers
+    for keys, name in ((16, "few"), (256, "many")):
+        q, k = drawn(keys)
+        cosines = unit(q) @ unit(k).T
+        grown = softmax(np.log2(keys**2 - keys) * cosines).max(-1)
+        assert number(numbers[f"fixed_{name}"]) == pytest.approx(softmax(8 * cosines).max(), rel=2e-3)
+        assert number(numbers[f"grown_{name}"]) == pytest.approx(grown.max(), rel=2e-3)
+        assert number(numbers[f"mean_{name}"]) == pytest.approx(grown.mean(), rel=0.02)
+
+
+def test_no_cache_is_said_to_be_off_where_it_is_bit_for_bit_what_a_fresh_pass_gives() -> None:
+    """The page says so of all three: a limit under which digits say nothing is no number that they "give"."""
+    ways = [cache.run(cache.Settings(way=way)) for way in ("raw", "halfway", "finished")]
+    numbers = found("claims", "raw_cache").numbers
+    assert max(float(way.weight_error.max()) for way in ways) <= number(numbers["raw"]) == 1e-6
+    assert set(re.findall(r"\{(\w+)\}", LANGUAGES["en"]["stop.claims.raw_cache.explain"])) == {"raw", "again"}
 
 
 def test_the_slope_of_softmax_falls_by_thousands() -> None:

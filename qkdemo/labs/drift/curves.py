@@ -17,16 +17,15 @@ CURVES: Final = ("max_abs_logit", "entropy_fraction", "softmax_slope", "top_weig
 ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
 
 
-def curve(name: str, result: Result, x: PlainAxis, *, bound: bool = False, **values: str) -> Curves:
-    """Both sides of one measure, with what bounds it; `values` go into its title."""
+def curve(name: str, result: Result, x: PlainAxis, *, bound: str = "", **values: str) -> Curves:
+    """Both sides of one measure, with what bounds it, if it is named; `values` go into its title."""
     sides = (result.plain, result.twin)
     lines: list[Line] = [
         {"role": role, "column": f"{role}.{name}", "label": say(f"variant.{side.variant}.short")}
         for role, side in zip(ROLES, sides, strict=True)
     ]
-    proven = result.twin.bound
-    if bound and math.isfinite(proven):
-        lines.append({"role": "bound", "column": "bound", "label": say("drift.bound", bound=written(proven))})
+    if bound and math.isfinite(result.twin.bound):
+        lines.append({"role": "bound", "column": "bound", "label": bound})
     return {
         "kind": "curves",
         "title": say(f"drift.panel.{name}", **values),

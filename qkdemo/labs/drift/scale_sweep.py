@@ -1,5 +1,6 @@
 """One side of a comparison: one variant while the weights grow.
 
+* `arm_keys(n_keys, key)`: which of many keys are drawn as arrows;
 * `sweep(state, scales)`: the side over many weight scales at once, cached for all visitors. One scale between those
   that are computed for dragging, and what is looked at closely, is computed apart, so that another scale, head, query
   or key sweeps nothing again.
@@ -57,7 +58,7 @@ class Side:
     k_norm: NDArray[np.float64]
     cosine: NDArray[np.float64]  # between shown query and key
     logit: NDArray[np.float64]  # of that pair
-    arms: NDArray[np.float64]  # [scales, ≤16] ‖k‖ of the first keys
+    arms: NDArray[np.float64]  # [scales, ≤16] ‖k‖ of the keys in `arm_keys`
     angles: NDArray[np.float64]  # [scales, ≤16] between the shown query and those keys, radians, before rounding
     first_raw_loss: float  # weight scale at which a raw product first overflows; ∞ if it never does
     first_logit_loss: float
@@ -67,6 +68,16 @@ class Side:
 def sweep(state: State, scales: tuple[float, ...]) -> Side:
     """The side at every one of `scales`, which ascend."""
     return once(_side, state, scales)
+
+
+def arm_keys(n_keys: int, key: int) -> list[int]:
+    """The keys that are drawn as arrows: the first ones, and the shown one in the place of the last of them.
+
+    >>> arm_keys(4, 2), arm_keys(64, 40)[-2:]
+    ([0, 1, 2, 3], [14, 40])
+    """
+    first = list(range(min(n_keys, SHOWN_ARMS)))
+    return first if key < len(first) else [*first[:-1], key]
 
 
 @lru_cache(maxsize=128)
@@ -174,7 +185,7 @@ def _closer(state: State, scales: Tensor) -> dict[str, NDArray[Any]]:
             "k_norm": k_norm,
             "cosine": (q / q_norm[:, None] * (k[:, key] / k_norm[:, None])).sum(-1),
             "logit": made.logits[:, at, 0, key],
-            "arms": _norm(k[:, :SHOWN_ARMS]),
+            "arms": _norm(k[:, arm_keys(state.recipe.n_keys, key)]),
         }
     )
 
@@ -219,12 +230,13 @@ def _most_entropy(visible: Tensor | None, n_keys: int) -> float:
 def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:
     """[scales, ≤16]; a norm that divides by a size leaves directions as they are at scale 1."""
     heads, place = _read_for(state)
-    query = state.shown[1]
+    _, query, key = state.shown
+    arms = arm_keys(state.recipe.n_keys, key)
     at = torch.tensor(scales if state.formed_by.norm.turns else (1.0,), dtype=torch.float64)[:, None, None, None]
     q, k = state.base
     if not state.formed_by.norm.turns:
         q, k = (x / _largest(x) for x in (q, k))
-    made = scores(at * q[heads, query : query + 1], at * k[heads, :SHOWN_ARMS], state.formed_by, state.parameters)
+    made = scores(at * q[heads, query : query + 1], at * k[heads][:, arms], state.formed_by, state.parameters)
     q, k = made.q[:, place, 0, :, None], made.k[:, place]
     cosines = (k @ q).squeeze(-1) / (_norm(k) * _norm(q.mT))
     return np.broadcast_to(cosines.clamp(-1, 1).arccos().numpy(), (len(scales), cosines.shape[1]))

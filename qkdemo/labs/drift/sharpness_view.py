@@ -24,6 +24,7 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
     table, findings = (_kept_sharpness_table if shared else _sharpness_table)(sharpness, plain)
     at = float(getattr(result.settings, sharpness.dial))
     x: PlainAxis = {"ticks": decades(sharpness.values[0], sharpness.values[-1])}
+    bound = say("sharpness.bound")  # another one at each place of the dial
     view: Exhibit = {
         "dial": {
             "column": "value",
@@ -36,7 +37,8 @@ def sharpness_exhibit(sharpness: Sharpness, result: Result) -> Drawn:
         "heading": 3,
         "tiles": [],
         "panels": [
-            curve(name, result, x, bound=name == "max_abs_logit") | {"title": say(f"sharpness.panel.{name}")}
+            curve(name, result, x, bound=bound if name == "max_abs_logit" else "")
+            | {"title": say(f"sharpness.panel.{name}")}
             for name in CURVES[:4]
         ],
         "words": words(),

@@ -23,7 +23,7 @@ from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.drift.curves import CURVES, ROLES, curve, lost
 from qkdemo.labs.drift.lab import Result, Settings, run
-from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side
+from qkdemo.labs.drift.scale_sweep import SHOWN_BARS, SHOWN_CELLS, Side, arm_keys
 from qkdemo.labs.drift.words import explain, findings
 from qkdemo.messages import in_each_language, language, say
 from qkdemo.notation import written
@@ -118,6 +118,7 @@ def _drift_view(result: Result) -> Exhibit:
     _, query, key = result.shown
     x: PlainAxis = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
     names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
+    bound = say("drift.bound", bound=written(result.twin.bound))
     tiles = ("norms", "logit", "entropy", "slope")
     scale_tile: Tile = {
         "label": say("drift.tile.scale"),
@@ -144,7 +145,7 @@ def _drift_view(result: Result) -> Exhibit:
             ),
         ],
         "panels": [
-            *(curve(name, result, x, bound=name == "max_abs_logit") for name in CURVES[:4]),
+            *(curve(name, result, x, bound=bound if name == "max_abs_logit" else "") for name in CURVES[:4]),
             *(
                 _heat(role, say("drift.panel.heat", variant=name), side, query, key)
                 for role, name, side in zip(ROLES, names, (result.plain, result.twin), strict=True)
@@ -236,17 +237,20 @@ def _factor_in_words(result: Result, side: Side) -> str:
 def _arrows(role: Role, title: str, side: Side, scales: NDArray[np.float64], key: int) -> Arrows:
     usual = float(side.q_norm[int(np.argmin(np.abs(scales - 1)))])
     steady = bool(np.ptp(side.q_norm[scales >= 1]) < 1e-3 * usual)
-    return {
+    keys, said = arm_keys(side.n_keys, key), say("drift.axis.arrows")
+    some = len(keys) < side.n_keys
+    panel: Arrows = {
         "kind": "arrows",
         "title": title,
-        "subtitle": say("drift.axis.arrows"),
+        "subtitle": say("drift.axis.some_arrows", shown=len(keys), said=said) if some else said,
         "wide": 4,
         "role": role,
         "angles": f"{role}.angles",
         "lengths": f"{role}.arms",
         "query": f"{role}.arm",
-        "selected": min(key, side.angles.shape[1] - 1),
+        "selected": keys.index(key),
         "reach": _REACH * usual if math.isfinite(usual) and usual > 0 else 1.0,
         "ring": usual if steady else None,
         "label": f"{role}.arm.text",
     }
+    return panel | {"keys": keys} if some else panel

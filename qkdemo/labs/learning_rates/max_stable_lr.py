@@ -99,7 +99,7 @@ def about(curve: Curve, settings: Settings) -> str:
         else say("rates.beyond", rate=written(last))
         for end in (ends[0], ends[-1])
     ]
-    return say("rates.by_seed", number=rate, low=texts[0], high=texts[1])
+    return _by_seed(rate, *texts)
 
 
 def factor_words(factor: float, plain: Curve, twin: Curve, settings: Settings) -> str:
@@ -110,4 +110,9 @@ def factor_words(factor: float, plain: Curve, twin: Curve, settings: Settings) -
     if len(alone) < len(pairs) or len(pairs) == 1:
         return number
     ends = sorted(one if factor >= 1 else 1 / one for one in alone)
-    return say("rates.by_seed", number=number, low=written(ends[0], 2), high=written(ends[-1], 2))
+    return _by_seed(number, written(ends[0], 2), written(ends[-1], 2))
+
+
+def _by_seed(number: str, low: str, high: str) -> str:
+    """A number of the means, with what the seeds say: from where to where, or all the same as far as it is written."""
+    return say("rates.by_seed" if low != high else "rates.by_seed_alike", number=number, low=low, high=high)

@@ -1,7 +1,8 @@
 """How losses over learning rates are drawn: the table and view that the exhibit component takes.
 
 * `rates_exhibit(result, own)`: the exhibit, moved along the rates; `Own`: a run that is marked in it;
-* `own_of(live, settings)`: that run, if it can be drawn into these curves; `picked(pick)`: the dial that a click sets.
+* `own_of(live, settings)`: that run, if it can be drawn into these curves; `words_of_own(own, settings)`: what it is;
+* `picked(pick)`: the dial that a click sets.
 """
 
 from collections.abc import Mapping
@@ -46,9 +47,11 @@ class Own:
 
 
 def own_of(live: Live, settings: Settings) -> Own | None:
-    """The run as a point, if it is finished, unforked, of one pair, and of the same task."""
-    runs = live.plan.legs[0].runs
+    """The run as a point, if it is finished, unforked, of one pair, of the same task, and at a rate of the curves."""
+    runs, rates = live.plan.legs[0].runs, rates_of(settings)
     if live.state != "finished" or len(live.plan.legs) > 1 or len(runs) != 2 or runs[1].task != settings.task:
+        return None
+    if not rates[0] <= runs[1].learning_rate <= rates[-1]:
         return None
     plain, twin = outcomes(live.plan, live.chunk.curves)
     return Own(
@@ -58,6 +61,19 @@ def own_of(live: Live, settings: Settings) -> Own | None:
         (plain.final_loss, twin.final_loss),
         (plain.max_abs_logit, twin.max_abs_logit),
     )
+
+
+def words_of_own(own: Own, settings: Settings) -> list[str]:
+    """What the marked run is, and why it need not lie on the curves."""
+    key = "rates.own.words" if own.schedule == settings.schedule else "rates.own.other_schedule"
+    names = {"schedule": say(f"schedule.{own.schedule}.short"), "ours": say(f"schedule.{settings.schedule}.short")}
+    high = any(np.isfinite(loss) and loss > _top(settings) for loss in own.losses)
+    return [say(key, **names), *([say("rates.own.edge")] if high else [])]
+
+
+def _top(settings: Settings) -> float:
+    """Where the loss axis ends."""
+    return TASKS[settings.task].chance() * _HEADROOM
 
 
 @in_each_language(32)
@@ -97,7 +113,7 @@ def _columns(role: Role, curve: Curve) -> dict[str, Any]:
         counts = summary(ends)
         told = (
             written(mean, 3),
-            say("rates.range", low=_end(low), high=_end(high)),
+            _range(low, high),
             written(logit, 3),
             say("rates.ends", **{word: counts[word] for word in ("solved", "partly", "failed")}),
         )
@@ -108,8 +124,16 @@ def _columns(role: Role, curve: Curve) -> dict[str, Any]:
     }
 
 
+def _range(low: float, high: float) -> str:
+    """From the lowest to the highest seed, short enough for a tile's line; one number where both are written alike."""
+    ends = [_end(low), _end(high)]
+    if ends[0] == ends[1]:
+        return written((low + high) / 2, 3) if low == high else say("rates.range_alike", both=ends[0])
+    return say("rates.range", low=ends[0], high=ends[1])
+
+
 def _end(x: float) -> str:
-    """One end of a range, short enough for two to stand in a tile's line."""
+    """One end of a range."""
     return written(x, 1 if x < _SMALL else 2)
 
 
@@ -137,7 +161,7 @@ def _view(result: Result, own: Own | None) -> Exhibit:
             "wide": 7,
             "tall": True,
             "x": x,
-            "y": _loss_axis(task.chance()),
+            "y": _loss_axis(settings),
             "lines": [
                 Line(
                     role=role,
@@ -216,8 +240,9 @@ def _counted(key: str, n: int) -> str:
     return f"{key}_of_one" if n == 1 else key
 
 
-def _loss_axis(chance: float) -> Axis:
-    return {"log": False, "domain": (0, chance * _HEADROOM), "ticks": [(x, str(x)) for x in range(int(chance) + 1)]}
+def _loss_axis(settings: Settings) -> Axis:
+    whole = range(int(TASKS[settings.task].chance()) + 1)
+    return {"log": False, "domain": (0, _top(settings)), "ticks": [(x, str(x)) for x in whole]}
 
 
 def _points(own: Own | None, result: Result, name: str) -> list[Point]:

@@ -90,12 +90,16 @@ def explain_other_ways(result: Result) -> list[str]:
         "factor": _short_of_one(found.factors[at].min().item()),
         "off": written(100 * found.shared_key[at].item(), 2),
         "bound": at_most(found.bound, 3),
-        "rates_low": written(grown.min().item(), 2),
-        "rates_high": written(grown.max().item(), 2),
+        "moved_range": _range(written(grown.min().item(), 2), written(grown.max().item(), 2)),
     }
     names = ["latent_norm", "qk_clip", "clipped" if clipped.any() else "unclipped"]
     names += ["shared_key"] if clipped.any() and not clipped.all() else []
     return [say(f"other_ways.{name}", **values) for name in (*names, "rates", "qk_norm")]
+
+
+def _range(low: str, high: str) -> str:
+    """From one number to another, or one alone where both are written alike."""
+    return say(f"other_ways.range.{'alike' if low == high else 'apart'}", low=low, high=high)
 
 
 def _short_of_one(x: float) -> str:

@@ -57,7 +57,8 @@ class Settings(Dials):
         "any"
     )
     gain_kind: Annotated[
-        Literal["any", "none", "scalar", "head", "channel", "head_channel", "input_channel", "configurable"], Choice()
+        Literal["any", "none", "scalar", "head", "channel", "head_channel", "input_channel", "configurable"],
+        Choice(use="read"),
     ] = "any"
     stored: Annotated[Literal["any", "none", "gamma", "one_plus", "configurable"], Choice()] = "any"
     order: Annotated[

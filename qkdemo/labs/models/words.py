@@ -4,11 +4,14 @@
 * `beside(left, right)`: what sets two models apart; `corrections()`: what is often told wrongly."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from qkdemo.facts.models import MODELS, Model, differing, named
 from qkdemo.labs.models.lab import Result, counts
 from qkdemo.messages import say
 from qkdemo.notation import written
+
+_MAY_BE_SQUARED: Final = {("rotary_norm", "q_alone"), ("rotary_norm", "of_q")}
 
 
 def finding(result: Result) -> str:
@@ -22,7 +25,7 @@ def finding(result: Result) -> str:
     if (ways := len(_kinds(normed))) > 1:
         return say("models.ways", normed=len(normed), ways=ways, **values)
     read = all(model.pipeline is not None and not model.unread for model in result.models)
-    alike = read and len(_kinds(result.models)) == 1
+    alike = read and not any(_differing(result.models[0], other) for other in result.models)
     return say("models.alike_all" if alike else "models.found", **values)
 
 
@@ -31,9 +34,19 @@ def _kinds(models: Iterable[Model]) -> list[Model]:
     kinds: list[Model] = []
     known = (model for model in models if model.pipeline is not None)
     for model in sorted(known, key=lambda one: len(one.unread)):  # what was read most tells most apart
-        if all(_differing(model, other) for other in kinds):
+        if all(_apart(model, other) for other in kinds):
             kinds.append(model)
     return kinds
+
+
+def _apart(left: Model, right: Model) -> bool:
+    """Whether two models are surely different functions: behind rotary, a gain on q alone can be the square of one on
+    both.
+    """
+    found = _differing(left, right)
+    pipelines = [model.pipeline for model in (left, right) if model.pipeline is not None]
+    squared = {(pipeline.order, pipeline.key_gain) for pipeline in pipelines} == _MAY_BE_SQUARED
+    return bool(found) and not (found == ["key_gain"] and squared)
 
 
 def _differing(left: Model, right: Model) -> list[str]:

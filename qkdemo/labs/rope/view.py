@@ -59,11 +59,12 @@ def distance_exhibit(result: Result) -> Drawn:
     lines: list[Line] = [
         {"role": role, "column": role, "label": say(f"rope.line.{order}")} for role, order in _ROLES.items()
     ]
-    for sign, mark in ((1, ""), (-1, "−")):
-        for line, bound in _bounds(result):
-            column = f"{line['column']}{mark}"
-            table[column] = np.full(len(texts), sign * bound)
-            lines.append(line | {"column": column, "label": line["label"] if sign > 0 else ""})
+    for kind, line, bound in _bounds(result):
+        table[line["column"]] = np.full(len(texts), bound)
+        lines.append(line)
+        below: Line = line | {"column": f"{line['column']}−", "label": ""}
+        table[below["column"]] = np.full(len(texts), -bound)
+        lines.append(below | {"name": say(f"rope.line.{kind}_below", bound=written(-bound))})
     panel: Curves = {
         "kind": "curves",
         "title": say("rope.panel.distance"),
@@ -136,7 +137,7 @@ def _curve(result: Result, name: str, **values: object) -> Curves:
     ]
     curves = np.concatenate([getattr(side, name) for side in _sides(result).values()])
     if name == "largest":
-        lines += [line for line, _ in _bounds(result)]
+        lines += [line for _, line, _ in _bounds(result)]
         curves = np.append(curves, _HEADROOM * result.bound_pairwise)
     return {
         "kind": "curves",
@@ -158,14 +159,18 @@ def _axis(name: str, curves: NDArray[np.float64]) -> Axis:
     return linear_axis(low, high)
 
 
-def _bounds(result: Result) -> list[tuple[Line, float]]:
-    """Either bound, with its line; one line where they are the same."""
+def _bounds(result: Result) -> list[tuple[str, Line, float]]:
+    """Either bound, with its line, and the word of its label; one line where they are the same."""
     naive, pairwise = result.bound_naive, result.bound_pairwise
     if pairwise <= naive * (1 + AGREE):
         label = say("rope.line.both", bound=written(naive))
-        return [({"role": "bound", "column": "bound.naive", "label": label}, naive)]
+        return [("both", {"role": "bound", "column": "bound.naive", "label": label}, naive)]
     both: tuple[tuple[Role, str, float], ...] = (("bound", "naive", naive), ("other", "pairwise", pairwise))
     return [
-        ({"role": role, "column": f"bound.{name}", "label": say(f"rope.line.{name}", bound=written(bound))}, bound)
+        (
+            name,
+            {"role": role, "column": f"bound.{name}", "label": say(f"rope.line.{name}", bound=written(bound))},
+            bound,
+        )
         for role, name, bound in both
     ]

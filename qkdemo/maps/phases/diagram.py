@@ -44,12 +44,10 @@ class Diagram:
 
     def __post_init__(self) -> None:
         for name in (self.x, self.y):
-            if name not in training_dials(self.remedies, self.base):
-                known = ", ".join(training_dials(self.remedies, self.base))
-                raise SettingsError(say("phases.error.dial", name=name, known=known))
+            _refuse_other(name, self.remedies, self.base)
         if self.x == self.y:
             others = ", ".join(name for name in training_dials(self.remedies, self.base) if name != self.x)
-            raise SettingsError(say("map.error.twice", name=self.x, known=others))
+            raise SettingsError(say("phases.error.twice", name=self.x, known=others))
         if self.size > MOST_RUNS:
             raise SettingsError(say("phases.error.budget", runs=self.size, most=MOST_RUNS))
 
@@ -110,9 +108,11 @@ def diagram_of(x: str, y: str, cells: int = 5, seeds: int = 3, remedies: Iterabl
     if not 1 <= len({*chosen}) == len(chosen) <= MOST_REMEDIES:
         raise SettingsError(say("phases.error.remedies", most=MOST_REMEDIES))
     if cells not in SIDES:
-        raise SettingsError(say("map.error.size", cells=cells, known=", ".join(map(str, SIDES))))
+        raise SettingsError(say("phases.error.size", cells=cells, known=", ".join(map(str, SIDES))))
     if not 1 <= seeds <= MOST_SEEDS:
         raise SettingsError(say("phases.error.seeds", seeds=seeds, most=MOST_SEEDS))
+    for text in (x, y):
+        _refuse_other(text.split(":")[0], chosen, BASE)
     usual = {"learning_rate": f"{RATES[0]}:{RATES[-1]}", "qk_start": f"{STARTS[0]}:{STARTS[-1]}"}
     typed = [f"{text}:{usual[text]}" if text in usual else text for text in (x, y)]
     across, up = (axis_in(Settings, text) for text in typed)
@@ -137,6 +137,12 @@ def training_dials(remedies: Sequence[str], base: Settings = BASE) -> dict[str, 
         for dial in declarations(Settings)
         if isinstance(dial.kind, Dial) and dial.name not in _NO_AXES and any(map(dial.acts_for, states))
     }
+
+
+def _refuse_other(name: str, remedies: Sequence[str], base: Settings) -> None:
+    known = training_dials(remedies, base)
+    if name not in known:
+        raise SettingsError(say("phases.error.dial", name=name, known=", ".join(known)))
 
 
 def remedy_words() -> tuple[str, ...]:

@@ -3,11 +3,14 @@
 import math
 from typing import Final
 
+import torch
+
 from qkdemo.attention.bounds import largest_weight, least_entropy
 from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
 from qkdemo.labs import drift
+from qkdemo.labs.drift.state import scores_at
 from qkdemo.notation import at_least, written
 from qkdemo.tracks.claims.on_bounds import DRIFT, FRESH, PLAIN, plain_at
 from qkdemo.tracks.claims.verdict import claim
@@ -95,21 +98,28 @@ def _confidence(found: drift.Result) -> Evidence:
 
 
 def _longer_text(found: drift.Result) -> Evidence:
-    """The largest weight over few keys and over many: under one bound, and with a g that grows with the text."""
-    scale = found.settings.scale
+    """The largest weight over few keys and over many: under one bound, and with a g that grows with the text.
 
-    def top(n: int, **changes: object) -> float:
-        return float(drift.run(found.settings.but(n_keys=n, **changes), [scale]).twin.top_weight[0])
-
-    fixed = [top(n) for n in (_FEW, _MANY)]
-    grown = [top(n, variant="l2", gain=math.log2(n * n - n)) for n in (_FEW, _MANY)]
+    There are as many rows as keys, and of many rows one is sharp by chance: the mean over rows falls all the same.
+    """
+    alike = [found.settings.but(n_keys=n) for n in (_FEW, _MANY)]
+    growing = [one.but(variant="l2", gain=math.log2(one.n_keys * one.n_keys - one.n_keys)) for one in alike]
+    fixed, grown = ([float(drift.run(one, [one.scale]).twin.top_weight[0]) for one in two] for two in (alike, growing))
+    mean = [_mean_top(one) for one in growing]
     falls, rises = fixed[1] < fixed[0], grown[1] > grown[0]
     return Evidence(
-        only(true=falls and not rises, false=not falls, depends=falls and rises),
+        only(true=falls and not rises, false=not falls, depends=falls and rises and mean[1] < mean[0]),
         {"few": str(_FEW), "many": str(_MANY)}
         | {f"fixed_{name}": written(x, 3) for name, x in zip(("few", "many"), fixed, strict=True)}
-        | {f"grown_{name}": written(x, 3) for name, x in zip(("few", "many"), grown, strict=True)},
+        | {f"grown_{name}": written(x, 3) for name, x in zip(("few", "many"), grown, strict=True)}
+        | {f"mean_{name}": written(x, 2) for name, x in zip(("few", "many"), mean, strict=True)},
     )
+
+
+def _mean_top(settings: drift.Settings) -> float:
+    """The mean over rows of a row's largest weight."""
+    logits = scores_at(drift.state_of(settings), torch.tensor([settings.scale])).logits
+    return float(torch.softmax(logits, -1).amax(-1).mean())
 
 
 def _percent(fraction: float) -> str:

@@ -149,5 +149,8 @@ def territory(found: sphere.Result) -> Evidence:
         "short": str(shortest),
         "short_plain": sphere.whole_percent(found.plain.territory(shortest)),
         "short_twin": sphere.whole_percent(found.twin.territory(shortest)),
+        "clear_from": written(sphere.DECIDED),
+        "clear": sphere.whole_percent(found.twin.decided),
+        "clearer": sphere.whole_percent(sphere.run(found.settings.but(gain=50)).twin.decided),
     }
     return Evidence(answer, numbers)

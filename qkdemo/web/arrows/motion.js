@@ -2,7 +2,7 @@
 //
 // Any hand stops it. Whoever asked for less motion sees it in steps.
 
-import { attend } from "./plane.js";
+import { firstLost } from "./plane.js";
 
 const GROWN = 32; // where "grow all" ends; a run that starts there starts again
 const GROW_MS = 8000;
@@ -29,14 +29,11 @@ export class Motion {
     this.run(TURN_MS, (share) => this.stage.turnTo(-1, [length, degrees + 360 * share]));
   }
 
-  // In float16, until a score is ∞.
+  // In float16, until a score is ∞ or −∞.
   overflow() {
     const from = this.stage.state.scale;
-    const most = this.stage.view.limits.scale.high;
     this.stage.storeIn("float16");
-    const lost = (scale) => attend({ ...this.stage.state, scale }).plain.raw.some((score) => Math.abs(score) === Infinity);
-    let to = from;
-    while (to < most && !lost(to)) to = Math.min(most, to * 1.05);
+    const to = firstLost(this.stage.state, this.stage.view.limits.scale.high);
     this.run(GROW_MS / 2, (share) => this.stage.scaleTo(from * (to / from) ** share));
   }
 

@@ -30,6 +30,19 @@ export function attend({ scale, gain, format, query, keys }) {
   };
 }
 
+// The scale, from that of the state on in steps of 5 %, at which a raw score is first ∞ or −∞; `most` if none is.
+export function firstLost(state, most) {
+  const lost = (scale) => attend({ ...state, scale }).plain.raw.some((score) => Math.abs(score) === Infinity);
+  let at = state.scale;
+  while (at < most && !lost(at)) at = Math.min(most, asKept(at * 1.05));
+  return at;
+}
+
+// A scale as it is kept: with three digits.
+export function asKept(scale) {
+  return Number(scale.toPrecision(3));
+}
+
 // Lengths, raw scores and shares of one side; `counting` is how many keys count: e to the entropy.
 function side(q, keys, factor, store) {
   const raw = keys.map((key) => store(q[0] * key[0] + q[1] * key[1]));

@@ -2,7 +2,7 @@
 //
 // The server's state comes with `show`; what a hand did is sent when it rests, and stands until the server has it.
 
-import { attend } from "./plane.js";
+import { asKept, attend } from "./plane.js";
 import { build, draw, tell } from "./drawing.js";
 import { holdControls, holdSide } from "./hands.js";
 import { Motion } from "./motion.js";
@@ -85,7 +85,7 @@ export class Stage {
 
   scaleTo(scale) {
     const { low, high } = this.view.limits.scale;
-    this.state.scale = Number(Math.min(high, Math.max(low, scale)).toPrecision(3));
+    this.state.scale = asKept(Math.min(high, Math.max(low, scale)));
     this.ask();
   }
 

@@ -48,14 +48,14 @@ export class Picture {
     return openRows(this.view, this.sweep);
   }
 
-  selected(/** @type {{kind?: string, selected?: any}} */ { kind, selected }, row = this.row()) {
+  selected(/** @type {{kind?: string, selected?: any, keys?: number[]}} */ { kind, selected, keys }, row = this.row()) {
     const inGrid = this.chosen?.from === "grid";
     if (kind === "grid") return inGrid ? [this.chosen.row, this.chosen.column] : (selected ?? null);
     const chosen = inGrid ? null : this.chosen;
     const looked = this.detailed(row)?.cell;
     if (kind === "heat" && looked && !chosen) return looked;
     if (kind === "heat") return selected && chosen ? [chosen.query ?? selected[0], chosen.key] : (selected ?? null);
-    return chosen?.from === "bars" ? chosen.key : (selected ?? null);
+    return chosen?.from === "bars" && !keys ? chosen.key : (selected ?? null); // a bar may stand for keys without an arrow
   }
 
   // What is known of the entry that is stood on: it is one at the committed value.

@@ -11,7 +11,7 @@ import streamlit as st
 
 from qkdemo.charts.spec import Pick
 from qkdemo.labs.learning_rates import lab as rates
-from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit
+from qkdemo.labs.learning_rates.view import Own, picked, rates_exhibit, words_of_own
 from qkdemo.labs.learning_rates.words import explain
 from qkdemo.messages import in_each_language, say
 from qkdemo.web.address.language import speak_on
@@ -74,21 +74,12 @@ def _draw(sweep: Sweep, own: Own | None) -> None:
         st.markdown(sweep.price)
     for notice in sweep.notices:
         st.info(notice)
-    tell(" ".join([*sentences[1:], *_about(own, sweep.settings)]))
+    tell(" ".join([*sentences[1:], *(words_of_own(own, sweep.settings) if own is not None else [])]))
 
 
 @in_each_language(32)
 def _said(result: rates.Result) -> tuple[str, ...]:
     return tuple(explain(result))
-
-
-def _about(own: Own | None, settings: rates.Settings) -> list[str]:
-    """What the marked run is, and in what it differs."""
-    if own is None:
-        return []
-    other = own.schedule != settings.schedule
-    key = "rates.own.other_schedule" if other else "rates.own.words"
-    return [say(key, schedule=say(f"schedule.{own.schedule}.short"), ours=say(f"schedule.{settings.schedule}.short"))]
 
 
 def _pick(settings: rates.Settings, pick: Pick) -> None:

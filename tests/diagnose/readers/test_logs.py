@@ -105,6 +105,9 @@ KINDS: dict[str, tuple[bytes, str]] = {
         "lines",
     ),
     "pasted": (lines("step {s} : loss = {l} | grad_norm = {g}"), "lines"),
+    "tensors": (lines("Step {s} Loss: tensor({l}, device='cuda:0') Grad_norm: tensor({g})"), "lines"),
+    "a count before a name": (lines("Epoch 1 Step {s}/100 - loss: {l} grad_norm={g}"), "lines"),
+    "capitals": (lines("Step {s} Loss {l} Grad norm {g}"), "lines"),
 }
 
 
@@ -293,13 +296,29 @@ def test_what_is_not_finite_is_told_from_what_is_missing() -> None:
         assert np.isnan(loss[4])
 
 
+@pytest.mark.parametrize("lost", ["NAN", "INF", "-nan", "-nan(ind)", "NaN", "Infinity", "tensor(nan)"])
+def test_a_loss_that_is_lost_is_read_however_a_program_writes_it(lost: str) -> None:
+    """Megatron's format E has capitals: lm loss: NAN."""
+    printed = lines("iteration {s}/ 100 | lm loss: {l} | grad norm: {g} |").replace(b"loss: 2.", b"loss: 3.")
+    last = f"iteration 90/ 100 | lm loss: {lost} | grad norm: 1.0 |"
+    tables = [table([*ROWS, {"step": 90, "loss": lost}])] if "tensor" not in lost else []
+    for data in (printed + f"\n{last}".encode(), *tables):
+        (log,) = read_logs(data, "x")
+        assert np.flatnonzero(np.isinf(log.columns[roles(log)["loss"]])).tolist() == [len(LOSS)]
+
+
 @pytest.mark.parametrize("every", [2, 3, 10])
 def test_nan_between_numbers_that_come_every_few_rows_is_no_value(every: int) -> None:
-    """As whoever writes a table by hand fills it. A number that is lost is lost where the next would come."""
+    """As whoever writes a table by hand fills it. A number that is lost is lost where the next would come.
+
+    While the loss is a number nothing was lost: measuring ended.
+    """
     steps = range(6 * every)
 
-    def column(last: int, fill: float = math.nan) -> list[float]:
-        rows = [{"step": s, "loss": 1.0, "max_logit": float(s) if s % every == 0 and s < last else fill} for s in steps]
+    def column(last: int, fill: float = math.nan, loss: float = 1.0) -> list[float]:
+        rows = [{"step": s, "loss": 1.0 if s < last else loss, "max_logit": fill} for s in steps]
+        for row in rows[:last:every]:
+            row["max_logit"] = float(row["step"])
         logs = [read_logs(data, "x")[0] for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows))]
         assert np.array_equal(logs[0].columns["max_logit"], logs[1].columns["max_logit"], equal_nan=True)
         return logs[0].columns["max_logit"].tolist()
@@ -307,7 +326,9 @@ def test_nan_between_numbers_that_come_every_few_rows_is_no_value(every: int) ->
     assert not any(map(math.isinf, column(len(steps))))
     assert np.array_equal(column(len(steps), 0.0)[1:], column(len(steps))[1:], equal_nan=True)  # the first one is a 0
     assert column(4 * every, 0.0)[4 * every :] == [0.0] * 2 * every
-    assert [s for s, x in zip(steps, column(4 * every), strict=True) if math.isinf(x)] == list(steps)[4 * every :]
+    assert not any(map(math.isinf, column(4 * every)))
+    lost = column(4 * every, loss=math.nan)
+    assert [s for s, x in zip(steps, lost, strict=True) if math.isinf(x)] == list(steps)[4 * every :]
 
 
 def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
@@ -317,6 +338,19 @@ def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
         (log,) = read_logs(data, "x")
         assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == [20]
         assert not np.isinf(log.columns["max_logit"]).any()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["step {s:,} | loss: {l}", "Step {s:,}/2,000 loss {l}", "global_step={s}, loss={l}", "train_step: {s:,} loss: {l}"],
+)
+def test_a_step_above_a_thousand_is_read_as_it_is_written(line: str) -> None:
+    steps = [200 * at for at in range(len(LOSS))]
+    data = "\n".join(line.format(s=s, l=x) for s, x in zip(steps, LOSS, strict=True)).encode()
+    rows = [{"step": f"{s:,}", "loss": f"{1000 * x:,}"} for s, x in zip(steps, LOSS, strict=True)]
+    for log, times in ((read_logs(data, "x")[0], 1), (read_logs(table(rows), "x.csv")[0], 1000)):
+        assert log.step.tolist() == steps
+        assert log.columns["loss"].tolist() == [times * x for x in LOSS]
 
 
 def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:

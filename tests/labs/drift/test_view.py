@@ -50,6 +50,24 @@ def test_the_default_pair_is_the_one_that_wins() -> None:
     assert result.plain.row[result.at].argmax() == Settings().key
 
 
+@pytest.mark.parametrize(("n_keys", "key"), [(16, 15), (64, 7), (64, 40)])
+def test_the_shown_key_is_one_of_the_arrows(n_keys: int, key: int) -> None:
+    result = run(Settings(n_keys=n_keys, key=key))
+    table, view = drift_exhibit(result)
+    q, k = np.random.default_rng(0).standard_normal((2, n_keys, 64)) * 8
+    cosine = q[5] @ k[key] / np.linalg.norm(q[5]) / np.linalg.norm(k[key])
+    for panel in view["panels"]:
+        if panel["kind"] == "arrows":
+            at = panel["selected"]
+            assert panel.get("keys", range(16))[at] == key
+            assert panel["subtitle"].startswith("16 of the keys; ") == (n_keys > 16)
+            length = np.linalg.norm(k[key]) if panel["role"] == "plain" else 1
+            for name, value in {"lengths": length, "angles": math.acos(cosine)}.items():
+                held = table.column(panel[name])[result.at].as_py()
+                assert len(held) == 16
+                assert math.isclose(held[at], value, rel_tol=1e-6)
+
+
 @pytest.mark.parametrize("pick", [{"row": 1, "column": 1}, {"column": 3}, {"news": 3}])
 def test_a_pick_of_another_exhibit_is_dropped(pick: dict[str, int]) -> None:
     assert picked(Settings(), pick) == {}

@@ -25,12 +25,16 @@ from qkdemo.labs.learning_rates.lab import (
     seen_of,
     words_of,
 )
-from qkdemo.labs.learning_rates.max_stable_lr import Curve, seed_walls, wall_of
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, factor_words, seed_walls, wall_of
 from qkdemo.labs.learning_rates.sensitivity import Point
-from qkdemo.labs.learning_rates.view import _HEADS, Own, picked, rates_exhibit
+from qkdemo.labs.learning_rates.view import _HEADS, Own, own_of, picked, rates_exhibit, words_of_own
 from qkdemo.labs.learning_rates.words import explain, finding
+from qkdemo.labs.training.lab import Settings as Run
+from qkdemo.labs.training.lab import plan_of
 from qkdemo.messages import say
 from qkdemo.notation import written
+from qkdemo.runs.kept.record import Chunk
+from qkdemo.runs.workers.live import Live
 from qkdemo.training.outcome import ends_of
 from qkdemo.training.settings import identity
 from qkdemo.training.telemetry import CURVES
@@ -227,6 +231,46 @@ def test_a_loss_that_is_small_is_written_as_a_small_number_and_not_as_zero() -> 
     assert table["plain.range.text"][0].as_py() == "1·10⁻⁵ to 4·10⁻⁵"
     assert table["plain.loss.text"][0].as_py() == written(2.6e-5, 3)
     assert table["norm.range.text"][0].as_py() == "0.25 to 0.5"
+
+
+def test_ends_of_a_range_that_are_written_alike_are_written_once() -> None:
+    settings = SMALL.but(n_rates=3)
+    result = result_of(settings, telemetry_of(settings, [[2.0e-3, 2.2e-3, 2.76, 2.79]] * 3))
+    table, _ = rates_exhibit(result, None)
+    assert table["plain.range.text"][0].as_py() == "about 2·10⁻³"
+    assert table["norm.range.text"][0].as_py() == "about 2.8"
+    one = SMALL.but(n_seeds=1)
+    table, _ = rates_exhibit(result_of(one, telemetry_of(one, [[2.768, 0.1]] * 3)), None)
+    assert table["plain.range.text"][0].as_py() == table["plain.loss.text"][0].as_py() == "2.77"
+
+
+def test_seeds_whose_walls_are_written_alike_are_said_to_agree() -> None:
+    low, high = (Point(r, (m, m * 1.01), 2.9) for r, m in ((0.01, 0.01), (0.1, 2.0)))
+    curve = Curve("none", (low, high), ((),) * 2)
+    assert about(curve, Settings(n_rates=3)) == "0.011 (each seed alone: 0.011)"
+    assert factor_words(1.0, curve, curve, Settings(n_rates=3)) == "1 (each seed alone: 1)"
+
+
+def finished(rate: float) -> Live:
+    """A run of the training page at that rate, finished."""
+    plan = plan_of(Run(schedule="constant", learning_rate=rate, steps=20))
+    curves = np.ones((20, plan.width, len(CURVES)), np.float32)
+    chunk = Chunk(1, curves, np.empty((0, 2, *plan.map_shape), np.uint8), ())
+    return Live(plan, "", 1, state="finished", chunks=[chunk])
+
+
+def test_a_run_at_a_rate_beyond_the_curves_is_neither_drawn_nor_spoken_of() -> None:
+    settings = Settings()
+    found = [own_of(finished(rate), settings) for rate in (0.0009, 0.001, 0.3, 0.31)]
+    assert [one is not None for one in found] == [False, True, True, False]
+
+
+def test_a_marked_loss_above_the_frame_is_said_to_lie_higher() -> None:
+    _, view = rates_exhibit(result_of(SMALL, telemetry_of(SMALL, [[0.5] * 4] * 3)), None)
+    (_, top) = view["panels"][0]["y"]["domain"]
+    for loss, said in ((top * 0.99, False), (top * 1.01, True), (math.nan, False)):
+        words = words_of_own(Own(0.05, "cosine", "rms", (loss, 0.1), (100.0, 10.0)), SMALL)
+        assert (say("rates.own.edge") in words) == said
 
 
 def test_what_is_not_trained_yet_is_said_drawn_as_a_gap_and_counted_nowhere() -> None:

@@ -226,6 +226,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
         if (a, b) not in (("never", "never"), ("wall", "wall"))
     },
     "rates.by_seed": lambda said, told: told.settings.n_seeds > 1,
+    "rates.by_seed_alike": lambda said, told: told.settings.n_seeds > 1,
     "rates.no_rate": lambda said, told: any(0.0 in told.walls(word)[1] for word in range(len(told.words))),
     "rates.beyond": lambda said, told: any(math.inf in told.walls(word)[1] for word in range(len(told.words))),
     "rates.again": again,

@@ -124,9 +124,12 @@ def clipped(said: Said, told: Told) -> bool:
 def rates(said: Said, told: Told) -> bool:
     found = told.result.alternatives
     moved = found.moved["rates"][found.scales >= 1]
-    numbers = {"rates_low": moved.min(), "rates_high": moved.max(), "moved_rates": told.of("moved", "rates")}
-    numbers["moved_latent_norm"] = told.of("moved", "latent_norm")
-    return all(near(said.number(name), float(value), 0.06) for name, value in numbers.items())
+    numbers = {"moved_rates": told.of("moved", "rates"), "moved_latent_norm": told.of("moved", "latent_norm")}
+    ends = str(said.values["moved_range"]).replace("about ", "").split(" to ")
+    ends_are_apart = len(set(ends)) == len(ends)
+    right = all(near(said.number(name), float(value), 0.06) for name, value in numbers.items())
+    wanted = zip((ends[0], ends[-1]), (moved.min(), moved.max()), strict=True)
+    return right and ends_are_apart and all(near(size(end), float(value), 0.06) for end, value in wanted)
 
 
 def bounded(said: Said, told: Told) -> bool:
@@ -168,6 +171,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "other_ways.unclipped": lambda said, told: (told.result.alternatives.factors[told.at] == 1).all(),
     "other_ways.shared_key": lambda said, told: 0 < (told.result.alternatives.factors[told.at] < 1).mean() < 1,
     "other_ways.rates": rates,
+    **dict.fromkeys(keys("other_ways.range."), NOTHING),
     "other_ways.qk_norm": bounded,
     **dict.fromkeys(keys("mla.unit.", "number."), NOTHING),
 }
@@ -202,3 +206,20 @@ def test_a_rotary_gain_of_each_heads_own_is_absorbed_where_entries_of_a_pair_are
     for (gx, gy), (a, b) in zip(gains, q, strict=True):
         direct = a * (gx * x * cos - gy * y * sin) + b * (gx * x * sin + gy * y * cos)
         np.testing.assert_allclose(np.array([a * gx, b * gx, b * gy, -a * gy]) @ cached, direct, rtol=1e-12, atol=1e-12)
+
+
+def test_one_query_absorbs_rotary_gains_that_differ_by_one_factor_per_pair_and_no_others() -> None:
+    """Cached is the first head's turned key; one query must make another head's logits with every key."""
+    rng = np.random.default_rng(0)
+    (x, y), q, angle = rng.standard_normal((2, 9)), rng.standard_normal(2), np.arange(9.0)
+
+    def turned(gx: float, gy: float) -> np.ndarray[Any, Any]:
+        cos, sin = np.cos(angle), np.sin(angle)
+        return np.stack([gx * x * cos - gy * y * sin, gx * x * sin + gy * y * cos])
+
+    def missed(gx: float, gy: float) -> float:
+        cached, wanted = turned(0.7, 1.4).T, q @ turned(gx, gy)
+        return float(np.abs(cached @ np.linalg.lstsq(cached, wanted, rcond=None)[0] - wanted).max())
+
+    assert missed(3 * 0.7, 3 * 1.4) < 1e-12  # unequal within the pair, and absorbed
+    assert missed(0.7, 1.0) > 0.01

@@ -84,6 +84,9 @@ def test_the_headline_counts_functions_not_rows() -> None:
     assert "They agree in every choice" in finding(both)
     three = models.Result(Settings(), (*both.models, model("Qwen3 (dense)")))
     assert "2 different functions" in finding(three)
+    squared = models.Result(Settings(), (model("Dory (nGPT-style)"), model("nGPT")))  # its gain on q is that of both
+    assert "different functions" not in finding(squared)
+    assert "agree in every choice" not in finding(squared)
 
 
 def test_what_has_no_qk_norm_says_nothing_about_its_formulas() -> None:

@@ -6,6 +6,7 @@ import random
 import subprocess
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qkdemo.floats.formats import FORMATS
@@ -42,6 +43,14 @@ for await (const line of createInterface({ input: process.stdin })) {
 """
 
 
+# Reads states, and prints the scale up to which the button lets the arrows grow.
+FIRST_LOST = """
+import { firstLost } from "./qkdemo/web/arrows/plane.js";
+import { createInterface } from "node:readline";
+for await (const line of createInterface({ input: process.stdin })) console.log(firstLost(JSON.parse(line), 1000));
+"""
+
+
 def drawn(rng: random.Random) -> Settings:
     arrows = {
         f"{name}_{part}": rng.randint(-180, 180) if part == "angle" else round(rng.uniform(0.05, 3), 2)
@@ -67,6 +76,15 @@ def test_the_browser_computes_what_the_lab_computes() -> None:
             assert [float(x) for x in shares] == pytest.approx(wanted, abs=1e-12 * largest, nan_ok=True)
             undefined += math.isnan(wanted[0])
     assert undefined > 20  # float16 was lost often enough to be compared
+
+
+def test_arrows_that_grow_until_a_score_is_infinite_stop_where_one_is() -> None:
+    rng = random.Random(2)
+    states = [drawn(rng).but(format="float16", scale=round(10 ** rng.uniform(-1, 2), 2)) for _ in range(1000)]
+    scales = answers(FIRST_LOST, list(map(state_of, states)))
+    raw = [run(state, [scale]).plain.raw[0] for state, scale in zip(states, scales, strict=True)]
+    assert all(np.isinf(scores).any() for scale, scores in zip(scales, raw, strict=True) if scale < 1000)
+    assert any(scores.min() == -math.inf and scores.max() < math.inf for scores in raw)  # a negative one may be first
 
 
 def answers(program: str, lines: list[Any]) -> list[Any]:

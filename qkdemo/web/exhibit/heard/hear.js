@@ -41,12 +41,14 @@ function curves(scene) {
   const values = (at) => lines.map((line) => `${line.name}: ${told(line, at)}`).join(", ");
   const end = (words, at) => (first < last ? fill(words, { dial: place(at), values: values(at) }) : "");
   const marks = (panel.marks ?? []).map((mark) => [mark, sweep.rowOf(mark.x)]).filter(([, at]) => at >= first && at <= last);
+  const several = new Set(marks.map(([{ role }]) => role)).size > 1;
+  const whose = ({ role }) => (several ? `${nameOf(role, view)}: ` : ""); // to the eye its colour says it
   return [
     fill(view.words.at, { dial: `${view.dial.label} ${place(row)}`, values: values(row) }),
     end(view.words.first, first),
     end(view.words.last, last),
     ...crossings(lines, scene).map(({ one, other, at }) => fill(view.words.cross, { one, other, dial: place(at) })),
-    ...marks.map(([{ label }, at]) => (/\d/.test(label) ? `${label}.` : `${label}: ${place(at)}.`)), // where it stands already, and more exactly
+    ...marks.map(([mark, at]) => whose(mark) + (/\d/.test(mark.label) ? `${mark.label}.` : `${mark.label}: ${place(at)}.`)), // where it stands already, and more exactly
   ];
 }
 
@@ -94,7 +96,8 @@ function ofArrows({ panel, sweep, row, selected, view }) {
   if (selected === null) return [];
   const [length, angle] = [panel.lengths, panel.angles].map((column) => sweep.list(column, row)[selected]);
   const flat = length === 0 || sweep.numbers(panel.query)[row] === 0;
-  return [fill(flat ? view.words.no_angle : view.words.arrow, { key: selected, length: valued(length, 3, view), angle: Math.round((angle * 180) / Math.PI) })];
+  const key = panel.keys?.[selected] ?? selected; // not all of them may be drawn
+  return [fill(flat ? view.words.no_angle : view.words.arrow, { key, length: valued(length, 3, view), angle: Math.round((angle * 180) / Math.PI) })];
 }
 
 function named({ panel, view }) {

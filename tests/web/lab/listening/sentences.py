@@ -79,14 +79,20 @@ class Said:
             self.fail(f"{where} is said, and {best} has the largest")
 
 
-def names_of(view: Exhibit, panel: Any) -> list[tuple[Any, str]]:
-    """The lines of a panel that have a name."""
+def sides_of(view: Exhibit) -> dict[str, str]:
+    """What each role is called: as its line is in the first chart that has one."""
     sides: dict[str, str] = {}
     for each in view["panels"]:
         if each["kind"] == "curves":
             for line in each["lines"]:
                 if line["label"]:
                     sides.setdefault(line["role"], line["label"])
+    return sides
+
+
+def names_of(view: Exhibit, panel: Any) -> list[tuple[Any, str]]:
+    """The lines of a panel that have a name."""
+    sides = sides_of(view)
     named = [(line, line.get("name") or line.get("label") or sides.get(line["role"], "")) for line in panel["lines"]]
     return [(line, name) for line, name in named if name]
 
@@ -96,6 +102,7 @@ def curves(it: Said) -> None:
     if not lines:
         assert not it.words
         return
+    levels(it, lines)
     last = it.table.num_rows - 1
     values = ", ".join(rf"{re.escape(name)}: (.+?)" for _, name in lines)
     rows = [it.row, *([0, last] if last else [])]
@@ -112,13 +119,23 @@ def curves(it: Said) -> None:
     assert rest == " ".join(marks(it))
 
 
+def levels(it: Said, lines: list[tuple[Any, str]]) -> None:
+    """A line that is named by a number, as a bound is, lies there all along."""
+    for line, name in lines:
+        if found := re.search(r"(?:bound:?|≤|≥) (\S+)$", name):
+            for x in it.column(line["column"]):
+                it.is_number(found[1], float(x), 4)
+
+
 def marks(it: Said) -> Iterator[str]:
-    """Each mark; where it stands, unless it says so itself."""
+    """Each mark, and whose it is if they are not all one side's; where it stands, unless it says so itself."""
+    names = sides_of(it.view) if len({mark["role"] for mark in it.panel["marks"]}) > 1 else {}
     along = np.array([place(it, x) for x in it.table.column(it.view["dial"]["column"]).to_pylist()])
     for mark in it.panel["marks"]:
         row = int(np.argmin(abs(along - place(it, mark["x"]))))
         label = mark["label"]
-        yield f"{label}." if re.search(r"\d", label) else f"{label}: {it.dial(row)}."
+        begin = f"{names[mark['role']]}: " if names else ""
+        yield begin + (f"{label}." if re.search(r"\d", label) else f"{label}: {it.dial(row)}.")
 
 
 def place(it: Said, x: float) -> float:
@@ -270,7 +287,7 @@ def arrows(it: Said) -> None:
     length, angle = (it.column(panel[name])[it.row][key] for name in ("lengths", "angles"))
     found = re.fullmatch(r"Key (\d+): length (.+?), (?:angle (\d+)°|no angle, since an arrow has length 0)\.", it.words)
     assert found, it.words
-    assert int(found[1]) == key
+    assert int(found[1]) == (panel["keys"][key] if "keys" in panel else key)
     it.is_number(found[2], float(length), 3)
     if min(length, it.column(panel["query"])[it.row]) < LEAST:
         assert not found[3], it.words
