@@ -13,7 +13,8 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.dials.declaration import listed
-from qkdemo.facts.models import acting_gain, in_words
+from qkdemo.facts.models import acting_gain
+from qkdemo.facts.nearest import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.lab import (
