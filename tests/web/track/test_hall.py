@@ -9,7 +9,6 @@ from qkdemo.tracks.stop import Stop
 from qkdemo.web.track.hall import asking
 from tests.web.visit import visit
 
-
 STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track in GUIDED for stop in TRACKS[track]]
 
 
