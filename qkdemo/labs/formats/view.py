@@ -129,7 +129,7 @@ def _heat(result: Result, swept: Sweep) -> Heat:
     name = say(f"variant.{shown.variant}.short")
     drawn = say("formats.axis.heat_hidden" if shown.hidden.any() else "formats.axis.heat")
     if across == "channel" and columns < result.settings.d_head:
-        drawn = say("formats.axis.some", shown=columns, of=result.settings.d_head, said=drawn)
+        drawn = say("formats.axis.some", last=columns - 1, of=result.settings.d_head, said=drawn)
     return {
         "kind": "heat",
         "title": say("formats.panel.heat", stage=stage_name(shown.stage), side=name, format=shown.storage),

@@ -168,10 +168,10 @@ def test_the_ramp_of_the_heat_map_says_the_sizes_of_its_ends() -> None:
     cells = np.array(table["heat"].to_pylist())
     assert cells[cells <= 250].max() == 250
     for panel in view["panels"]:
-        assert "click" not in panel.get("on_paper", panel["subtitle"] if "subtitle" in panel else "").lower()
+        assert "click" not in panel.get("on_paper", panel.get("subtitle", "")).lower()
 
 
-@pytest.mark.parametrize(("stage", "said"), [("k_entering", "the first 32 of 64 channels; "), ("raw_product", "")])
+@pytest.mark.parametrize(("stage", "said"), [("k_entering", "channels 0 to 31, of 64 in all; "), ("raw_product", "")])
 def test_where_some_channels_alone_are_drawn_it_is_said(stage: StageWord, said: str) -> None:
     panels = formats_exhibit(run(Settings(stage=stage)))[1]["panels"]
     (heat,) = (panel for panel in panels if panel["kind"] == "heat")
