@@ -18,7 +18,7 @@ from qkdemo.dials import Declaration, Dials, SettingsError, Switch, declarations
 from qkdemo.labs.registry import LABS
 from qkdemo.maps import files
 from qkdemo.maps.cells import Canvas, Cells, fill
-from qkdemo.maps.difference import difference, minus_of
+from qkdemo.maps.difference import difference, example, minus_of, sides_of
 from qkdemo.maps.picture import picture
 from qkdemo.maps.request import MAPPED, Request, request_of, size_of
 from qkdemo.maps.words import alt, caption
@@ -76,7 +76,7 @@ def _parser() -> Parser:
             sub.add_argument(f"--{axis}", default="", metavar="DIAL[:LOW:HIGH]", help=say("map.help.axis", usual=usual))
         sub.add_argument("--measure", default="", metavar="MEASURE", help=say("map.help.measure"))
         sub.add_argument("--cells", default=str(_DEFAULT), metavar="N", help=say("map.help.cells", usual=_DEFAULT))
-        sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=say("map.help.minus"))
+        sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=_minus(name))
         for word in FORMATS:
             sub.add_argument(f"--{word}", nargs="?", const=_STDOUT, metavar="FILE", help=say(f"map.help.{word}"))
         for dial in declarations(lab.settings):
@@ -91,6 +91,14 @@ def _measures(name: str) -> str:
     assert plane is not None
     known = "; ".join(f"{measure} ({say(f'measure.{measure}')})" for measure in plane.measures)
     return say("map.help.known", known=known).replace("%", "%%")
+
+
+def _minus(name: str) -> str:
+    """What can be subtracted, by words that this lab knows."""
+    request = request_of(name, LABS[name].settings(), "", "")
+    if sides := sides_of(request):
+        return say("map.help.minus", sides=", ".join(sides), example=example(request))
+    return say("map.help.minus_state", example=example(request))
 
 
 def _help(dial: Declaration) -> str:

@@ -59,8 +59,10 @@ def formats(pair: Pair) -> list[dict[str, Any]]:
     rows = []
     for word, kind in FORMATS.items():
         q, k = (rounded(x.double(), kind).double() for x in (pair.q, pair.k))
-        lost = ~rounded(q @ _for_every_head(pair, k).mT, kind).isfinite() & seen & there
-        undefined = lost.any(-1).double().mean()
+        scores = rounded(q @ _for_every_head(pair, k).mT, kind)
+        lost = ~scores.isfinite() & seen & there
+        low = scores == -math.copysign(math.inf, pair.scale)  # of such a logit the softmax makes 0, beside others
+        undefined = (lost & (~low | (low | ~seen).all(-1, keepdim=True))).any(-1).double().mean()
         rows.append(
             {"format": word, "scores_lost": int(lost.sum()), "rows_undefined": float(undefined), "of": int(seen.sum())}
         )

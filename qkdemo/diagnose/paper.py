@@ -1,7 +1,8 @@
 """A report as one HTML file that needs nothing else, and as JSON.
 
 * `html(report)`: findings with what to try, curves of a log as SVG, and every table; no script, no request;
-* `as_json(report)`: the same for machines; ∞ and NaN as words.
+* `as_json(report)`: the same for machines; ∞ and NaN as words;
+* `plotted(role, values)`: what a curve draws of a column, and whether its axis is logarithmic.
 
 No name from a file reaches the page unescaped.
 """
@@ -12,9 +13,9 @@ from html import escape
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkdemo.diagnose.findings.finding import Report
-from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.messages import say
 from qkdemo.notation import written
 
@@ -36,7 +37,7 @@ svg{max-width:100%;height:auto;display:block;margin:.6rem 0}svg text{font-size:1
 def html(report: Report) -> str:
     """The report as a page of its own."""
     title = escape(say("report.title", name=report.name))
-    parts = [f"<h1>{title}</h1>", *map(_finding, report.findings), *_curves(report.curves)]
+    parts = [f"<h1>{title}</h1>", *map(_finding, report.findings), *_curves(report)]
     for name, rows in report.tables.items():
         parts.append(f"<h2>{escape(say(f'report.table.{name}'))}</h2>{_table(rows)}")
     body = "\n".join(parts)
@@ -98,20 +99,29 @@ def _cell(value: Any) -> str:
     return written(value) if isinstance(value, float) else str(value)
 
 
-def _curves(logs: Mapping[str, Log]) -> Iterable[str]:
-    for run, log in logs.items():
-        for role, column in roles(log).items():
+def _curves(report: Report) -> Iterable[str]:
+    for run, log in report.curves.items():
+        for role, column in report.roles(run).items():
             if role in _DRAWN:
-                title = f"{run} · {column}" if len(logs) > 1 else column
-                yield _curve(
-                    title, log.step, log.columns[column], logarithmic=role in ("loss", "max_logit", "grad_norm")
-                )
+                title = f"{run} · {column}" if len(report.curves) > 1 else column
+                values, logarithmic = plotted(role, log.columns[column])
+                yield _curve(title, log.step, values, logarithmic=logarithmic)
+
+
+def plotted(role: str, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """What a curve draws of a column, logits without their sign; and whether its axis is logarithmic.
+
+    That of a loss which is 0 or less somewhere, as a logarithm of a density may be, is not.
+    """
+    if role == "max_logit":
+        return np.abs(values), True
+    return values, role == "grad_norm" or (role == "loss" and not bool((values <= 0).any()))
 
 
 def _curve(title: str, step: Any, values: Any, *, logarithmic: bool) -> str:
     """One curve over steps as SVG; what is not finite is left out and said in the title."""
     kept = np.isfinite(values) & ((values > 0) if logarithmic else True)
-    x, y = step[kept], np.abs(values[kept])
+    x, y = step[kept], values[kept]
     if len(x) < 2:
         return ""
     shown = np.log10(y) if logarithmic else y

@@ -40,6 +40,7 @@ _NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
 _WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
+_LEAST_HIDDEN: Final = 0.8 * HIDES  # of a mask that hides, with the logits that it is added to
 _OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 
@@ -147,7 +148,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     mine, reference = (_of_heads(word, x) for word, x in found.items())
     if mine.shape != reference.shape:
         raise InputError("other_logits", mine=listed(mine.shape), reference=listed(reference.shape))
-    seen = [(x > HIDES) | x.isnan() for x in (mine, reference)]
+    seen = [_seen(x) for x in (mine, reference)]
     visible = (seen[0] & seen[1]).all(0)
     kinds = [_format(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
     block = _block(arrays, mine.shape, visible, theta)
@@ -210,6 +211,23 @@ def _worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
 
 
 # ---- reading
+
+
+def _seen(logits: Tensor) -> Tensor:
+    """True where a number is a logit, and not −∞ or what a mask was added to.
+
+    Such numbers are HIDES or less, and between them and the logits lies a gap, wider than all logits are apart: logits
+    that reach as far down without a gap are logits.
+    """
+    low = logits[(logits <= _LEAST_HIDDEN) & logits.isfinite()].sort(descending=True).values
+    others = logits[(logits > _LEAST_HIDDEN) & logits.isfinite()]
+    if not low.numel() or low[-1] > HIDES:
+        return (logits > -math.inf) | logits.isnan()
+    if not others.numel():
+        return (logits > HIDES) | logits.isnan()
+    above = torch.cat([others.min()[None], low[:-1]])
+    apart = (above - low >= others.max() - above).nonzero()
+    return (logits > (low[apart[0, 0]] if len(apart) else -math.inf)) | logits.isnan()
 
 
 def _format(x: Tensor, numbers: Tensor) -> torch.dtype:

@@ -2,12 +2,14 @@
 
 * `minus_of(request, text)`: what is subtracted, as it is typed: `plain`, a side of the same map, or
   `variant=rms,seed=3`, the map of another state. Raises SettingsError, a sentence that says what would be right;
+* `sides_of(request)`: those that can be subtracted; `example(request)`: another state, as it is typed;
 * `Minus`: either of them; `Minus.request` is the other map, where there is one;
 * `difference(cells, other, minus)`: the map of the differences. Of a measure that is read over decades it is the
   difference of the decimal logarithms: 1 where the first is ten times the second.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -37,18 +39,23 @@ def minus_of(request: Request, text: str) -> Minus | None:
     """None for an empty text. Raises SettingsError."""
     if not text:
         return None
-    sides = request.plane.sides(request.settings)
     if "=" not in text:
-        if text not in sides or len(sides) < 2:
-            known = ", ".join(sides) if len(sides) > 1 else ""
+        if text not in sides_of(request):
+            known = ", ".join(sides_of(request))
             key = "map.error.side" if known else "map.error.one_side"
-            raise SettingsError(say(key, name=repr(text), known=known, example=_example(request)))
+            raise SettingsError(say(key, name=repr(text), known=known, example=example(request)))
         return Minus(text, role=text)
     changes = dict(_change(request, part) for part in text.split(","))
     other = request.settings.but(**changes)
     if other == request.settings:
         raise SettingsError(say("map.error.same", text=repr(text)))
     return Minus(text, request=replace(request, settings=other))
+
+
+def sides_of(request: Request) -> tuple[str, ...]:
+    """The sides that can be subtracted: from one that stands alone nothing would be left."""
+    sides = tuple(request.plane.sides(request.settings))
+    return sides if len(sides) > 1 else ()
 
 
 def difference(cells: Cells, other: Cells | None, minus: Minus) -> Cells:
@@ -109,12 +116,13 @@ def set_apart(request: Request) -> Mapping[str, str]:
     return {dial.name: dial.label for dial in dials if dial.name not in axes and dial.acts_for(request.settings)}
 
 
-def _example(request: Request) -> str:
-    """Another state, as it is typed: that of the first word or number that is not as it is."""
+def example(request: Request) -> str:
+    """Another state, as it is typed: the first value of a dial that is not as it is, and with which both axes act."""
     known = set_apart(request)
     for dial in (dial for dial in declarations(request.lab.settings) if dial.name in known):
         values = dial.allowed_words() or ((dial.kind.low, dial.kind.high) if isinstance(dial.kind, Dial) else ())
-        for value in values:
-            if value != getattr(request.settings, dial.name):
-                return f"{dial.name}={dial.write(value)}"
+        for text in map(dial.write, values):
+            with suppress(SettingsError):
+                minus_of(request, f"{dial.name}={text}")
+                return f"{dial.name}={text}"
     return ""

@@ -2,7 +2,8 @@
 
 * `Request`: checked when it is made; raises SettingsError, a sentence that says what would be right;
 * `Axis`: a dial and its range; `Axis.values(cells)`: where it stands along a side of so many cells;
-* `axis_of(lab, text)`: reads `scale:0.1:1000`; `numeric_dials`, `usual_axes`: what can be one, and what is at first;
+* `axis_of(lab, text)`: reads `scale:0.1:1000`; `fitting(axis, ...)`: as far as it can go;
+* `numeric_dials`, `usual_axes`: what can be an axis, and what is one at first;
 * `SIZES`: how many cells a side may have, each size taken in by the next.
 """
 
@@ -139,7 +140,12 @@ def request_of(name: str, settings: Dials, x: str, y: str, measure: str = "") ->
         raise SettingsError(say("map.error.lab", name=repr(name), known=", ".join(MAPPED)))
     lab = LABS[name]
     first = next(iter(plane_of(name).measures))
-    across, up = (axis_of(lab, text or usual) for text, usual in zip((x, y), usual_axes(lab, settings), strict=True))
+    typed = [text or usual for text, usual in zip((x, y), usual_axes(lab, settings), strict=True)]
+    across, up = (axis_of(lab, text) for text in typed)
+    if ":" not in typed[0]:
+        across = fitting(across, settings, beside=up.dial.name)
+    if ":" not in typed[1]:
+        up = fitting(up, settings, beside=across.dial.name)
     return Request(lab, settings, across, up, measure or first)
 
 
@@ -170,6 +176,16 @@ def plane_of(name: str) -> Plane:
 def axis_of(lab: Lab, text: str) -> Axis:
     """An axis from `scale`, whole range, or `scale:0.1:1000`. Raises SettingsError."""
     return axis_in(lab.settings, text)
+
+
+def fitting(axis: Axis, settings: Dials, beside: str) -> Axis:
+    """The axis as far as another dial lets its own go, unless that is the axis `beside` it."""
+    for rule, other in (("below", axis.kind.below), ("divides", axis.kind.divides)):
+        if other and other != beside:
+            most = getattr(settings, other) - (rule == "below")
+            if float(axis.low) < most < float(axis.high):
+                axis = replace(axis, high=axis.dial.check(most))
+    return axis
 
 
 def axis_in(settings: type[Dials], text: str) -> Axis:

@@ -1,11 +1,15 @@
 """`python -m qkdemo map`: what it writes, and the one line with which it refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from qkdemo.cli.command import main
+from qkdemo.labs.registry import LABS
+from qkdemo.maps.difference import minus_of
+from qkdemo.maps.request import MAPPED, request_of
 
 RANGES = ("--x", "scale:0.1:1000", "--y", "gain:0.1:100", "--cells", "9")
 
@@ -50,3 +54,16 @@ def test_wrong_words_are_answered_in_one_line(capsys: pytest.CaptureFixture[str]
     assert "invalid choice: 'models'" in refused(capsys, "models")
     assert "cannot be written" in refused(capsys, "drift", "--svg", str(tmp_path / "no" / "map.svg"))
     assert refused(capsys, "drift", "--scale", "0").startswith("qkdemo map: scale must be between")
+
+
+@pytest.mark.parametrize("lab", MAPPED)
+def test_what_a_help_names_as_subtracted_is_taken(lab: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["map", lab, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    sides, state = re.search(
+        r"what is subtracted: (?:a side \((.*?)\), or )?another state, such as (\S+)", said
+    ).groups()
+    request = request_of(lab, LABS[lab].settings(), "", "")
+    for text in (*(sides.split(", ") if sides else ()), state):
+        assert minus_of(request, text) is not None

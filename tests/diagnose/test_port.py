@@ -344,6 +344,21 @@ def test_what_a_mask_of_minus_ten_thousand_is_added_to_is_hidden() -> None:
         assert f"by {round(float(error), 1):.0%}".replace("%", " %") in said["port_pattern"]
 
 
+@pytest.mark.parametrize("mask", [None, -math.inf, -1e9, torch.finfo(torch.float32).min])
+def test_large_logits_below_zero_are_no_masked_ones(mask: float | None) -> None:
+    """A port without 1/√d: its logits run from about −40 000 to 40 000, those of the reference from −5000 to 5000."""
+    reference = 1300 * torch.randn(4, 24, 24, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    mine = 8 * reference
+    assert mine.min() < -2 * 9000
+    if mask is not None:
+        reference, mine = (x.masked_fill(torch.ones(24, 24).triu(1).bool(), mask) for x in (reference, mine))
+    made = port_of({"mine": mine, "reference": reference})
+    seen = 24 * 24 if mask is None else 24 * 25 // 2
+    assert (int(made.visible.sum()), made.masked_otherwise) == (seen, 0)
+    said = {each.key: each.sentence for each in of_port(run(made), "x").findings}
+    assert "every logit of the port is 8 times" in said["port_ratio"]
+
+
 def test_a_ratio_near_one_is_told_from_one() -> None:
     """1/√80 in bfloat16 is 1.000116 times as large."""
     rounded = float(torch.tensor(80**-0.5).bfloat16()) * 80**0.5

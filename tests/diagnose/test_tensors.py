@@ -153,6 +153,20 @@ def test_formats_say_what_they_lose() -> None:
     assert rows["bfloat16"]["scores_lost"] == rows["float32"]["scores_lost"] == 0
 
 
+def test_a_score_of_minus_infinity_leaves_a_softmax_where_another_is_seen() -> None:
+    """float16: −90000 of the first key becomes −∞, its weight 0; with a negative scale the logit is +∞."""
+    q, k = torch.full((2, 1), 300.0), torch.tensor([[-300.0], [1.0]])
+
+    def undefined(**more: Any) -> float:
+        rows = {row["format"]: row for row in run(pair_of({"q": q, "k": k} | more)).formats}
+        assert rows["float16"]["scores_lost"] > 0
+        return float(rows["float16"]["rows_undefined"])
+
+    assert undefined() == 0
+    assert undefined(scale=torch.tensor(-1.0)) == 1
+    assert undefined(mask=torch.tensor([[True, False], [True, True]])) == 0.5
+
+
 def test_mask_gains_and_scale_are_taken_by_name() -> None:
     q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
     mask = torch.ones(6, 6, dtype=torch.bool).tril()

@@ -20,13 +20,12 @@ from qkdemo.facts.models import (
     MODELS,
     VERIFIED,
     alike,
-    closest,
     differing,
     filtered,
-    in_words,
     same_function,
     search,
 )
+from qkdemo.facts.nearest import closest, in_words
 from qkdemo.labs import placement
 from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run, snippet
 from qkdemo.labs.models import lab as models
@@ -302,7 +301,7 @@ def test_who_makes_just_these_choices_is_named_though_no_norm_is_there() -> None
     bare = Pipeline(norm="none", gain="none")
     assert {model.model for model in alike(bare.but(cap="softcap"))} == {"Grok-1"}
     assert {model.model for model in alike(bare.but(order="none"))} == {"nanodo", "big_vision ViT"}
-    assert "nothing in the table whose choices are known makes just these" in in_words(
+    assert "nothing in the table whose every choice is known makes just these" in in_words(
         bare.but(order="none", scale="one")
     )
 

@@ -4,7 +4,7 @@ import pytest
 
 from qkdemo.dials import SettingsError, declarations
 from qkdemo.labs.registry import LABS
-from qkdemo.maps.request import MAPPED, SIZES, axis_of, request_of, size_of
+from qkdemo.maps.request import MAPPED, SIZES, axis_of, numeric_dials, request_of, size_of, usual_axes
 from qkdemo.messages import has
 
 DRIFT = LABS["drift"]
@@ -108,3 +108,16 @@ def test_every_measure_and_every_mark_has_a_name() -> None:
         assert plane is not None
         assert all(has(f"measure.{measure}") for measure in plane.measures)
         assert all(has(f"mark.{mark}") for mark in plane.marks)
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_whatever_can_be_an_axis_is_one_as_far_as_other_dials_let_it_go(name: str) -> None:
+    lab = LABS[name]
+    settings = lab.settings()
+    usual = usual_axes(lab, settings)
+    for dial in numeric_dials(lab, settings):
+        beside = next(text for text in usual if text.split(":")[0] != dial)
+        if name == "drift" and dial == "head":  # of one
+            continue
+        axis = request_of(name, settings, dial, beside).x
+        assert not axis.dial.misfit(settings.but(**{dial: axis.high}))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.paper import html
 from qkdemo.diagnose.samples import SAMPLES, log
 from qkdemo.notation import written
 from qkdemo.runs.batches import train_all
@@ -32,7 +33,8 @@ def test_every_example_is_examined_by_its_link(example: str) -> None:
 
 
 def test_every_chart_says_what_it_shows() -> None:
-    said = [words for _, words in curves(next(iter(examine(log(), "collapse.jsonl").curves.values())))]
+    report = examine(log(), "collapse.jsonl")
+    said = [words for _, words in curves(report.curves["collapse.jsonl"], report.roles("collapse.jsonl"))]
     assert len(said) == 4
     assert all(
         re.search(
@@ -49,6 +51,23 @@ def test_every_chart_says_what_it_shows() -> None:
     )
     for _, words in growth(tables["growth"]):
         assert re.search(r"First, at weight scale [\d.]+: plain: .*, RMSNorm: .* Last, at weight scale", words)
+
+
+@pytest.mark.parametrize("given", [{}, {"loss": "aux_loss"}])
+def test_a_loss_below_0_is_drawn_as_it_is_and_the_column_that_was_named_is(given: dict[str, str]) -> None:
+    """As a logarithm of a density: 2 at first, then −3; beside it a column that only its reader knows for the loss."""
+    losses = {"loss": np.linspace(2, -3, 30), "aux_loss": np.linspace(4, 0, 30)}
+    rows = [{"step": at} | {name: float(x[at]) for name, x in losses.items()} for at in range(30)]
+    report = examine("\n".join(map(json.dumps, rows)).encode(), "x", columns=given)
+    (drawn, words), *_ = curves(report.curves["x"], report.roles("x"))
+    (y,) = (each["encoding"]["y"] for each in [drawn.to_dict()])
+    assert y["scale"].get("type") != "log"
+    column = given.get("loss", "loss")
+    assert drawn.data["value"].to_pylist() == losses[column].tolist()
+    assert f"Lowest: {written(losses[column].min(), 3)}, at step 29." in words
+    page = html(report)
+    assert f">{column}</text>" in page
+    assert f">{written(float(losses[column].min()), 3)}</text>" in page
 
 
 def test_an_example_that_there_is_not_is_none() -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
-from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, of_gradient, of_lost_logits, of_updates
+from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, leaves_out, of_gradient, of_lost_logits, of_updates
 from qkdemo.diagnose.curves.stuck import LEAST_TAIL, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
@@ -73,12 +73,16 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     if "entropy" in columns and not _is_share(columns["entropy"]):
         no_share = known.pop("entropy")
         del columns["entropy"]
-    loss = columns.get("loss")
-    events = () if loss is None else loss_events(loss)
+    left_out = leaves_out(log.columns)
+    found = [*of_gradient(columns, log.step, left_out=left_out), *_of_missing(columns, log.step)]
+    if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
+        columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
+    events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
-    causes = tuple(sorted(_causes(columns, events, grown, log.step), key=lambda cause: -cause.weight))
+    found += _causes(columns, events, grown, log.step)
+    causes = tuple(sorted(found, key=lambda cause: -cause.weight))
     return Result(log=log, roles=known, events=events, growth=grown, causes=causes, no_share=no_share)
 
 
@@ -91,7 +95,7 @@ def _is_share(entropy: Numbers) -> bool:
 def _causes(
     columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
 ) -> list[Cause]:
-    found = [*of_gradient(columns, step), *of_lost_logits(columns, step)]
+    found = of_lost_logits(columns, step)
     event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]
@@ -112,6 +116,17 @@ def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
         return Cause("healthy", 0.1, {}) if losses >= _LEAST_LOSSES else Cause("few_losses", 0.1, {"count": losses})
     sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
     return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
+
+
+def _of_missing(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
+    """A loss that ends long before other columns: pandas, and some that write JSON, leave out what is NaN."""
+    rows = {role: np.flatnonzero(~np.isnan(column)) for role, column in columns.items()}
+    if "loss" not in rows or len(rows) == 1:
+        return []
+    last, until = int(rows.pop("loss")[-1]), max(int(known[-1]) for known in rows.values())
+    if last >= until or np.isinf(columns["loss"][last]) or _just_before(columns["loss"], until).size:
+        return []
+    return [Cause("loss_ends", 0.65, {"step": float(step[last]), "until": float(step[until])})]
 
 
 def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from qkdemo.diagnose.pair import Pair
-from qkdemo.diagnose.readers.columns import Log
+from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.messages import has, say
 
 Level: TypeAlias = Literal["bad", "watch", "good"]
@@ -49,6 +49,12 @@ class Report:
     tables: Mapping[str, Sequence[Row]]
     curves: Mapping[str, Log] = field(default_factory=dict)
     pair: Pair | None = None  # q and k, if they were brought
+
+    def roles(self, run: str) -> dict[str, str]:
+        """Which column of a run of a log is what: as it was read, then as its names tell."""
+        log, read = self.curves[run], self.tables.get("columns", ())
+        named = {row["role"]: row["column"] for row in read if row["run"] == run and row["column"] in log.columns}
+        return {**roles(log), **named}
 
     @property
     def healthy(self) -> bool:

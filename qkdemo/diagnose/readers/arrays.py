@@ -92,6 +92,8 @@ def _of_npz(stream: BinaryIO, name: str) -> dict[str, Tensor]:
         raise InputError("members", name=name, count=len(members), most=_MOST_MEMBERS)
     _refuse_large(sum(member.file_size for member in members), name)
     found: dict[str, Tensor] = {}
+    if any(member.filename.endswith("/data.pkl") for member in members):  # what torch.save writes
+        raise InputError("not_arrays", name=name, kind=say("input.kind.pickle"))
     for member in members:
         key = member.filename.removesuffix(".npy")
         if key == member.filename:

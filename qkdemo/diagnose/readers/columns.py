@@ -1,7 +1,7 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
 * `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
-* `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`; `real(value)`: one value of them;
+* `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`;
 * `names_steps(column)`, `names_loss(column)`: whether it counts steps, or is a loss of the training.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.values import is_nan, logged, real
 
 _MOST_COLUMNS: Final = 2000
 _STEPS: Final = (
@@ -56,8 +57,6 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 )
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
-_NAN: Final = re.compile(r"[+-]?nan(\(\w{0,20}\))?", re.IGNORECASE)  # C writes -nan, and on Windows -nan(ind)
-_NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity)?", re.IGNORECASE)
 _MOST_KINDS: Final = 64  # of rows in a table that NaN fills
 _LEAST_GAPS: Final = 2
 _ALIKE: Final = 2.0  # times as many rows
@@ -136,7 +135,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
             left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
             left_out |= {name for name, places in now_and_then.items() if place in places}
             for name, value in row.items():
-                if name != steps and name not in left_out and not math.isnan(number := _logged(value)):
+                if name != steps and name not in left_out and not math.isnan(number := logged(value)):
                     points.setdefault(str(name), []).append((step, number))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
@@ -186,15 +185,9 @@ def _counted_on(at: Sequence[float]) -> list[float]:
 
 def _kind(row: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
     """The columns in which a row has a number, and in which NaN."""
-    numbers = {name: _logged(value) for name, value in row.items()}
-    nan = frozenset(name for name, value in row.items() if _is_nan(value))
+    numbers = {name: logged(value) for name, value in row.items()}
+    nan = frozenset(name for name, value in row.items() if is_nan(value))
     return frozenset(name for name, x in numbers.items() if math.isfinite(x)), nan
-
-
-def _is_nan(value: Any) -> bool:
-    return (isinstance(value, float) and math.isnan(value)) or (
-        isinstance(value, str) and bool(_NAN.fullmatch(value.strip()))
-    )
 
 
 def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str], frozenset[str]], frozenset[str]]:
@@ -205,7 +198,7 @@ def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str],
     """
     kinds: set[tuple[frozenset[str], frozenset[str]]] = set()
     for row in rows:
-        if any(map(_is_nan, row.values())):
+        if any(map(is_nan, row.values())):
             kinds.add(_kind(row))
         if len(kinds) > _MOST_KINDS:
             return {}
@@ -224,12 +217,12 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
     found: dict[str, frozenset[int]] = {}
     names = {name for row in rows for name in row}
     measures = set(filter(_is_measure, names))
-    filled = {name for row in rows for name, value in row.items() if _is_nan(value)}
+    filled = {name for row in rows for name, value in row.items() if is_nan(value)}
     losses = [name for name in names if names_loss(name)]
     for name in filled | measures:
         column = [row.get(name) for row in rows]
-        empty = {place for place, x in enumerate(column) if _is_nan(x) or (name in measures and real(x) == 0)}
-        places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(_logged(x))]
+        empty = {place for place, x in enumerate(column) if is_nan(x) or (name in measures and real(x) == 0)}
+        places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
         if len(gaps) < _LEAST_GAPS:
             continue
@@ -237,19 +230,16 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
         if rare or (min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps)):
             until = _loss_stays(rows, losses, places[-1]) if name in measures else 0
             found[name] = frozenset(
-                place
-                for place in empty
-                if place < places[-1] + max(gaps) or (place <= until and _is_nan(column[place]))
+                place for place in empty if place < places[-1] + max(gaps) or (place <= until and is_nan(column[place]))
             )
     return found
 
 
 def _loss_stays(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], since: int) -> int:
     """The last row with a loss of the training, if from `since` on none is lost; else `since`."""
-    logged = [(place, _logged(rows[place].get(name))) for place in range(since, len(rows)) for name in losses]
-    return (
-        since if any(math.isinf(x) for _, x in logged) else max((at for at, x in logged if math.isfinite(x)), default=0)
-    )
+    numbers = [(place, logged(rows[place].get(name))) for place in range(since, len(rows)) for name in losses]
+    lost = any(math.isinf(x) for _, x in numbers)
+    return since if lost else max((place for place, x in numbers if math.isfinite(x)), default=since)
 
 
 def _is_measure(name: str) -> bool:
@@ -296,22 +286,3 @@ def _continued(points: list[tuple[float, float]]) -> dict[float, float]:
         curve[step] = value
         newest = max(newest, step)
     return curve
-
-
-def _logged(value: Any) -> float:
-    """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return math.inf
-    if isinstance(value, str) and _NOT_FINITE.fullmatch(value.strip()):
-        return math.inf
-    return real(value)
-
-
-def real(value: Any) -> float:
-    """A number, also one written as text; NaN for what is none."""
-    if isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan

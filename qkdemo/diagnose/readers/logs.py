@@ -20,16 +20,18 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps, real
+from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
 from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run
+from qkdemo.diagnose.readers.values import real
 from qkdemo.messages import say
 
 _MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
@@ -256,6 +258,8 @@ def _of_csv(text: str, name: str) -> list[Log]:
         raise InputError("column_twice", name=name, column=repr(next(x for x in header if header.count(x) > 1)))
     if mark == ";":  # as where a comma stands before decimals
         rows = [{key: _pointed(value) for key, value in row.items()} for row in rows]
+    elif mark == ",":
+        rows = [{key: _joined(value) for key, value in row.items()} for row in rows]
     if set(header) >= _OF_RUNS:
         raise InputError("table_of_runs", name=name)
     steps = next(filter(names_steps, header), None)
@@ -267,6 +271,11 @@ def _of_csv(text: str, name: str) -> list[Log]:
 
 def _pointed(value: Any) -> Any:
     return value.replace(",", ".") if isinstance(value, str) and _COMMA.fullmatch(value) else value
+
+
+def _joined(value: Any) -> Any:
+    """A number in quotes without the commas between its thousands."""
+    return value.replace(",", "") if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()) else value
 
 
 def _of_chart(rows: list[dict[str, Any]], header: list[str], steps: str) -> list[Log]:

@@ -18,9 +18,12 @@ _NUMBER: Final = (
 )
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])")
 _BARE: Final = re.compile(rf"\b((?i:(?:train |val |lm )?loss|lr|grad norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])")
-_LINE_STEP: Final = re.compile(r"\b(?:step|iter|iteration)\b\s{0,9}[:=]?\s{0,9}\[?(\d{1,40})", re.IGNORECASE)
+_WHOLE: Final = r"(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,40})"  # also as in 1,000
+_LINE_STEP: Final = re.compile(
+    rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})", re.IGNORECASE
+)
 _COUNT: Final = re.compile(  # before a name, as in: step 10 loss: 2.5
-    r"\b(?:step|iter|iteration|epoch)\b\s{1,9}\[?\d{1,40}(?:\s{0,9}/\s{0,9}\d{1,40})?\]?(?![\w.])", re.IGNORECASE
+    rf"\b(?:step|iter|iteration|epoch)\b\s{{1,9}}\[?{_WHOLE}(?:\s{{0,9}}/\s{{0,9}}{_WHOLE})?\]?(?![\w.])", re.IGNORECASE
 )
 _DICT: Final = re.compile(r"\{'[^{}]{1,4000}\}")
 _BARE_NUMBER: Final = re.compile(r"(?<=: )-?(?:nan|inf)\b")  # which Python prints, and does not read
@@ -45,7 +48,9 @@ def rows_of(text: str) -> list[dict[str, Any]]:
         step = _LINE_STEP.search(line)
         pairs = [*_PAIR.findall(_COUNT.sub("|", line)), *_BARE.findall(line)]
         if step and pairs:
-            rows.append({"step": step[1]} | {key.strip(" |").lower(): value for key, value in reversed(pairs)})
+            rows.append(
+                {"step": step[1].replace(",", "")} | {key.strip(" |").lower(): value for key, value in reversed(pairs)}
+            )
     for row in rows:
         for word in ("iter", "iteration"):
             row.pop(word, None)

@@ -40,7 +40,7 @@ def report_all(runs: Sequence[Settings], progress: Progress) -> tuple[dict[str, 
                     "mean_final_loss": point.mean,
                     "lowest": min(point.capped(loss) for loss in point.final_losses),
                     "highest": max(point.capped(loss) for loss in point.final_losses),
-                    "max_abs_logit": float(np.median([outcome.max_abs_logit for outcome in found])),
+                    "median_max_abs_logit": float(np.median([outcome.max_abs_logit for outcome in found])),
                     **summary(found),
                 }
             )

@@ -1,8 +1,8 @@
 """Which key does a query choose, in whichever direction it points?
 
 Head width three, so that nothing is projected. Keys are drawn; the query points where latitude and longitude say. Turn
-up the weight scale: plain arrows leave the frame, and one key takes over directions that are far from it. With L2 norm
-all tips stay on one sphere, which falls into one region per key; the learned scale g makes its borders sharp.
+up the weight scale: plain arrows leave the frame, and one key has nearly all of the attention in most directions. With
+L2 norm all tips stay on one sphere, which falls into one region per key; the learned scale g makes its borders sharp.
 
 * `Settings`, `PRESETS`: the dials, and named states of them;
 * `run(settings)`: weights of the query, and of a query in every direction, on both sides; the score over lengths;

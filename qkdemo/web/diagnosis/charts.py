@@ -1,7 +1,7 @@
 """Charts of somebody's own file: a log's curves, heads as a heat map, and the worst head while its weights grow.
 
-* `curves(log)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title and with what it shows in
-  words: `Described`.
+* `curves(log, known)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title and with what it shows
+  in words: `Described`.
 """
 
 import math
@@ -14,13 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE
-from qkdemo.diagnose.readers.columns import Log, roles
+from qkdemo.diagnose.paper import plotted
+from qkdemo.diagnose.readers.columns import Log
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 Described: TypeAlias = tuple[Any, str]
 _DRAWN: Final = ("loss", "max_logit", "entropy", "grad_norm")
-_LOGARITHMIC: Final = ("loss", "max_logit", "grad_norm")
 _MOST_HEADS: Final = 48
 _SAID: Final = 8  # of the worst heads: the table below has all of them
 _MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
@@ -28,20 +28,20 @@ _PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
 _LINE: Final = alt.Axis(grid=False, tickCount=5)
 
 
-def curves(log: Log) -> list[Described]:
-    """The columns that say most, over steps; logits with the line from which trouble is reported."""
-    known = roles(log)
+def curves(log: Log, known: Mapping[str, str]) -> list[Described]:
+    """The columns that say most, over steps, by their roles; logits with the line from which trouble is reported."""
     return [_curve(log, role, known[role]) for role in _DRAWN if role in known]
 
 
 def _curve(log: Log, role: str, column: str) -> Described:
-    values = np.abs(log.columns[column])
-    kept = np.isfinite(values) & ((values > 0) if role in _LOGARITHMIC else True)
+    values, logarithmic = plotted(role, log.columns[column])
+    finite = np.isfinite(values)
+    kept = finite & ((values > 0) if logarithmic else True)
     table = pa.table({"step": log.step[kept], "value": values[kept]})
-    scale = alt.Scale(type="log") if role in _LOGARITHMIC else alt.Scale(zero=True)
+    scale = alt.Scale(type="log") if logarithmic else alt.Scale(zero=role != "loss")
     name = say(f"diagnose.role.{role}")
     title = name if name == column else f"{name} ({column})"
-    words = f"{title}. {_course(log.step[kept], values[kept])}"
+    words = f"{title}. {_course(log.step[finite], values[finite])}"
     line = (
         alt.Chart(table, title=title, height=250)
         .mark_line()

@@ -149,7 +149,7 @@ def _pictures(report: Report) -> None:
     for run, log in report.curves.items():
         if len(report.curves) > 1:
             st.subheader(as_text(run))
-        shown = curves(log)
+        shown = curves(log, report.roles(run))
         for at in range(0, len(shown), 2):
             for place, (chart, words) in zip(st.columns(2), shown[at : at + 2], strict=False):
                 place.altair_chart(chart, width="stretch", alt=words)

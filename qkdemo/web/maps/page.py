@@ -19,7 +19,7 @@ from qkdemo.maps.cells import Cells
 from qkdemo.maps.difference import Minus, difference
 from qkdemo.maps.picture import FRAME, PICK, look_of, marks_table, spec
 from qkdemo.maps.pool import Filling, Fillings
-from qkdemo.maps.request import SIZES, Request, axis_of, usual_axes
+from qkdemo.maps.request import SIZES, Request, axis_of, fitting, usual_axes
 from qkdemo.maps.words import alt, filling_words, finding, measure_name, strange
 from qkdemo.messages import say
 from qkdemo.web import lecture
@@ -186,9 +186,10 @@ def _go_on(both: tuple[Filling, ...]) -> None:
 
 
 def _whole(request: Request, axis: str) -> str:
-    own = getattr(request, axis).dial.name
+    own, beside = (each.dial.name for each in ((request.x, request.y) if axis == "x" else (request.y, request.x)))
     usual = next((text for text in usual_axes(request.lab, request.settings) if text.split(":")[0] == own), own)
-    return axis_of(request.lab, usual).text
+    whole = axis_of(request.lab, usual)
+    return (whole if ":" in usual else fitting(whole, request.settings, beside)).text
 
 
 def _zoom_out(request: Request) -> None:

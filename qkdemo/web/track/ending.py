@@ -41,7 +41,8 @@ def _slide(track: str, quiz: str) -> None:
         st.markdown(f"## {say('end.quiz')}")
         query = {TRACK: quiz, "when": "post"}
         _code("end.quiz_alt", f"{home()}/quiz?{urlencode(query)}")
-        st.page_link(PAGES["quiz"].script, label=say("end.quiz_door"), icon=PAGES["quiz"].icon, query_params=query)
+        door = say("end.quiz_door", track=say(f"track.{quiz}.name"))
+        st.page_link(PAGES["quiz"].script, label=door, icon=PAGES["quiz"].icon, query_params=query)
     with again.container(border=True, height="stretch"):
         st.markdown(f"## {say('end.again')}")
         here = {TRACK: track, STOP: first.name}

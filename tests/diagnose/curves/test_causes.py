@@ -188,6 +188,30 @@ def test_a_gradient_that_overflows_beside_a_finite_loss_is_no_matter_of_logits()
     assert found.events == ()
 
 
+@pytest.mark.parametrize("since", [0, 100])
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_a_loss_that_the_trainer_may_have_left_out_is_not_said_to_be_finite(prefix: str, since: int) -> None:
+    """Its log has a mean of the others in the place of a loss that is lost, or 0."""
+    for loss in (FALLING, np.where(since > STEPS, FALLING, 0.0)):
+        columns = {"loss": loss, "grad_norm": np.where(since > STEPS, 1.0, LOST)}
+        columns |= {"learning_rate": np.full(200, 1e-4), "epoch": STEPS / 100}
+        found = run(log(**{f"{prefix}{name}": column for name, column in columns.items()}))
+        assert [cause.key for cause in found.causes if cause.key not in ("healthy", "few_losses")] == [
+            "gradient_or_loss"
+        ]
+        assert found.events == ()
+
+
+def test_a_loss_that_ends_before_the_log_does_is_not_called_well() -> None:
+    """As pandas writes a run whose loss is NaN from step 150 on."""
+    rate = np.full(200, 1e-4)
+    found = run(log(loss=np.where(STEPS < 150, FALLING, np.nan), lr=rate))
+    assert not found.healthy
+    assert (found.causes[0].key, found.causes[0].numbers) == ("loss_ends", {"step": 149.0, "until": 199.0})
+    assert run(log(loss=np.where(STEPS < 197, FALLING, np.nan), lr=rate)).healthy
+    assert run(log(loss=np.where(STEPS % 10 == 0, FALLING, np.nan), lr=rate)).healthy
+
+
 def test_updates_that_jumped_first_are_named() -> None:
     updates = np.where(STEPS == 145, 9.0, 1.0)
     found = run(log(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0)))
@@ -363,7 +387,9 @@ def test_logits_that_were_large_from_the_first_row_on_are_said_to_be() -> None:
     found = said(loss=LOST_LATE, max_logit=np.full(200, 300.0))["attention_max_logit"]
     assert "already in the first row that holds it, at step 0, and the loss moved only at step 150" in found
     assert "no row just before" not in found
-    assert "at step 93, in no row just before that" in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
+    assert (
+        "at step 93, and in no row just before step 93." in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
+    )
     gone = said(loss=LOST_LATE, entropy=np.full(200, 0.01))["attention_entropy"]
     assert "already in the first row that holds it, at step 0" in gone
 

@@ -193,6 +193,12 @@ def bomb() -> bytes:
     return npz(a=npy(np.zeros(1 << 21)))
 
 
+def saved_by_torch() -> bytes:
+    out = io.BytesIO()
+    torch.save({"q": torch.ones(2, 3), "k": torch.ones(2, 3)}, out)
+    return out.getvalue()
+
+
 WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "objects": (lambda: npy(np.array([{"a": 1}, None], dtype=object), allow_pickle=True), "holds Python objects"),
     "structured": (lambda: npy(np.zeros(2, [("a", "f4")])), "is a structured array"),
@@ -211,6 +217,7 @@ WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "zip bomb": (bomb, "unpacks"),
     "member": (lambda: npz(a=header_of("(1000000000000,)")), "a.npy in x claims the shape"),
     "cut zip": (lambda: npz(a=npy(np.zeros(9)))[:-30], "is no whole ZIP archive"),
+    "of torch.save": (saved_by_torch, "is a Python pickle, which could run anything and is never opened: save"),
     "foreign": (lambda: b"hello, world, this is text", "x is of a kind that is not known here"),
     "pickle": (lambda: b"\x80\x04\x95" + bytes(40), "could run anything"),
 }

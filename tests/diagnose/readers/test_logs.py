@@ -340,6 +340,19 @@ def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
         assert not np.isinf(log.columns["max_logit"]).any()
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["step {s:,} | loss: {l}", "Step {s:,}/2,000 loss {l}", "global_step={s}, loss={l}", "train_step: {s:,} loss: {l}"],
+)
+def test_a_step_above_a_thousand_is_read_as_it_is_written(line: str) -> None:
+    steps = [200 * at for at in range(len(LOSS))]
+    data = "\n".join(line.format(s=s, l=x) for s, x in zip(steps, LOSS, strict=True)).encode()
+    rows = [{"step": f"{s:,}", "loss": f"{1000 * x:,}"} for s, x in zip(steps, LOSS, strict=True)]
+    for log, times in ((read_logs(data, "x")[0], 1), (read_logs(table(rows), "x.csv")[0], 1000)):
+        assert log.step.tolist() == steps
+        assert log.columns["loss"].tolist() == [times * x for x in LOSS]
+
+
 def test_what_the_trainer_prints_is_read_beside_its_bar() -> None:
     """With the numbers as numbers, or as text; NaN as Python prints it."""
     bar = "\r {at}%|##        | {at}/80 [00:10<01:30,  5.0it/s]"

@@ -50,7 +50,7 @@ def test_train_compares_plain_and_rms_by_default_and_says_how_far_it_is(capsys: 
     out, error = capsys.readouterr()
     assert out.split()[0] == "variant"
     assert [line.split()[0] for line in out.splitlines()[-2:]] == ["none", "rms"]
-    assert error.splitlines()[-1].endswith("40 of 40 run-steps, 0 s left")
+    assert error.splitlines()[-1].endswith("40 of 40 run-steps")
 
 
 def test_every_step_can_be_kept_in_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -132,6 +132,8 @@ def test_sensitivity_has_a_point_per_rate_and_a_number_per_variant(capsys: pytes
         for point in found["curve"]:
             assert point["lowest"] <= point["mean_final_loss"] <= point["highest"]
             assert point["solved"] + point["partly"] + point["failed"] == 2
+            assert "median_max_abs_logit" in point
+            assert "max_abs_logit" not in point  # that is one run's
 
 
 @pytest.mark.parametrize("word", [word for word, command in COMMANDS.items() if command.train])

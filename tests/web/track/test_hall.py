@@ -1,4 +1,4 @@
-"""What a hall reads of a question once its answer is on screen."""
+"""What a hall reads of a question once its answer is on screen, and on the last slide."""
 
 import re
 
@@ -7,9 +7,16 @@ import pytest
 from qkdemo.tracks.catalogue import TRACKS, told
 from qkdemo.tracks.stop import Stop
 from qkdemo.web.track.hall import asking
+from tests.web.visit import visit
 
 
 @pytest.mark.parametrize("stop", TRACKS["beginner"], ids=lambda stop: stop.name)
 def test_the_sentence_that_asks_a_beginner_stands_alone(stop: Stop) -> None:
     asked = asking(told("beginner", stop, "question"))
     assert not re.search(r"^And\b|\b(it|its)\b|\b(largest|least) now\b", asked), asked
+
+
+@pytest.mark.parametrize(("track", "quiz"), [("developer", "Developer"), ("claims", "Beginner")])  # claims have no quiz
+def test_the_last_slide_says_whose_quiz_it_leads_to(track: str, quiz: str) -> None:
+    doors = [door.proto.label for door in visit("end", {"track": track}).get("page_link")]
+    assert f"Eight questions after the track “{quiz}”" in doors

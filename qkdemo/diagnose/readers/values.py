@@ -1,0 +1,37 @@
+"""One value of a training log, as a number or as text.
+
+* `logged(value)`: what was logged and is not finite is told from what is no number; `is_nan(value)`; `real(value)`.
+"""
+
+import math
+import re
+from typing import Any, Final
+
+_NAN: Final = re.compile(r"[+-]?nan(\(\w{0,20}\))?", re.IGNORECASE)  # C writes -nan, and on Windows -nan(ind)
+_NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity)?", re.IGNORECASE)
+
+
+def logged(value: Any) -> float:
+    """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return math.inf
+    if isinstance(value, str) and _NOT_FINITE.fullmatch(value.strip()):
+        return math.inf
+    return real(value)
+
+
+def real(value: Any) -> float:
+    """A number, also one written as text; NaN for what is none."""
+    if isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is NaN, also one written as text."""
+    return (isinstance(value, float) and math.isnan(value)) or (
+        isinstance(value, str) and bool(_NAN.fullmatch(value.strip()))
+    )
