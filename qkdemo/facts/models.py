@@ -2,7 +2,7 @@
 
 * `MODELS`: every row of `models.json`, in the order of the file;
 * `search(text)`, `filtered(...)`: rows that mention a text, rows with given words;
-* `alike(pipeline)`, `closest(pipeline)`, `in_words(pipeline)`: which models do exactly this, or come nearest;
+* `alike(pipeline)`: which models do exactly this; `nearest` knows which come closest;
 * `Model.pipeline`, `Model.choices(side)`: a row as a pipeline, and as the words of one side of a comparison;
 * `named(models)`: their names, and of which of them the source was read alone.
 
@@ -231,13 +231,6 @@ def alike(pipeline: Pipeline) -> list[Model]:
     return [model for model in MODELS if model.pipeline and not differing(pipeline, model.pipeline, model.unread)]
 
 
-def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
-    """The model that differs in the fewest choices, and those choices; among equals the best verified, then one that
-    was read whole, then the first of the table."""
-    known = [(model, differing(pipeline, model.pipeline, model.unread)) for model in MODELS if model.pipeline]
-    return min(known, key=lambda found: (len(found[1]), VERIFIED.index(found[0].verified), len(found[0].unread)))
-
-
 def named(models: Sequence[Model], between: str = ", ") -> str:
     """Their names: first those that a test of this project holds against their class, then those only read."""
     groups: dict[str, list[str]] = {"tested": [], "read": [], "read_in_part": []}
@@ -250,16 +243,3 @@ def named(models: Sequence[Model], between: str = ", ") -> str:
             key = f"models.{word}" if word == "tested" or len(names) == 1 else f"models.{word}_several"
             said.append(say(key, names=between.join(names), count=len(names)))
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)
-
-
-@in_each_language(512)
-def in_words(pipeline: Pipeline) -> str:
-    """Which models do exactly this; or the closest one, and in what it differs."""
-    found = alike(pipeline)
-    if found:
-        words = say("models.alike", names=named(found))
-        numbers = [name for name, word in (("scale", "learned"), ("cap", "softcap")) if getattr(pipeline, name) == word]
-        return " ".join([words, *(say(f"models.own_{name}") for name in numbers)])
-    model, names = closest(pipeline)
-    choices = ", ".join(say(f"choice_name.{name}") for name in names)
-    return say("models.closest", name=named([model]), differing=choices)

@@ -209,7 +209,7 @@ def axis_in(settings: type[Dials], text: str) -> Axis:
 
 
 def numeric_dials(lab: Lab, settings: Dials) -> tuple[str, ...]:
-    """The dials, by name, that can be an axis in this state: they act, and other dials leave them two values or more."""
+    """The dials, by name, that can be an axis in this state: they act, and other dials leave them several values."""
     dials = (dial for dial in declarations(lab.settings) if isinstance(dial.kind, Dial))
     return tuple(dial.name for dial in dials if dial.acts_for(settings) and not _alone(dial, settings))
 

@@ -20,13 +20,12 @@ from qkdemo.facts.models import (
     MODELS,
     VERIFIED,
     alike,
-    closest,
     differing,
     filtered,
-    in_words,
     same_function,
     search,
 )
+from qkdemo.facts.nearest import closest, in_words
 from qkdemo.labs import placement
 from qkdemo.labs.models import PRESETS, Settings, corrections, explain, run, snippet
 from qkdemo.labs.models import lab as models

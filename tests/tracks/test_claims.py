@@ -22,6 +22,7 @@ from qkdemo.runs.kept.shipped import shipped
 from qkdemo.tracks.catalogue import TRACKS, evidence
 from qkdemo.tracks.claims import on_models as claims_on_models
 from qkdemo.tracks.claims.verdict import VERDICTS
+from qkdemo.tracks.prose import without_targets
 from qkdemo.tracks.stop import Evidence, Stop
 from qkdemo.training.telemetry import CURVES
 from tests.tracks.finding import number
@@ -87,6 +88,31 @@ def test_models_that_normalise_v_as_well_normalise_q_and_k() -> None:
 
 def test_every_verdict_is_given_somewhere() -> None:
     assert {evidence(stop).answer for stop in TRACKS["claims"] if stop.name != "always_helps"} == set(VERDICTS.words)
+
+
+def test_how_far_two_orders_differ_is_said_of_the_positions_that_were_tried() -> None:
+    """Norm and rotary positions by complex numbers: at other positions the logits differ by more."""
+    claim = found("claims", "commute")
+    vectors, gains = np.random.default_rng(0).standard_normal((2, 64)), np.random.default_rng(10_000)
+    (q, k), (gain_q, gain_k) = vectors, gains.uniform(0.5, 1.5, (2, 64))
+
+    def turned(x: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.float64]:
+        pairs = (x[:32] + 1j * x[32:]) * np.exp(1j * np.outer(at, 10000.0 ** (-np.arange(32) / 32)))
+        return np.concatenate([pairs.real, pairs.imag], -1)
+
+    def rms(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        normed: NDArray[np.float64] = x / np.sqrt((x**2).mean() + 1e-6)
+        return normed
+
+    at = np.arange(5001)
+    first = (turned(rms(q) * gain_q, at + 3) * turned(rms(k) * gain_k, at)).sum(-1) / 8
+    last = (turned(rms(q), at + 3) * gain_q * turned(rms(k), at) * gain_k).sum(-1) / 8
+    assert number(claim.numbers["norm_first"]) == pytest.approx(first[50], rel=1e-3)
+    assert number(claim.numbers["rotary_first"]) == pytest.approx(last[50], rel=1e-3)
+    assert number(claim.numbers["apart"]) < 100 * np.abs(first - last).max() / np.abs([first, last]).max()
+    told = without_targets(LANGUAGES["en"]["stop.claims.commute.explain"])
+    assert "differ by {alike} at most where it was tried" in told
+    assert "differ there by up to {apart} % of the largest logit; elsewhere it can be more" in told
 
 
 def test_a_longer_query_sharpens_its_row_in_plain_attention_alone() -> None:

@@ -74,14 +74,14 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
         no_share = known.pop("entropy")
         del columns["entropy"]
     left_out = leaves_out(log.columns)
-    of_its_gradient = of_gradient(columns, log.step, left_out=left_out)
+    found = [*of_gradient(columns, log.step, left_out=left_out), *_of_missing(columns, log.step)]
     if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
         columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
     events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
-    found = [*of_its_gradient, *_causes(columns, events, grown, log.step)]
+    found += _causes(columns, events, grown, log.step)
     causes = tuple(sorted(found, key=lambda cause: -cause.weight))
     return Result(log=log, roles=known, events=events, growth=grown, causes=causes, no_share=no_share)
 
@@ -116,6 +116,17 @@ def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
         return Cause("healthy", 0.1, {}) if losses >= _LEAST_LOSSES else Cause("few_losses", 0.1, {"count": losses})
     sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
     return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
+
+
+def _of_missing(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
+    """A loss that ends long before other columns: pandas, and some that write JSON, leave out what is NaN."""
+    rows = {role: np.flatnonzero(~np.isnan(column)) for role, column in columns.items()}
+    if "loss" not in rows or len(rows) == 1:
+        return []
+    last, until = int(rows.pop("loss")[-1]), max(int(known[-1]) for known in rows.values())
+    if last >= until or np.isinf(columns["loss"][last]) or _just_before(columns["loss"], until).size:
+        return []
+    return [Cause("loss_ends", 0.65, {"step": float(step[last]), "until": float(step[until])})]
 
 
 def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:

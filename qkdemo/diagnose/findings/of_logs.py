@@ -18,6 +18,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "high_start": "watch",
     "no_loss": "watch",
     "few_losses": "watch",
+    "loss_ends": "watch",
     "logits_lost": "bad",
     "logits_alone": "good",
     "growing_logits": "watch",
@@ -148,7 +149,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
 
 
-_WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count")
+_WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "stuck_calm", "nearly_one_hot"),

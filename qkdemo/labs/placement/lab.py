@@ -264,9 +264,11 @@ def pair_of(settings: Settings) -> tuple[Pipeline, Pipeline]:
 
 
 def recipe_of(settings: Settings) -> BlockRecipe:
-    """What the block depends on. The checkpoint stores what the left pipeline reads."""
+    """What the block depends on. The checkpoint stores what the left side reads, or the right one if it alone does."""
     alike = {name: getattr(settings, name) for name in Settings.__dataclass_fields__ if name in _OF_RECIPE}
-    heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), settings.left_stored == "one_plus"
+    left, right = pair_of(settings)
+    stored = (left if left.multiplied or not right.multiplied else right).stored
+    heads, less_one = dividing(settings.n_heads, settings.n_kv_heads), stored == "one_plus"
     own = {"n_kv_heads": heads, "offset_stored": less_one, "learned_scale": settings.gain}
     return BlockRecipe(**alike | own | (_pairs(settings) if settings.gains == "tied" else {}))
 

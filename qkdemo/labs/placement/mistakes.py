@@ -2,6 +2,7 @@
 
 * `MISTAKES`: word → what is read otherwise on the left or on the right of a port that is right;
 * `pair_of(mistake)`, `known_as(left, right)`: the two pipelines of a mistake, and back;
+* `possible(left)`: which of them a port of other weights can make;
 * `mistakes(recipe)`: every one of them on a block, over several draws;
 * `explain_mistakes(found)`, `headlines(...)`, `vanishing(...)`: them in words;
 * `mistakes_over(recipe, spreads)`: their errors while the spread of the gains grows; `with_one_more(...)`: at one
@@ -10,9 +11,9 @@
 
 import dataclasses
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from statistics import median
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.norms import SIZED
 from qkdemo.attention.pipeline import Pipeline, PipelineScores, trace
 from qkdemo.charts.columns import gap
 from qkdemo.labs.placement.comparisons import Difference, difference, most_moved, over_spreads, relative
@@ -130,20 +132,56 @@ def with_one_more(curves: Curves, recipe: BlockRecipe, spread: float) -> Curves:
     return Curves((*curves.spreads[:at], spread, *curves.spreads[at:]), logits, weight)
 
 
-@cache
-def pair_of(mistake: str) -> tuple[Pipeline, Pipeline]:
-    """The pipeline that the checkpoint was written for, and the port that makes the mistake."""
-    changes = MISTAKES[mistake]
-    left, right = (
-        AS_WRITTEN.but(**{name.removeprefix(side): word for name, word in changes.items() if name.startswith(side)})
+@lru_cache(maxsize=256)
+def pair_of(mistake: str, of: Pipeline = AS_WRITTEN) -> tuple[Pipeline, Pipeline]:
+    """The pipeline that the checkpoint was written for, `of`, and the port that makes the mistake.
+
+    >>> [side.stored for side in pair_of("one_plus_as_gamma", Pipeline(stored="one_plus"))]
+    ['one_plus', 'gamma']
+    """
+    own, port = (
+        {name.removeprefix(side): word for name, word in MISTAKES[mistake].items() if name.startswith(side)}
         for side in ("left_", "right_")
     )
-    return left, right
+    usual = {name: getattr(AS_WRITTEN, name) for name in own}
+    return of.but(**own), of.but(**usual | port)
 
 
 def known_as(left: Pipeline, right: Pipeline) -> str:
     """The word of the known mistake that these two are, or an empty one."""
     return next((name for name in MISTAKES if pair_of(name) == (left, right)), "")
+
+
+def possible(left: Pipeline) -> list[str]:
+    """The mistakes whose names are true of a port of these weights: what is read otherwise has to be there.
+
+    >>> possible(Pipeline(norm="l2", gain="none", order="none", scale="learned"))
+    ['full_width', 'norm_skipped']
+    """
+    return [name for name in MISTAKES if _NEEDS[name](left)]
+
+
+_ON_HEADS: Final = ("per_head", "in_product")
+_NEEDS: Final[Mapping[str, Callable[[Pipeline], bool]]] = {
+    "full_width": lambda left: left.place in _ON_HEADS and left.norm in SIZED,
+    "norm_skipped": lambda left: left.norm != "none",
+    "layernorm_for_rms": lambda left: left.norm == "rms",
+    "rotary_first": lambda left: (
+        left.order == "norm_rotary" and left.norm != "none" and left.place in (*_ON_HEADS, "full_width")
+    ),
+    "q_gain_on_k": lambda left: "k" in left.multiplied and left.key_gain == "own",
+    "gain_not_permuted": lambda left: (
+        left.layout == "half_split"
+        and left.conversion == "none"
+        and left.order != "none"
+        and bool(left.multiplied)
+        and left.gain in ("channel", "head_channel")
+    ),
+    "l2_scale_kept": lambda left: left.norm == "rms" and left.scale == "inverse_root",
+    "one_plus_as_gamma": lambda left: bool(left.multiplied),
+    "gamma_as_one_plus": lambda left: left.stored == "gamma" and bool(left.multiplied),
+    "scale_one": lambda left: left.scale == "inverse_root",
+}
 
 
 def explain_mistakes(found: tuple[Mistake, ...]) -> list[str]:

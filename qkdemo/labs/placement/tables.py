@@ -4,7 +4,7 @@ import math
 from typing import Any, Final
 
 from qkdemo.dials import Value
-from qkdemo.facts.models import closest
+from qkdemo.facts.nearest import closest
 from qkdemo.labs.placement.lab import (
     Result,
     Settings,

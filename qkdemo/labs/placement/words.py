@@ -13,7 +13,8 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.charts.columns import gap, gap_in_words
 from qkdemo.dials.declaration import listed
-from qkdemo.facts.models import acting_gain, in_words
+from qkdemo.facts.models import acting_gain
+from qkdemo.facts.nearest import in_words
 from qkdemo.labs.placement.comparisons import Difference, differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.lab import (
@@ -137,7 +138,10 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     bare, of_weights = pipeline.norm == "none", pipeline.norm != "none" and pipeline.place == "weights"
     made = [say("placement.contract.no_norm") if bare or of_weights else norm]
     if pipeline.multiplied:
-        made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
+        word = "one_gain" if pipeline.gain == "scalar" else "gain"
+        made.append(
+            say(f"placement.contract.{word}", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored"))
+        )
     made += [_more(pipeline, "bias")] if pipeline.bias != "none" else []
     of_none = "on" not in idle and (bare or of_weights)  # neither q nor k has a norm
     on_side = of_none and pipeline.on in ("q", "k")

@@ -35,7 +35,7 @@ def _commute(found: rope.Result) -> Evidence:
             "apart": at_most(100 * found.disagreement, 3),
             "norm_first": written(found.norm_rotary.logit[found.at]),
             "rotary_first": written(found.rotary_norm.logit[found.at]),
-            "centred": _percent(centred.disagreement),
+            "centred": at_most(100 * centred.disagreement, 3),
         },
     )
 

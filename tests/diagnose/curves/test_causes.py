@@ -202,6 +202,16 @@ def test_a_loss_that_the_trainer_may_have_left_out_is_not_said_to_be_finite(pref
         assert found.events == ()
 
 
+def test_a_loss_that_ends_before_the_log_does_is_not_called_well() -> None:
+    """As pandas writes a run whose loss is NaN from step 150 on."""
+    rate = np.full(200, 1e-4)
+    found = run(log(loss=np.where(STEPS < 150, FALLING, np.nan), lr=rate))
+    assert not found.healthy
+    assert (found.causes[0].key, found.causes[0].numbers) == ("loss_ends", {"step": 149.0, "until": 199.0})
+    assert run(log(loss=np.where(STEPS < 197, FALLING, np.nan), lr=rate)).healthy
+    assert run(log(loss=np.where(STEPS % 10 == 0, FALLING, np.nan), lr=rate)).healthy
+
+
 def test_updates_that_jumped_first_are_named() -> None:
     updates = np.where(STEPS == 145, 9.0, 1.0)
     found = run(log(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0)))

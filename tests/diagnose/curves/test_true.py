@@ -229,6 +229,11 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "healthy": lambda said, told: (
         np.isfinite(there(told.loss)).all() and len(told.losses) >= 20 and never_jumps(told) and stays_low(told)
     ),
+    "loss_ends": lambda said, told: (
+        not there(told.loss[told.row(said) + 1 :]).size
+        and told.row(said, "until") - told.row(said) > 5
+        and np.isfinite(told.loss[told.row(said)])
+    ),
     "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
     "high_start": early,

@@ -149,7 +149,7 @@ class About:
         if not found.size:
             return True
         middle = float(np.median(found)) if value is None else value
-        return bool((np.abs(found / middle - 1) < 1e-2).all())
+        return bool((np.abs(found - middle) <= 1e-2 * abs(middle)).all())
 
 
 def percent(text: str, x: float) -> bool:

@@ -324,3 +324,13 @@ def test_no_other_norm_makes_one_ratio_of_logits_with_a_bias(norm: Any) -> None:
 def test_the_format_that_unit_gains_hide_is_found_with_uneven_ones() -> None:
     order = Settings(**SMALL, format="bfloat16", right_order="norm_rotary", right_cast="gain_first", gains="unit")
     assert "placement.caught.rounding_with" in held(order)
+
+
+@pytest.mark.parametrize("stored", [("gamma", "one_plus"), ("one_plus", "gamma")])
+def test_gains_that_the_right_side_alone_has_are_those_that_are_named(stored: Any) -> None:
+    """A gain of 1 changes nothing, however it is stored: a model without gains stores none."""
+    state = Settings(
+        **SMALL, right_order="norm_rotary", left_gain="none", left_stored=stored[0], right_stored=stored[1]
+    )
+    assert {"placement.caught.grown", "placement.finding.apart"} <= held(state)
+    assert "placement.finding.same" in held(state.but(gains="unit"))

@@ -58,6 +58,26 @@ def test_a_known_mistake_is_found_to_be_that_one_alone(name: str) -> None:
     assert [other for other in MISTAKES if _is(other, *sides)] == [name]
 
 
+def test_a_mistake_is_offered_only_for_weights_with_which_its_name_is_true() -> None:
+    """L2 with 1/√d kept needs a 1/√d, LayerNorm for RMSNorm an RMSNorm: a model may have neither."""
+    gemma = next(model for model in READ if model.model == "Gemma 4 (text)")  # its scale is 1
+    app = chosen(chosen(visit("placement"), "right", "l2_scale_kept"), "left", gemma.id)
+    assert pair(app) == [gemma.pipeline] * 2
+    offered = app.selectbox(key="placement:right").options
+    assert not [option for option in offered if "L2 with 1/√d kept" in option or "scale 1 for 1/√d" in option]
+    assert [option for option in offered if "LayerNorm for RMSNorm" in option]
+    port = Settings().but(**gemma.choices("left"), **gemma.choices("right")).but(right_norm="l2")
+    assert _fitting(port, "right") == []
+
+
+def test_the_code_that_forgets_the_one_reads_the_weights_of_a_model_that_needs_it() -> None:
+    gemma = next(model for model in READ if model.stored == "one_plus" and model.norm == "rms")
+    assert gemma.pipeline is not None
+    app = chosen(chosen(visit("placement"), "left", gemma.id), "right", "one_plus_as_gamma")
+    assert pair(app) == [gemma.pipeline, gemma.pipeline.but(stored="gamma")]
+    assert app.selectbox(key="placement:right").value == "one_plus_as_gamma"
+
+
 def test_dials_that_are_no_model_say_so() -> None:
     app = visit("placement", {"left_place": "weights", "left_norm": "l2"})
     assert app.selectbox(key="placement:left").value is None

@@ -12,7 +12,7 @@ from qkdemo.attention.pipeline import CHOICES, Pipeline
 from qkdemo.facts.models import MODELS, Model
 from qkdemo.labs.placement import LAB, Settings, pipeline_of
 from qkdemo.labs.placement.comparisons import differing
-from qkdemo.labs.placement.mistakes import MISTAKES
+from qkdemo.labs.placement.mistakes import MISTAKES, pair_of, possible
 from qkdemo.labs.placement.words import caught, contract
 from qkdemo.messages import say
 from qkdemo.web.lab.controls import turn
@@ -43,7 +43,8 @@ def contracts(settings: Settings) -> None:
 
 def _choose(settings: Settings, side: str) -> None:
     key = f"{LAB.name}:{side}"
-    options = [*([_SAME, *MISTAKES] if side == "right" else []), *_READ]
+    of_port = [_SAME, *possible(pipeline_of(settings, "left"))]
+    options = [*(of_port if side == "right" else []), *_READ]
     if st.session_state.get(key) not in (fitting := _fitting(settings, side)):
         st.session_state[key] = fitting[0] if fitting else None
     st.selectbox(
@@ -69,11 +70,7 @@ def _fitting(settings: Settings, side: str) -> list[str]:
 
 def _is(mistake: str, left: Pipeline, right: Pipeline) -> bool:
     """Whether the right side is the left one with a known mistake."""
-    changes = MISTAKES[mistake]
-    own = {name.removeprefix("left_"): word for name, word in changes.items() if name.startswith("left_")}
-    port = {name: getattr(Pipeline(), name) for name in own}
-    port |= {name.removeprefix("right_"): word for name, word in changes.items() if name.startswith("right_")}
-    return left.but(**own) == left and right == left.but(**port)
+    return mistake in possible(left) and pair_of(mistake, left) == (left, right)
 
 
 def _name(option: str) -> str:
@@ -85,7 +82,7 @@ def _name(option: str) -> str:
 
 
 def _take(settings: Settings, side: str) -> None:
-    """Turn the dials to what was chosen; the code stays the same code, or has its mistake, when the weights change."""
+    """Turn the dials to what was chosen; the code stays the same code, or keeps its mistake if it can."""
     chosen = st.session_state[f"{LAB.name}:{side}"]
     code = st.session_state.get(f"{LAB.name}:right")
     if chosen is None:
@@ -94,8 +91,9 @@ def _take(settings: Settings, side: str) -> None:
     if side == "left" and code in _READ:
         turn(Settings, LAB.name, words)
         return
-    left = {name: words.get(f"left_{name}", getattr(settings, f"left_{name}")) for name in CHOICES}
     if chosen not in _READ or side == "left":
-        mistake = MISTAKES.get(code or "", {})
-        words = {f"{each}_{name}": word for each in _SIDES for name, word in left.items()} | dict(mistake)
+        left = Pipeline(**{name: words.get(f"left_{name}", getattr(settings, f"left_{name}")) for name in CHOICES})
+        sides = pair_of(code, left) if code in possible(left) else (left, left)
+        pairs = zip(_SIDES, sides, strict=True)
+        words = {f"{each}_{name}": getattr(made, name) for each, made in pairs for name in CHOICES}
     turn(Settings, LAB.name, words)
