@@ -121,7 +121,7 @@ class Result:
         return differing(self.reference, self.mine) if self.reference and self.mine else []
 
 
-def holds_port(arrays: Mapping[str, Tensor]) -> bool:
+def holds_port(arrays: Mapping[str, object]) -> bool:
     """Whether both logits are among the arrays."""
     return all(any(pattern.fullmatch(name.lower()) for name in arrays) for pattern in (MINE, REFERENCE))
 

@@ -10,7 +10,7 @@ where both fit otherwise, `swapped` says which.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
 _MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _SMALL: Final = 1e-12  # below it, and above the other, squares leave float32
 _BIG: Final = 1e12
+_NAMED: Final = 12  # arrays that an error names
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 
@@ -132,17 +133,28 @@ def part_of(pair: Pair) -> Pair:
     return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
 
 
+def names_pair(names: Iterable[str]) -> bool:
+    """Whether some of these are names of q, and of k."""
+    return all(any(map(pattern.fullmatch, names)) for pattern in (_Q, _K))
+
+
 def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
     """The names of q and k."""
     found = [[name for name in arrays if pattern.fullmatch(name)] for pattern in (_Q, _K)]
     if all(len(each) == 1 for each in found):
         return found[0][0], found[1][0]
     if any(len(each) > 1 for each in found):
-        raise InputError("many_pairs", names=", ".join(arrays))
+        raise InputError("many_pairs", names=_first(arrays))
     if len(arrays) == 2 and not any(_V.fullmatch(name) or _MASK.fullmatch(name) for name in arrays):
         first, second = arrays
         return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
-    raise InputError("no_pair", names=", ".join(arrays) or "–")
+    raise InputError("no_pair", names=_first(arrays) or "–")
+
+
+def _first(names: Iterable[str]) -> str:
+    """Some of many names."""
+    every = [*names]
+    return ", ".join([*every[:_NAMED], *["…"] * (len(every) > _NAMED)])
 
 
 def _scale(arrays: Mapping[str, Tensor], d_head: int) -> float:

@@ -9,7 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from qkdemo.diagnose.findings.examine import examine_path
+from qkdemo.diagnose.findings.examine import examine, examine_path
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
 from qkdemo.diagnose.weights.layers import run, spectral_norms
@@ -207,3 +207,22 @@ def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tm
     with pytest.raises(InputError) as error:
         open_checkpoint(tmp_path / "gone.safetensors")
     assert "cannot be opened" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("q_proj.lora_A.weight", "q_proj.lora_B.weight"),  # an adapter
+        ("q_proj.qweight", "k_proj.qweight"),
+        ("SelfAttention.q.weight", "SelfAttention.k.weight"),  # of T5
+    ],
+)
+def test_two_weights_are_no_q_and_k(names: tuple[str, str]) -> None:
+    """Nothing is said of logits of what is no query and no key; two arrays of other names are q and k."""
+    with pytest.raises(InputError) as error:
+        examine(safetensors.torch.save({f"layers.0.{name}": torch.ones(4, 4) for name in names}), "x.safetensors")
+    assert error.value.key == "no_attention"
+    arrays = {"a": torch.ones(4, 4), "b": torch.ones(4, 4)}
+    named = {"layers.0.q": torch.ones(4, 4), "layers.0.k": torch.ones(4, 4), "layers.0.q_norm.weight": torch.ones(4)}
+    for pair in (arrays, named):
+        assert examine(safetensors.torch.save(pair), "x.safetensors").kind == "tensors"

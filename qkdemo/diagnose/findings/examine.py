@@ -6,6 +6,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.diagnose.weights import checkpoint, layers
 
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
+_OF_WEIGHTS: Final = re.compile(r"weight|bias|lora_|exp_avg", re.IGNORECASE)
 _NAMED: Final = 12  # columns that an error names
 
 
@@ -49,7 +51,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
             opened = checkpoint.Checkpoint({name: file}, dict.fromkeys(file.entries, name), ())
             return of_checkpoint(layers.run(opened), name)
         except InputError as error:
-            if error.key != "no_attention":
+            if error.key != "no_attention" or _are_weights(file.entries):
                 raise
         return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     logs = read_logs(data, name)
@@ -59,6 +61,13 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
             key = "unknown_column_of_many" if len(known) > _NAMED else "unknown_column"
             raise InputError(key, name=name, column=column, columns=", ".join(known[:_NAMED]), count=len(known))
     return of_logs([causes.run(log, columns) for log in logs], name)
+
+
+def _are_weights(names: Mapping[str, object]) -> bool:
+    """Whether these are tensors of a checkpoint, as an adapter's, and no arrays of which two may be q and k."""
+    if not any(map(_OF_WEIGHTS.search, names)):
+        return False
+    return not (port.holds_port(names) or tensors.names_pair(names))
 
 
 def _of_arrays(arrays: Mapping[str, Tensor], name: str, options: Mapping[str, Any]) -> Report:

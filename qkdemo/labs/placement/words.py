@@ -138,7 +138,10 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
     bare, of_weights = pipeline.norm == "none", pipeline.norm != "none" and pipeline.place == "weights"
     made = [say("placement.contract.no_norm") if bare or of_weights else norm]
     if pipeline.multiplied:
-        made.append(say("placement.contract.gain", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored")))
+        word = "one_gain" if pipeline.gain == "scalar" else "gain"
+        made.append(
+            say(f"placement.contract.{word}", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored"))
+        )
     made += [_more(pipeline, "bias")] if pipeline.bias != "none" else []
     of_none = "on" not in idle and (bare or of_weights)  # neither q nor k has a norm
     on_side = of_none and pipeline.on in ("q", "k")

@@ -46,7 +46,8 @@ def _read(part: str) -> dict[str, str]:
             return {name: _words(name)[part.removeprefix(beginning)]}
     if part.startswith("a gain "):
         gain, stored = part.removeprefix("a gain ").split(", stored as ")
-        return {"gain": _words("gain")[gain], "stored": _words("stored")[stored]}
+        one = gain == "of one number"
+        return {"gain": "scalar" if one else _words("gain")[gain], "stored": _words("stored")[stored]}
     first, colon, rest = part.partition(": ")
     named = {say(f"choice_name.{name}"): name for name in CHOICES}
     if colon and first in named:
