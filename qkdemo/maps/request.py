@@ -209,9 +209,9 @@ def axis_in(settings: type[Dials], text: str) -> Axis:
 
 
 def numeric_dials(lab: Lab, settings: Dials) -> tuple[str, ...]:
-    """The dials, by name, that can be an axis in this state."""
+    """The dials, by name, that can be an axis in this state: they act, and other dials leave them several values."""
     dials = (dial for dial in declarations(lab.settings) if isinstance(dial.kind, Dial))
-    return tuple(dial.name for dial in dials if dial.acts_for(settings))
+    return tuple(dial.name for dial in dials if dial.acts_for(settings) and not _alone(dial, settings))
 
 
 def size_of(cells: int) -> int:
@@ -221,6 +221,13 @@ def size_of(cells: int) -> int:
         key = "map.error.budget" if cells > SIZES[-1] else "map.error.size"
         raise SettingsError(say(key, cells=cells, known=known, most=SIZES[-1]))
     return cells
+
+
+def _alone(dial: Declaration, settings: Dials) -> bool:
+    """Whether another dial leaves it its lowest value alone, such as the shown head of one."""
+    assert isinstance(dial.kind, Dial)
+    bounds = ((dial.kind.below, 1), (dial.kind.divides, 0))
+    return any(other and getattr(settings, other) - less <= dial.kind.low for other, less in bounds)
 
 
 def _refuse_idle(lab: Lab, axis: Axis, settings: Dials) -> None:

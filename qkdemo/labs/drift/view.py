@@ -72,7 +72,6 @@ def _side_columns(side: Side) -> dict[str, Any]:
             f"{logit} {_beside(size, side.bound)} {written(side.bound)}" if math.isfinite(size) else logit
             for logit, size in sizes
         ]
-    most = written(side.most_entropy, 3)
     return {
         **{name: single(getattr(side, name)) for name in CURVES},
         "arm": single(side.q_norm),
@@ -84,8 +83,8 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "tile.norms": readings(side.q_norm * side.k_norm),
         "tile.logit": logits,
         "tile.entropy": [
-            say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else reading(entropy)
-            for entropy in side.entropy.tolist()
+            say("drift.of", part=written(part, 3), most=written(most, 3)) if math.isfinite(part) else reading(part)
+            for part, most in zip(side.entropy.tolist(), side.most_entropy.tolist(), strict=True)
         ],
         "tile.slope": texts["softmax_slope"],
         **{f"pair.{name}": written_out for name, written_out in pair.items()},
@@ -115,7 +114,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
 
 def _drift_view(result: Result) -> Exhibit:
     settings = result.settings
-    _, query, key = result.shown
+    head, query, key = result.shown
     x: PlainAxis = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
     names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
     bound = say("drift.bound", bound=written(result.twin.bound))
@@ -124,7 +123,7 @@ def _drift_view(result: Result) -> Exhibit:
         "label": say("drift.tile.scale"),
         "lines": [{"role": role, "column": "scale.text"} for role in ROLES],
     }
-    return {
+    view: Exhibit = {
         "dial": {
             "column": "scale",
             "text": "scale.text",
@@ -161,6 +160,11 @@ def _drift_view(result: Result) -> Exhibit:
         "words": words(),
         "alt": " ".join(explain(result)),
     }
+    if settings.n_heads > 1:  # curves and tiles are of all heads, the other pictures of one
+        for panel in view["panels"]:
+            if panel["kind"] != "curves":
+                panel["title"] = say("drift.panel.of_head", title=panel["title"], head=head)
+    return view
 
 
 def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:

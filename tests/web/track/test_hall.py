@@ -4,15 +4,17 @@ import re
 
 import pytest
 
-from qkdemo.tracks.catalogue import TRACKS, told
+from qkdemo.tracks.catalogue import GUIDED, TRACKS, told
 from qkdemo.tracks.stop import Stop
 from qkdemo.web.track.hall import asking
 from tests.web.visit import visit
 
+STOPS = [pytest.param(track, stop, id=f"{track}-{stop.name}") for track in GUIDED for stop in TRACKS[track]]
 
-@pytest.mark.parametrize("stop", TRACKS["beginner"], ids=lambda stop: stop.name)
-def test_the_sentence_that_asks_a_beginner_stands_alone(stop: Stop) -> None:
-    asked = asking(told("beginner", stop, "question"))
+
+@pytest.mark.parametrize(("track", "stop"), STOPS)
+def test_the_sentence_that_asks_stands_alone(track: str, stop: Stop) -> None:
+    asked = asking(told(track, stop, "question"))
     assert not re.search(r"^And\b|\b(it|its)\b|\b(largest|least) now\b", asked), asked
 
 
