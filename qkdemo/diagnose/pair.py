@@ -21,6 +21,8 @@ class Pair:
     causal: bool = False
     axes: str = "heads"  # as they were read: heads, positions; supposed (as positions), ambiguous (as heads): both fit
     stored: torch.dtype = torch.float64  # the wider of both, as they were brought
+    flat: bool = False  # whether q was brought with fewer than four axes
+    mask_axes: str = ""  # what a mask's first axis was read as, queries or heads, where it could be sequences, too
     biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
 

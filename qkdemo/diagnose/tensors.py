@@ -92,6 +92,8 @@ def pair_of(
         k=k,
         scale=factor,
         visible=None if mask is None else _visible(_shown(mask), q, k),
+        flat=arrays[named[0]].dim() < 4,
+        mask_axes="" if mask is None else _other_axis(mask, q),
         biased=mask is not None and not _of_truth(mask) and bool((_shown(mask) & (mask != 0)).any()),
         gamma_q=gains[0],
         gamma_k=gains[1],
@@ -219,6 +221,14 @@ def _of_truth(mask: Tensor) -> bool:
 def _shown(mask: Tensor) -> Tensor:
     """True where it shows a key."""
     return mask != 0 if _of_truth(mask) else mask > HIDES
+
+
+def _other_axis(mask: Tensor, q: Tensor) -> str:
+    """What the first axis of a mask of fewer axes could be, and was not read as, since both are as long."""
+    batch, heads, queries, _ = q.shape
+    read = {2: queries, 3: heads}.get(mask.dim())
+    alike = batch > 1 and mask.dim() in (2, 3) and mask.shape[0] == batch == read
+    return {2: "queries", 3: "heads"}[mask.dim()] if alike else ""
 
 
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:

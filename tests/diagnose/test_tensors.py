@@ -370,3 +370,26 @@ def test_what_is_not_finite_is_placed_in_its_sequence() -> None:
     q[1, 2, 3, 0] = math.nan
     found = {f.key: f.sentence for f in of_tensors(run(pair_of({"q": q, "k": drawn(2, 4, 6, 8)})), "x").findings}
     assert "The first is in its head 2, at position 3 of sequence 1." in found["not_finite"]
+
+
+def test_a_mask_whose_first_axis_could_be_sequences_is_said_to_be_read_otherwise() -> None:
+    """Padding as Hugging Face's tokenizers write it, [batch, keys], beside as many sequences as queries."""
+    padding = torch.ones(4, 4, dtype=torch.int64)
+    padding[1, 2:] = 0
+    every = padding[:, None].expand(4, 4, 4)
+    for shape, mask, said in (
+        ((4, 2, 4, 8), padding, "queries"),
+        ((4, 4, 4, 8), every, "heads"),
+        ((1, 2, 4, 8), padding, ""),
+        ((4, 2, 4, 8), padding[:, None, None], ""),
+        ((2, 4, 4, 8), every, ""),
+    ):
+        pair = pair_of({"q": drawn(*shape), "k": drawn(*shape, seed=1), "attention_mask": mask})
+        keys = {finding.key for finding in of_tensors(run(pair), "x").findings if "mask_axes" in finding.key}
+        assert keys == ({f"mask_axes_{said}"} if said else set()), shape
+
+
+def test_a_head_wider_than_usual_is_said_to_be_perhaps_all_heads() -> None:
+    for shape, said in (((1, 6, 512), True), ((6, 512), True), ((1, 6, 256), False), ((1, 1, 6, 512), False)):
+        found = of_tensors(run(pair_of({"q": drawn(*shape), "k": drawn(*shape, seed=1)})), "x").findings
+        assert ("all_heads" in {finding.key for finding in found}) is said, shape

@@ -71,6 +71,13 @@ def test_the_default_pair_is_the_one_that_wins() -> None:
     assert result.plain.row[result.at].argmax() == Settings().key
 
 
+def test_the_length_beside_the_arrows_is_said_to_be_that_of_q() -> None:
+    """It has the colour of the keys: in the opening state the shown one is 66.5 long, and q is not."""
+    length = 8 * np.linalg.norm(np.random.default_rng(0).standard_normal((16, 64))[5])
+    assert tile(Settings(), "plain.arm.text") == f"‖q‖ = {length:.4g}"
+    assert tile(Settings(), "norm.arm.text") == "‖q‖ = 1"
+
+
 @pytest.mark.parametrize(("n_keys", "key"), [(16, 15), (64, 7), (64, 40)])
 def test_the_shown_key_is_one_of_the_arrows(n_keys: int, key: int) -> None:
     result = run(Settings(n_keys=n_keys, key=key))

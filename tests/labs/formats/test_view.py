@@ -98,7 +98,7 @@ def test_the_headline_says_that_a_weak_mask_leaks() -> None:
 def test_a_title_tells_losses_at_small_scales_too() -> None:
     state = ALL_FLUSHED.but(norm_in_format=True, d_head=8, stage="q_reciprocal_root")
     assert not [title for title in titles(state) if title.startswith("float8_e4m3fn: this stage loses no")]
-    assert "float8_e4m3fn: this stage loses entries at some small scales, and from about ×6.243 on" in titles(state)
+    assert "float8_e4m3fn: this stage loses entries at some smaller scales, and from about ×6.243 on" in titles(state)
 
 
 @pytest.mark.parametrize("stage", ["q_stored", "q_reciprocal_root", "k_entering", "weight"])
