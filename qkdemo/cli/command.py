@@ -1,6 +1,6 @@
 """The labs from a shell: `python -m qkdemo drift --scale 1,2,4,8,16 --variant l2 --gain 10 --json`.
 
-Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed: for
+Dials are flags; a list, separated by commas, sweeps one. Without `--json` a table is printed: for
 the eye in a terminal, with plain numbers in a pipe or a file.
 A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
 """
@@ -73,14 +73,12 @@ def _lab(words: Sequence[str]) -> int:
         if file:
             refuse_unwritable(file)
         if tensors:
-            lab, taken = on_file(lab, tensors, given)
+            lab = on_file(lab, tensors, given)
         states, swept = _states(lab, preset, given)
         figures.check(wanted, states)
     except (SettingsError, InputError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    if tensors:
-        print(taken, file=sys.stderr)
     made = origin(lab.page, states[0].as_dict() | swept | ({"tensors": tensors} if tensors else {}))
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     unkept = figures.write(lab, states[0], wanted)

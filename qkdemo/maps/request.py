@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -143,9 +143,9 @@ def request_of(name: str, settings: Dials, x: str, y: str, measure: str = "") ->
     typed = [text or usual for text, usual in zip((x, y), usual_axes(lab, settings), strict=True)]
     across, up = (axis_of(lab, text) for text in typed)
     if ":" not in typed[0]:
-        across = fitting(across, settings, beside=up.dial.name)
+        across = fitting(across, settings, beside=up)
     if ":" not in typed[1]:
-        up = fitting(up, settings, beside=across.dial.name)
+        up = fitting(up, settings, beside=across)
     return Request(lab, settings, across, up, measure or first)
 
 
@@ -178,11 +178,12 @@ def axis_of(lab: Lab, text: str) -> Axis:
     return axis_in(lab.settings, text)
 
 
-def fitting(axis: Axis, settings: Dials, beside: str) -> Axis:
-    """The axis as far as another dial lets its own go, unless that is the axis `beside` it."""
+def fitting(axis: Axis, settings: Dials, beside: Axis) -> Axis:
+    """The axis as far as another dial lets its own go: where it stands, or as far as it goes as the axis `beside`."""
     for rule, other in (("below", axis.kind.below), ("divides", axis.kind.divides)):
-        if other and other != beside:
-            most = getattr(settings, other) - (rule == "below")
+        if other:
+            bound: Any = beside.high if other == beside.dial.name else getattr(settings, other)
+            most = bound - (rule == "below")
             if float(axis.low) < most < float(axis.high):
                 axis = replace(axis, high=axis.dial.check(most))
     return axis

@@ -149,7 +149,7 @@ def _drift_view(result: Result) -> Exhibit:
                 _heat(role, say("drift.panel.heat", variant=name), side, query, key)
                 for role, name, side in zip(ROLES, names, (result.plain, result.twin), strict=True)
             ),
-            _bars(result, query, key),
+            _bars(result, names, query, key),
             _cells(result, names, query, key),
             *(
                 _arrows(role, say("drift.panel.arrows", variant=name), side, result.scales, key)
@@ -188,7 +188,7 @@ def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
     return panel
 
 
-def _bars(result: Result, query: int, key: int) -> Bars:
+def _bars(result: Result, names: Sequence[str], query: int, key: int) -> Bars:
     n, shown = result.settings.n_keys, result.plain.row.shape[-1]
     width = math.ceil(n / SHOWN_BARS)
     pooled = _pooled(width, n)
@@ -197,7 +197,9 @@ def _bars(result: Result, query: int, key: int) -> Bars:
         "title": say("drift.panel.bars", query=query),
         "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
         "wide": 3,
-        "lines": [{"role": role, "column": f"{role}.row"} for role in ROLES],
+        "lines": [
+            {"role": role, "column": f"{role}.row", "label": name} for role, name in zip(ROLES, names, strict=True)
+        ],
         "labels": [span(bar, pooled) for bar in range(shown)],
         "selected": key // width,
         "key_label": say("drift.key"),
