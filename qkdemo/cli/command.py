@@ -1,6 +1,6 @@
 """The labs from a shell: `python -m qkdemo drift --scale 1,2,4,8,16 --variant l2 --gain 10 --json`.
 
-Every dial of a lab is a flag; a list, separated by commas, sweeps it. Without `--json` a table is printed: for
+Dials are flags; a list, separated by commas, sweeps one. Without `--json` a table is printed: for
 the eye in a terminal, with plain numbers in a pipe or a file.
 A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
 """

@@ -34,7 +34,7 @@ FORMATS: Final = ("json", *_NUMBERS, *_PICTURES)
 
 def main(arguments: Sequence[str]) -> int:
     """One map; returns the exit code."""
-    parser = _parser()
+    parser = _parser(arguments)
     given = vars(parser.parse_args(list(arguments)))
     try:
         request, size = _request(given), size_of(_whole(given["cells"]))
@@ -65,7 +65,7 @@ def _whole_map(request: Request, size: int) -> Cells:
     return cells
 
 
-def _parser() -> Parser:
+def _parser(arguments: Sequence[str]) -> Parser:
     parser = Parser(prog="qkdemo map", description=say("command.map"), allow_abbrev=False)
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
     for name in MAPPED:
@@ -76,7 +76,8 @@ def _parser() -> Parser:
             sub.add_argument(f"--{axis}", default="", metavar="DIAL[:LOW:HIGH]", help=say("map.help.axis", usual=usual))
         sub.add_argument("--measure", default="", metavar="MEASURE", help=say("map.help.measure"))
         sub.add_argument("--cells", default=str(_DEFAULT), metavar="N", help=say("map.help.cells", usual=_DEFAULT))
-        sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=_minus(name))
+        minus = _minus(name) if name in arguments else None  # its example is looked for among the lab's numbers
+        sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=minus)
         for word in FORMATS:
             sub.add_argument(f"--{word}", nargs="?", const=_STDOUT, metavar="FILE", help=say(f"map.help.{word}"))
         for dial in declarations(lab.settings):

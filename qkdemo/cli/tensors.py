@@ -1,13 +1,14 @@
 """A lab on somebody's own q and k, from a shell: `qkdemo drift --tensors FILE`.
 
-* `on_file(lab, file, given)`: the lab on the q and k of a file.
+* `on_file(lab, file, given)`: the lab on the q and k of a file; says what of the file it takes.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from qkdemo.diagnose.drift import opened
+from qkdemo.diagnose.drift import in_words, opened
 from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.dials import SettingsError
@@ -16,7 +17,7 @@ from qkdemo.messages import say
 
 
 def on_file(lab: Command, file: str, given: Mapping[str, str | None]) -> Command:
-    """The lab on q and k of `file`: its base and named states; the base stands where the page puts it.
+    """The lab on q and k of `file`: its base and named states, where the page puts it; says what it takes of the file.
 
     Raises InputError for a file that holds none, SettingsError for a `given` dial of what is drawn.
     """
@@ -29,4 +30,5 @@ def on_file(lab: Command, file: str, given: Mapping[str, str | None]) -> Command
     found = opened(pair)
     dials = {name: lab.settings.from_text(name, text) for name, text in found.dials.items()}
     presets = {name: lab.on(preset, found.inputs) for name, preset in lab.presets.items()}
+    print(in_words(found, Path(file).name), file=sys.stderr)
     return replace(lab, base=lab.on(lab.base.but(**dials), found.inputs), presets=presets)

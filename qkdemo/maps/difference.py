@@ -8,7 +8,7 @@
   difference of the decimal logarithms: 1 where the first is ten times the second.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,6 +24,7 @@ from qkdemo.messages import say
 
 _OTHER: Final = "subtracted"  # the column of what is subtracted
 _ROUNDING: Final = 1e-11  # of the largest value: two maps that are no farther apart are the same
+_SEEN: Final = 1e-3  # in proportion: who looks at an example sees something
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,34 @@ def set_apart(request: Request) -> Mapping[str, str]:
 
 
 def example(request: Request) -> str:
-    """Another state, as it is typed: the first value of a dial that is not as it is, and with which both axes act."""
+    """Another state, as it is typed: the first value of a dial with which both axes act, and numbers are others.
+
+    That is tried where the dials stand; where none changes anything there, it is the first one that can be typed.
+    """
+    first = ""
+    for text in _other_states(request):
+        with suppress(SettingsError):
+            found = minus_of(request, text)
+            if found is not None and found.request is not None and _changes(request, found.request):
+                return text
+            first = first or text
+    return first
+
+
+def _other_states(request: Request) -> Iterator[str]:
+    """The first and last value, or every word, of each dial in which the other map can differ."""
     known = set_apart(request)
     for dial in (dial for dial in declarations(request.lab.settings) if dial.name in known):
         values = dial.allowed_words() or ((dial.kind.low, dial.kind.high) if isinstance(dial.kind, Dial) else ())
-        for text in map(dial.write, values):
-            with suppress(SettingsError):
-                minus_of(request, f"{dial.name}={text}")
-                return f"{dial.name}={text}"
-    return ""
+        yield from (f"{dial.name}={text}" for text in map(dial.write, values))
+
+
+def _changes(request: Request, other: Request) -> bool:
+    """Whether the measure is clearly another one, on some side, where the dials of `request` stand."""
+    one, less = (
+        each.plane.read(each.settings, each.x.dial.name, [getattr(each.settings, each.x.dial.name)])
+        for each in (request, other)
+    )
+    both = [(one[role][request.measure], less[role][request.measure]) for role in one if role in less]
+    with np.errstate(invalid="ignore"):
+        return any((np.isfinite(a - b) & ~np.isclose(a, b, rtol=_SEEN, atol=0)).any() for a, b in both)

@@ -227,7 +227,11 @@ def _domain(cells: Cells) -> tuple[float, float]:
         low = 10.0 ** math.floor(math.log10(max(positive.min(), _DEEPEST * positive.max())) + 1e-9)
         return (low, high) if low < high else (low / 10, high)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    ticks = [at for at, _ in linear_axis(low, high)["ticks"]]
+    axis = linear_axis(low, high)
+    if low == high:  # one number everywhere, at which there need not be a round one
+        ends: tuple[float, float] = axis["domain"]
+        return ends
+    ticks = [at for at, _ in axis["ticks"]]
     return min(ticks[0], low), max(ticks[-1], high)
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -143,9 +143,9 @@ def request_of(name: str, settings: Dials, x: str, y: str, measure: str = "") ->
     typed = [text or usual for text, usual in zip((x, y), usual_axes(lab, settings), strict=True)]
     across, up = (axis_of(lab, text) for text in typed)
     if ":" not in typed[0]:
-        across = fitting(across, settings, beside=up.dial.name)
+        across = fitting(across, settings, beside=up)
     if ":" not in typed[1]:
-        up = fitting(up, settings, beside=across.dial.name)
+        up = fitting(up, settings, beside=across)
     return Request(lab, settings, across, up, measure or first)
 
 
@@ -178,11 +178,12 @@ def axis_of(lab: Lab, text: str) -> Axis:
     return axis_in(lab.settings, text)
 
 
-def fitting(axis: Axis, settings: Dials, beside: str) -> Axis:
-    """The axis as far as another dial lets its own go, unless that is the axis `beside` it."""
+def fitting(axis: Axis, settings: Dials, beside: Axis) -> Axis:
+    """The axis as far as another dial lets its own go: where it stands, or as far as it goes as the axis `beside`."""
     for rule, other in (("below", axis.kind.below), ("divides", axis.kind.divides)):
-        if other and other != beside:
-            most = getattr(settings, other) - (rule == "below")
+        if other:
+            bound: Any = beside.high if other == beside.dial.name else getattr(settings, other)
+            most = bound - (rule == "below")
             if float(axis.low) < most < float(axis.high):
                 axis = replace(axis, high=axis.dial.check(most))
     return axis
@@ -209,9 +210,9 @@ def axis_in(settings: type[Dials], text: str) -> Axis:
 
 
 def numeric_dials(lab: Lab, settings: Dials) -> tuple[str, ...]:
-    """The dials, by name, that can be an axis in this state."""
+    """The dials, by name, that can be an axis in this state: they act, and other dials leave them several values."""
     dials = (dial for dial in declarations(lab.settings) if isinstance(dial.kind, Dial))
-    return tuple(dial.name for dial in dials if dial.acts_for(settings))
+    return tuple(dial.name for dial in dials if dial.acts_for(settings) and not _alone(dial, settings))
 
 
 def size_of(cells: int) -> int:
@@ -221,6 +222,13 @@ def size_of(cells: int) -> int:
         key = "map.error.budget" if cells > SIZES[-1] else "map.error.size"
         raise SettingsError(say(key, cells=cells, known=known, most=SIZES[-1]))
     return cells
+
+
+def _alone(dial: Declaration, settings: Dials) -> bool:
+    """Whether another dial leaves it its lowest value alone, such as the shown head of one."""
+    assert isinstance(dial.kind, Dial)
+    bounds = ((dial.kind.below, 1), (dial.kind.divides, 0))
+    return any(other and getattr(settings, other) - less <= dial.kind.low for other, less in bounds)
 
 
 def _refuse_idle(lab: Lab, axis: Axis, settings: Dials) -> None:

@@ -320,6 +320,9 @@ def test_the_figure_of_the_drift_page_shows_the_number_that_the_lab_finds() -> N
     panel = next(panel for panel in view["panels"] if panel["kind"] == "curves")
     spec = chart(table, view, panel, Look(row_of(table, view, state.scale), 0, table.num_rows - 1))
     assert "plain 169; L2 · g 3.3; bound 10 10" in spec["description"]
+    bars = next(panel for panel in view["panels"] if panel["kind"] == "bars")
+    said = chart(table, view, bars, Look(row_of(table, view, state.scale), 0, table.num_rows - 1))["description"]
+    assert [side.split(": ")[0] for side in said.split("; ")] == ["plain", "L2 · g"]
     assert round(found.plain.max_abs_logit[found.at]) == 169
 
 

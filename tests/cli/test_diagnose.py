@@ -96,6 +96,19 @@ def test_the_drift_lab_runs_on_the_tensors_of_a_file(pair: Path, capsys: pytest.
     assert largest[2, "rms"] == pytest.approx(largest[1, "rms"], rel=1e-4)
 
 
+def test_the_drift_lab_says_from_a_shell_what_of_a_file_it_took(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    many = {name: rng.standard_normal((6, 300, 8)) for name in "qk"}
+    np.savez(tmp_path / "many.npz", **many)
+    assert main(["drift", "--tensors", str(tmp_path / "many.npz")]) == 0
+    told = capsys.readouterr().err
+    assert "many.npz" in told
+    assert "Of its 6 heads the lab takes the worst" in told
+    assert "Of 300 positions it takes 25" in told
+
+
 def test_the_drift_lab_says_what_it_cannot_take_from_a_file(
     pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

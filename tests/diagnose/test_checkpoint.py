@@ -108,6 +108,19 @@ def test_a_norm_that_the_config_promises_and_no_tensor_has_is_said(tmp_path: Pat
     assert not found(saved(tmp_path, weights()), CONFIG).promised
 
 
+def test_of_a_folder_without_an_index_every_file_is_read(tmp_path: Path) -> None:
+    """A folder of shards whose index was left behind; of a copy the tensors of model.safetensors count."""
+    for layer in range(3):
+        weights = {f"layers.{layer}.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+        safetensors.torch.save_file(weights, tmp_path / f"model-0000{layer + 1}-of-00003.safetensors")
+    with open_checkpoint(tmp_path) as opened:
+        assert [layer.name for layer in run(opened).layers] == [f"layers.{layer}.self_attn" for layer in range(3)]
+    whole = {f"layers.1.self_attn.{side}_proj.weight": 2 * torch.eye(8) for side in "qk"}
+    safetensors.torch.save_file(whole, tmp_path / "model.safetensors")
+    with open_checkpoint(tmp_path) as opened:
+        assert [float(layer.spectral.max()) for layer in run(opened).layers] == pytest.approx([1, 4, 1])
+
+
 def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: Path) -> None:
     second = {name.replace("layers.0", "layers.1"): x for name, x in weights(1).items()}
     saved(tmp_path, weights(), "model-00001-of-00002.safetensors")

@@ -242,6 +242,9 @@ WITHOUT_SCALE: Final = {
     "axes_supposed",
     "of_sequence",
     "mask_added",
+    "all_heads",
+    "mask_axes_queries",
+    "mask_axes_heads",
     "not_finite",
     "infinite",
     "zeros",
@@ -265,6 +268,11 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "not_finite": not_finite,
     "of_sequence": NOTHING,  # of the sentence before it
     "mask_added": NOTHING,  # see test_tensors.py
+    "all_heads": lambda said, told: (
+        told.pair.flat and told.q.shape[-1] == said.number("d") > 256 and told.q.shape[1] == said.number("heads")
+    ),
+    "mask_axes_queries": lambda said, told: told.q.shape[0] == told.q.shape[2] == said.number("count") > 1,
+    "mask_axes_heads": lambda said, told: told.q.shape[0] == told.q.shape[1] == said.number("count") > 1,
     "infinite": lambda said, told: (
         not np.isfinite(told.logits[:, int(said.number("head"))][told.seen[:, int(said.number("head"))]]).all()
     ),
@@ -324,5 +332,7 @@ def search(seeds: range) -> set[str]:
 
 def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
     asked = search(range(DRAWN))
-    rare = {"finding.axes_supposed", "finding.mask_added"}  # of shapes that are not drawn: see test_tensors.py
+    rare = {  # of shapes that are not drawn: see test_tensors.py
+        f"finding.{key}" for key in ("axes_supposed", "mask_added", "mask_axes_queries", "mask_axes_heads", "all_heads")
+    }
     assert {f"finding.{key}" for key in FINDINGS} - asked <= rare

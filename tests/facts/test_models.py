@@ -296,6 +296,21 @@ def test_without_a_gain_the_order_is_no_difference_and_with_one_it_is() -> None:
     ) == ["order"]
 
 
+def test_who_makes_just_these_choices_is_named_though_no_norm_is_there() -> None:
+    """Grok-1 turns keys before it caches them, and caps; nanodo and big_vision add learned positions: nothing turns."""
+    bare = Pipeline(norm="none", gain="none")
+    assert {model.model for model in alike(bare.but(cap="softcap"))} == {"Grok-1"}
+    assert {model.model for model in alike(bare.but(order="none"))} == {"nanodo", "big_vision ViT"}
+    assert "nothing in the table whose every choice is known makes just these" in in_words(
+        bare.but(order="none", scale="one")
+    )
+
+
+def test_what_the_names_in_a_checkpoint_tell_is_whether_there_is_a_norm() -> None:
+    """sd3_infer.py: qk_norm is "rms" where ln_k.weight is there, else None."""
+    assert "tell whether there is a norm; it is RMSNorm then" in of("sd3-5-mmdit-sd3-5").note
+
+
 def test_a_pipeline_that_nobody_has_gets_its_nearest_model_and_the_difference() -> None:
     model, names = closest(Pipeline(place="full_width", norm="layernorm", gain="none"))
     assert (model.model, names) == ("ESM-C", ["gain"])

@@ -14,10 +14,10 @@ from qkdemo.cli.command import main
 from qkdemo.dials import SettingsError
 from qkdemo.labs.registry import LABS
 from qkdemo.maps.cells import Cells, whole
-from qkdemo.maps.difference import difference, minus_of
+from qkdemo.maps.difference import difference, example, minus_of
 from qkdemo.maps.files import as_csv, as_json, program
 from qkdemo.maps.picture import look_of, marks_table, picture
-from qkdemo.maps.request import request_of
+from qkdemo.maps.request import MAPPED, request_of
 from qkdemo.maps.words import alt, caption, finding
 
 DRIFT = LABS["drift"]
@@ -124,6 +124,18 @@ def test_a_map_of_one_side_names_another_state_instead() -> None:
         minus_of(request, "right")
     example = str(refused.value).split("such as ")[1].rstrip(".")
     assert minus_of(request, example) is not None
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_the_state_that_is_named_as_an_example_changes_what_the_map_shows_at_first(name: str) -> None:
+    request = request_of(name, LABS[name].settings(), "", "")
+    found = minus_of(request, example(request))
+    assert found is not None
+    assert found.request is not None
+    dial, values = request.x.dial.name, [request.x.low, getattr(request.settings, request.x.dial.name), request.x.high]
+    here, there = (each.plane.read(each.settings, dial, values) for each in (request, found.request))
+    apart = [here[role][request.measure] - there[role][request.measure] for role in here]
+    assert np.nanmax(np.abs(apart)) > 1e-3 * np.nanmax(np.abs([here[role][request.measure] for role in here]))
 
 
 def test_nothing_is_subtracted_where_nothing_is_named() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 import subprocess
 import sys
@@ -35,6 +36,17 @@ def test_csv_and_parquet_hold_every_digit(drift: Cells) -> None:
     for name in ("scale", "gain", "entropy_fraction", "bound"):
         assert [float(row[name]) for row in read] == columns[name].tolist()
         assert np.array_equal(there[name].to_numpy(), columns[name])
+
+
+def test_a_map_of_one_number_that_is_not_round_is_drawn() -> None:
+    """A query of length 0 gives five keys an entropy of ln 5 everywhere."""
+    flat = whole(request_of("arrows", LABS["arrows"].settings(query_length=0), "", "", "entropy"), 9)
+    assert {float(each.round(12)) for side in flat.sides.values() for each in side["entropy"].ravel()} == {
+        round(math.log(5), 12)
+    }
+    low, high = look_of(flat).domain
+    assert low < math.log(5) < high
+    assert files.as_picture(picture(flat, ""), "svg").startswith(b"<svg")
 
 
 def test_json_has_the_grid_and_the_settings(drift: Cells) -> None:

@@ -117,7 +117,20 @@ def test_whatever_can_be_an_axis_is_one_as_far_as_other_dials_let_it_go(name: st
     usual = usual_axes(lab, settings)
     for dial in numeric_dials(lab, settings):
         beside = next(text for text in usual if text.split(":")[0] != dial)
-        if name == "drift" and dial == "head":  # of one
-            continue
         axis = request_of(name, settings, dial, beside).x
         assert not axis.dial.misfit(settings.but(**{dial: axis.high}))
+
+
+def test_a_dial_that_another_one_leaves_a_single_value_is_no_axis_and_is_not_offered_as_one() -> None:
+    assert "head" not in numeric_dials(DRIFT, DRIFT.settings())
+    assert "head" not in refused("gain", "gain").split(", ")
+    assert "head" in numeric_dials(DRIFT, DRIFT.settings(n_heads=2))
+    request_of("drift", DRIFT.settings(n_heads=2), "scale", "head")
+
+
+def test_a_dial_beside_the_one_that_bounds_it_goes_as_far_as_that_one_does() -> None:
+    """The cache has 32 keys at most; its shown key is a dial up to 63."""
+    settings = LABS["cache"].settings()
+    assert request_of("cache", settings, "key", "n_keys").x.text == "key:0:31"
+    assert request_of("cache", settings, "n_keys:1:8", "key").y.text == "key:0:7"
+    assert request_of("cache", settings, "key", "gain_spread").x.text == f"key:0:{settings.n_keys - 1}"

@@ -81,8 +81,7 @@ TRUTHS: Final[Mapping[tuple[str, str], Truth]] = {
     ("formats", "first_lost"): lambda state, role: _lost(state, role) > 0,
     ("formats", "all_lost"): lambda state, role: _lost(state, role) == 1,
     ("sphere", "half_decided"): lambda state, role: (
-        state.query_length > 0
-        and (sphere.run(state).plain if role == "plain" else sphere.run(state).twin).decided >= 0.5
+        (sphere.run(state).plain if role == "plain" else sphere.run(state).twin).decided >= 0.5
     ),
     ("cache", "another_function"): lambda state, role: _another(cache.run(state.but(format="float64"))),
     ("cost", "noticed"): lambda state, role: (

@@ -6,6 +6,7 @@ from pydoc_data.topics import topics
 import numpy as np
 import pytest
 
+from qkdemo.messages import say
 from qkdemo.training.tasks import TASKS, Batch, TaskWord, batch_of, text_digest
 
 LENGTHS = (8, 16, 32, 64)
@@ -67,6 +68,22 @@ def test_induction_repeats_with_a_period_of_its_own() -> None:
         assert np.array_equal(whole[row, period:], whole[row, :-period])
         periods.add(period)
     assert len(periods) > 5
+
+
+@pytest.mark.parametrize("n_keys", LENGTHS)
+def test_of_induction_the_least_possible_loss_is_what_the_page_says(n_keys: int) -> None:
+    """Of one who holds every period for equally likely, and each that does not fit for impossible."""
+    batch = drawn("induction", n_keys, batch=4000)
+    text = np.concatenate([batch.tokens, batch.targets[:, -1:]], axis=1)
+    periods = np.arange(n_keys // 4, n_keys // 2 + 1)
+    still, loss = np.ones((len(text), len(periods))), np.zeros(text.shape)
+    for at in range(text.shape[1]):
+        fits = np.stack([text[:, at] == text[:, at - p] if at >= p else np.full(len(text), 1 / 16) for p in periods], 1)
+        loss[:, at] = -np.log((still * fits).sum(1) / still.sum(1))
+        still *= fits
+    least = loss[:, 1:][batch.counted].mean()
+    assert f"{least:.2f}" == "0.01"
+    assert "In “induction” the least possible loss, about 0.01 nats, is counted as 0." in say("how.training")
 
 
 @pytest.mark.parametrize("n_keys", LENGTHS)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from qkdemo.charts.columns import coded, span
 from qkdemo.charts.look import Look, cell, numbers, vector
-from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Arcs, Arrows, Bars, Heat
+from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Arcs, Arrows, Bars, BarsLine, Heat
 from qkdemo.charts.paper.marks import SIZE, TINT, Field, Spec, labels, layer, listed, over, plane, whole, words
 from qkdemo.charts.theme import LIGHT, mixed
 from qkdemo.messages import say
@@ -123,14 +123,7 @@ def _numbered(count: int, each: int, chosen: tuple[int, str] | None) -> Spec:
 def bars(table: pa.Table, panel: Bars, look: Look) -> Spec:
     """Bars side by side over every key."""
     each = [vector(table, line["column"], look.row) for line in panel["lines"]]
-    told = "; ".join(
-        ", ".join(
-            [cell(table, f"{name}.text", look.row) for name in line["numbers"]]
-            if "numbers" in line
-            else [written(weight, 2) for weight in weights]
-        )
-        for line, weights in zip(panel["lines"], each, strict=True)
-    )
+    told = "; ".join(_bars_told(table, line, weights, look) for line, weights in zip(panel["lines"], each, strict=True))
     rows = [
         {"key": key, "side": side, "role": line["role"], "weight": min(1.0, weight)}
         for side, (line, weights) in enumerate(zip(panel["lines"], each, strict=True))
@@ -165,6 +158,13 @@ def bars(table: pa.Table, panel: Bars, look: Look) -> Spec:
         back = {"type": "rect", "color": TINT}
         layers.insert(0, layer(back, [{"key": panel["selected"]}], y=-4, y2=height))
     return whole(layers, (width, height), encoding, told)
+
+
+def _bars_told(table: pa.Table, line: BarsLine, weights: Sequence[float], look: Look) -> str:
+    """The numbers of one side, in the order of the keys, and whose they are."""
+    texts = [cell(table, f"{name}.text", look.row) for name in line.get("numbers", [])]
+    said = ", ".join(texts or [written(weight, 2) for weight in weights])
+    return f"{line['label']}: {said}" if "label" in line else said
 
 
 # ---- a sentence under arcs

@@ -46,6 +46,7 @@ class Result:
     causes: tuple[Cause, ...]
     no_share: str = ""  # a column named for an entropy that holds no share, and was not read
     all_rows: int = 0  # of the log, before it was thinned
+    named: frozenset[str] = frozenset()  # roles whose column the reader named
 
     @property
     def worst(self) -> Event | None:
@@ -62,7 +63,7 @@ def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
     whole, log = len(log.step), thinned(log, {**roles(log), **(given or {})})
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near the end of float64, of which all is said
-        return replace(_result(log, given), all_rows=whole)
+        return replace(_result(log, given), all_rows=whole, named=frozenset(given or ()))
 
 
 def _result(log: Log, given: Mapping[str, str] | None) -> Result:

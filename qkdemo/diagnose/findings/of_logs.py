@@ -141,7 +141,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     logits = result.roles.get("max_logit", "")
     if (logits or column) and (result.log.kind == "watch" or OVER_LAYERS in logits + column):
         yield Finding("good", "worst_of_each", {"run": run})
-    if logits and not names_attention(logits):
+    if logits and not names_attention(logits) and "max_logit" not in result.named:
         yield Finding("watch", "logit_read", {"run": run, "column": logits})
     if result.no_share:
         yield Finding("watch", "entropy_unread", {"run": run, "column": result.no_share})

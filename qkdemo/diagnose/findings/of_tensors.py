@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -12,10 +12,13 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.pair import Pair
+from qkdemo.diagnose.readers.inputs import listed
 from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
 from qkdemo.floats.formats import FORMATS
 from qkdemo.messages import say
 from qkdemo.notation import written
+
+_WIDEST: Final = 256  # channels of a head, as Gemma's; where more are brought, several heads may lie side by side
 
 
 def of_tensors(result: tensors.Result, name: str) -> Report:
@@ -28,13 +31,10 @@ def of_tensors(result: tensors.Result, name: str) -> Report:
 
 def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     pair, worst = result.pair, result.heads[0]
-    logit, seen = abs(worst["max_logit"]), f"[{', '.join(map(str, pair.q.shape))}]"
+    logit = abs(worst["max_logit"])
     values = {"head": worst["head"], "logit": written(logit), "cosine": written(worst["cosine"], 2)}
     values |= {"times": written(tensors.times_usual(worst, pair.scale), 2)}
-    if pair.axes == "ambiguous":
-        yield Finding("watch", "axes", {"shape": seen})
-    if pair.axes == "supposed":
-        yield Finding("watch", "axes_supposed", {"heads": pair.q.shape[1], "kv_heads": pair.k.shape[1]})
+    yield from _of_reading(pair)
     if pair.unscaled:
         yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
     yield from _of_shapes(result)
@@ -103,6 +103,21 @@ def _keys_seen(pair: Pair) -> Tensor:
     return torch.stack([pair.visible[:, :, at, :end].sum(-1) for at, end in enumerate(ends.tolist())], -1)
 
 
+def _of_reading(pair: Pair) -> Iterator[Finding]:
+    """What may have been read otherwise than it was meant."""
+    heads, width = pair.q.shape[1], pair.q.shape[-1]
+    if pair.axes == "ambiguous":
+        yield Finding("watch", "axes", {"shape": listed(pair.q.shape)})
+    if pair.axes == "supposed":
+        yield Finding("watch", "axes_supposed", {"heads": heads, "kv_heads": pair.k.shape[1]})
+    if pair.flat and width > _WIDEST:
+        yield Finding("watch", "all_heads", {"heads": heads, "d": width})
+    if pair.biased:
+        yield Finding("watch", "mask_added")
+    if pair.mask_axes:
+        yield Finding("watch", f"mask_axes_{pair.mask_axes}", {"count": pair.q.shape[0]})
+
+
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
     """What makes numbers mean less than they seem to."""
     pair = result.pair
@@ -111,8 +126,6 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
             sequence, head, at, _ = (~x.isfinite()).nonzero()[0].tolist()
             place = {"head": head, "at": at, "of": f" {say('finding.of_sequence', at=sequence)}" if len(x) > 1 else ""}
             yield Finding("bad", "not_finite", {"side": side, "count": lost, "all": x.numel()} | place)
-    if pair.biased:
-        yield Finding("watch", "mask_added")
     group = pair.q.shape[1] // pair.k.shape[1]
     sides = [x.transpose(0, 1).flatten(1) for x in (pair.q, pair.k.repeat_interleave(group, 1))]
     q_is, k_is = (x.ne(0).any(1) for x in sides)  # a short length is none
@@ -129,6 +142,8 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})
     if not result.whole:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
+    if not result.growth_whole:
+        yield Finding("good", "part_grown", {"rows": result.queries_of_growth, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)
     if beyond and "k" not in pair.unscaled:
         yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})

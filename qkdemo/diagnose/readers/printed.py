@@ -1,6 +1,7 @@
 """Lines as trainers print them: Megatron's `key: value | …`, nanoGPT's and torchtitan's `step N: …`, the Trainer's {…}.
 
-* `printed(text)`: a row for every line that is one of these; `printed_dicts(text)`: for dictionaries of Python alone;
+* `printed(text)`: a row for every line that is one of these, or has a place as [10/100];
+* `printed_dicts(text)`: for dictionaries of Python alone;
 * `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one.
 
 Every repetition in a pattern is bounded, or cannot be split in two ways: a line of any length is read in a time like
@@ -9,21 +10,37 @@ its length.
 
 import ast
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from qkdemo.diagnose.readers.columns import names_loss
 
+_WHOLE: Final = r"(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,40})"  # also as in 1,000
+_EXPONENT: Final = r"[eE][-+]?\d{1,9}"
 _NUMBER: Final = (
-    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?(?:[eE][-+]?\d{1,9})?|\.\d{1,40}(?:[eE][-+]?\d{1,9})?|(?i:nan|inf(?:inity)?))"
+    r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d{1,40})?(?!,?\d)"  # 1,234.5
+    rf"|\d{{1,40}}(?:\.\d{{0,40}}(?:{_EXPONENT})?|{_EXPONENT}|(?!,\d))"  # no 0 of 0,912
+    rf"|\.\d{{1,40}}(?:{_EXPONENT})?|(?i:nan|inf(?:inity)?))"
 )
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])")
 _BARE: Final = re.compile(rf"\b((?i:(?:train |val |lm )?loss|lr|grad norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])")
-_WHOLE: Final = r"(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,40})"  # also as in 1,000
 _LINE_STEP: Final = re.compile(
     rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})", re.IGNORECASE
 )
+_LINE_PLACES: Final = (  # where no line of a text names a step; what counts out of how many is sought first
+    re.compile(rf"\bnum_updates\s{{0,9}}[:=]\s{{0,9}}({_WHOLE})", re.IGNORECASE),
+    re.compile(
+        rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})\s{{0,9}}/\s{{0,9}}\d", re.IGNORECASE
+    ),
+    re.compile(rf"(?<!epoch )\[\s{{0,9}}({_WHOLE})\s{{0,9}}/\s{{0,9}}\d", re.IGNORECASE),
+    re.compile(rf"\|\s{{0,9}}({_WHOLE})/\s{{0,9}}\d{{1,40}}\s{{0,9}}(?:batches\b|\[)"),
+    re.compile(rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})(?![\w.])", re.IGNORECASE),
+    re.compile(rf"\[\s{{0,9}}({_WHOLE})\s{{0,9}}/\s{{0,9}}\d"),
+)
+_LINE_EPOCH: Final = re.compile(r"\b(?:epoch\s{0,9}[:\s]\s{0,9}\[?|train: )(\d{1,9})(?=[\s\],:/|])", re.IGNORECASE)
 _COUNT: Final = re.compile(  # before a name, as in: step 10 loss: 2.5
-    rf"\b(?:step|iter|iteration|epoch)\b\s{{1,9}}\[?{_WHOLE}(?:\s{{0,9}}/\s{{0,9}}{_WHOLE})?\]?(?![\w.])", re.IGNORECASE
+    rf"\b(?:step|iter|iteration|it|batch|epoch)\b\s{{1,9}}\[?{_WHOLE}(?:\s{{0,9}}/\s{{0,9}}{_WHOLE})?\]?(?![\w.])",
+    re.IGNORECASE,
 )
 _DICT: Final = re.compile(r"\{'[^{}]{1,4000}\}")
 _BARE_NUMBER: Final = re.compile(r"(?<=: )-?(?:nan|inf)\b")  # which Python prints, and does not read
@@ -36,25 +53,35 @@ def names_step(line: str) -> bool:
 
 
 def printed(text: str) -> list[dict[str, Any]]:
-    """Named numbers with a step; or dictionaries, where only these have a loss, as the Trainer's beside DeepSpeed's."""
+    """Named numbers with a step; or dictionaries, where only these have a loss, as the Trainer's beside DeepSpeed's.
+
+    If neither has one, numbers of lines with a place in another form: [10/100], it 10, batch 10/900, a progress bar.
+    """
     found = [rows_of(text), printed_dicts(text)]
-    return next((rows for rows in found if any(names_loss(name) for row in rows for name in row)), found[0] or found[1])
+    if not any(map(_with_loss, found)):
+        found.append(rows_of(text, _LINE_PLACES))
+    return next(filter(_with_loss, found), found[0] or found[1])
 
 
-def rows_of(text: str) -> list[dict[str, Any]]:
+def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> list[dict[str, Any]]:
     """Step and numbers of every line that has both, as they are written."""
     rows: list[dict[str, Any]] = []
     for line in _COLOUR.sub("", text).splitlines():
-        step = _LINE_STEP.search(line)
+        step = next(filter(None, (place.search(line) for place in places)), None)
         pairs = [*_PAIR.findall(_COUNT.sub("|", line)), *_BARE.findall(line)]
         if step and pairs:
-            rows.append(
-                {"step": step[1].replace(",", "")} | {key.strip(" |").lower(): value for key, value in reversed(pairs)}
-            )
+            row = {key.strip(" |").lower(): value.replace(",", "") for key, value in reversed(pairs)}
+            epoch = _LINE_EPOCH.search(line)
+            row |= {"epoch": epoch[1]} if epoch and _LINE_STEP not in places else {}
+            rows.append({"step": step[1].replace(",", "")} | row)
     for row in rows:
         for word in ("iter", "iteration"):
             row.pop(word, None)
     return rows
+
+
+def _with_loss(rows: Iterable[Mapping[Any, Any]]) -> bool:
+    return any(names_loss(name) for row in rows for name in row)
 
 
 def printed_dicts(text: str) -> list[dict[str, Any]]:

@@ -62,17 +62,26 @@ class Checkpoint:
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """The checkpoint at `path`: a .safetensors file, its .index.json, or a folder with either. Raises InputError."""
+    """The checkpoint at `path`: a .safetensors file, its .index.json, or a folder with either. Raises InputError.
+
+    Of a folder without an index all files are read; a tensor that several hold is that of model.safetensors, or of the
+    first.
+    """
+    files = [path]
     if path.is_dir():
-        found = sorted(path.glob("*.safetensors.index.json")) or sorted(path.glob("*.safetensors"))
-        if not found:
+        files = sorted(path.glob("*.safetensors.index.json"))[:1] or sorted(path.glob("*.safetensors"), key=_order)
+        if not files:
             raise InputError("empty_folder", name=path.name)
-        path = found[0]
-    if path.suffix == ".json":
-        return _of_index(path)
+    if files[0].suffix == ".json":
+        return _of_index(files[0])
     with ExitStack() as stack:
-        file = Safetensors(stack.enter_context(_opened(path)), path.name)
-        return Checkpoint({path.name: file}, dict.fromkeys(file.entries, path.name), ()).keep(stack.pop_all())
+        read = {file.name: Safetensors(stack.enter_context(_opened(file)), file.name) for file in files}
+        homes = {tensor: name for name in reversed(read) for tensor in read[name].entries}
+        return Checkpoint(read, homes, ()).keep(stack.pop_all())
+
+
+def _order(path: Path) -> tuple[bool, str]:
+    return path.name != "model.safetensors", path.name
 
 
 def _opened(path: Path) -> Any:

@@ -36,9 +36,9 @@ def arrows_exhibit(result: Result) -> Drawn:
     panel: Bars = {
         "kind": "bars",
         "title": say("arrows.bars", query=say("arrows.word.query")),
-        "subtitle": "",
+        "subtitle": say("arrows.sides"),
         "wide": 6,
-        "lines": [{"role": role, "column": f"{role}.row"} for role in _ROLES],
+        "lines": [{"role": role, "column": f"{role}.row", "label": say(f"arrows.ui.{role}_title")} for role in _ROLES],
         "labels": [word_of(key) for key in range(N_KEYS)],
         "selected": winner,
         "key_label": say("drift.key"),

@@ -42,10 +42,10 @@ class Side:
     n_keys: int
     bound: float  # proven for |logit|; ∞ if none is
     factor: float  # what multiplies q·k
-    most_entropy: float  # nats, if every query looked at all its keys alike
     max_abs_logit: NDArray[np.float64]
     top_weight: NDArray[np.float64]
     entropy: NDArray[np.float64]  # nats
+    most_entropy: NDArray[np.float64]  # nats, if each of these queries looked at all its keys alike
     entropy_fraction: NDArray[np.float64]  # of ln(visible keys)
     softmax_slope: NDArray[np.float64]
     raw_lost: NDArray[np.float64]  # share of visible q·k that became ±∞ or NaN
@@ -101,7 +101,6 @@ def _side(state: State, scales: tuple[float, ...]) -> Side:
         n_keys=state.recipe.n_keys,
         bound=state.formed_by.bound(state.parameters, state.recipe.d_head, state.recipe.n_heads),
         factor=float(state.formed_by.factor(state.parameters, state.recipe.d_head)),
-        most_entropy=_most_entropy(visible_keys(state), state.recipe.n_keys),
         first_raw_loss=firsts[0],
         first_logit_loss=firsts[1],
         lost_before=firsts[0] <= scales[0] * BEFORE,
@@ -161,6 +160,7 @@ def _part(state: State, scales: Tensor, visible: Tensor | None) -> dict[str, NDA
     return _arrays(
         {
             **{field.name: getattr(measures, field.name) for field in fields(measures) if field.name != "empty_rows"},
+            "most_entropy": _most_entropy(weights, visible),
             "raw_lost": _share_lost(made.raw, visible),
             "logit_lost": _share_lost(made.logits, visible),
             "zeroed_rows": zeroed[0] + zeroed[1],
@@ -223,8 +223,12 @@ def _share_lost(x: Tensor, visible: Tensor | None) -> Tensor:
     return lost.sum((-3, -2, -1)).double() / (pairs * x.shape[-3])
 
 
-def _most_entropy(visible: Tensor | None, n_keys: int) -> float:
-    return math.log(n_keys) if visible is None else float(visible.sum(-1).double().log().mean())
+def _most_entropy(weights: Tensor, visible: Tensor | None) -> Tensor:
+    """ln(visible keys), mean over the rows that have weights; NaN if none has."""
+    defined = ~weights[..., 0].isnan()
+    n_keys = weights.shape[-1]
+    most = torch.full((n_keys,), n_keys, device=weights.device) if visible is None else visible.sum(-1)
+    return (defined * most.to(weights.dtype).log()).sum((-2, -1)) / defined.sum((-2, -1))
 
 
 def _angles(state: State, scales: tuple[float, ...]) -> NDArray[np.float64]:

@@ -72,7 +72,6 @@ def _side_columns(side: Side) -> dict[str, Any]:
             f"{logit} {_beside(size, side.bound)} {written(side.bound)}" if math.isfinite(size) else logit
             for logit, size in sizes
         ]
-    most = written(side.most_entropy, 3)
     return {
         **{name: single(getattr(side, name)) for name in CURVES},
         "arm": single(side.q_norm),
@@ -84,8 +83,8 @@ def _side_columns(side: Side) -> dict[str, Any]:
         "tile.norms": readings(side.q_norm * side.k_norm),
         "tile.logit": logits,
         "tile.entropy": [
-            say("drift.of", part=written(entropy, 3), most=most) if math.isfinite(entropy) else reading(entropy)
-            for entropy in side.entropy.tolist()
+            say("drift.of", part=written(part, 3), most=written(most, 3)) if math.isfinite(part) else reading(part)
+            for part, most in zip(side.entropy.tolist(), side.most_entropy.tolist(), strict=True)
         ],
         "tile.slope": texts["softmax_slope"],
         **{f"pair.{name}": written_out for name, written_out in pair.items()},
@@ -115,7 +114,7 @@ def picked(settings: Settings, pick: Pick) -> dict[str, Value]:
 
 def _drift_view(result: Result) -> Exhibit:
     settings = result.settings
-    _, query, key = result.shown
+    head, query, key = result.shown
     x: PlainAxis = {"ticks": decades(result.scales[0], result.scales[-1], sign="×")}
     names = [say(f"variant.{side.variant}.short") for side in (result.plain, result.twin)]
     bound = say("drift.bound", bound=written(result.twin.bound))
@@ -124,7 +123,7 @@ def _drift_view(result: Result) -> Exhibit:
         "label": say("drift.tile.scale"),
         "lines": [{"role": role, "column": "scale.text"} for role in ROLES],
     }
-    return {
+    view: Exhibit = {
         "dial": {
             "column": "scale",
             "text": "scale.text",
@@ -150,7 +149,7 @@ def _drift_view(result: Result) -> Exhibit:
                 _heat(role, say("drift.panel.heat", variant=name), side, query, key)
                 for role, name, side in zip(ROLES, names, (result.plain, result.twin), strict=True)
             ),
-            _bars(result, query, key),
+            _bars(result, names, query, key),
             _cells(result, names, query, key),
             *(
                 _arrows(role, say("drift.panel.arrows", variant=name), side, result.scales, key)
@@ -161,6 +160,11 @@ def _drift_view(result: Result) -> Exhibit:
         "words": words(),
         "alt": " ".join(explain(result)),
     }
+    if settings.n_heads > 1:  # curves and tiles are of all heads, the other pictures of one
+        for panel in view["panels"]:
+            if panel["kind"] != "curves":
+                panel["title"] = say("drift.panel.of_head", title=panel["title"], head=head)
+    return view
 
 
 def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
@@ -184,7 +188,7 @@ def _heat(role: Role, title: str, side: Side, query: int, key: int) -> Heat:
     return panel
 
 
-def _bars(result: Result, query: int, key: int) -> Bars:
+def _bars(result: Result, names: Sequence[str], query: int, key: int) -> Bars:
     n, shown = result.settings.n_keys, result.plain.row.shape[-1]
     width = math.ceil(n / SHOWN_BARS)
     pooled = _pooled(width, n)
@@ -193,7 +197,9 @@ def _bars(result: Result, query: int, key: int) -> Bars:
         "title": say("drift.panel.bars", query=query),
         "subtitle": say("drift.axis.bars", width=width) if width > 1 else "",
         "wide": 3,
-        "lines": [{"role": role, "column": f"{role}.row"} for role in ROLES],
+        "lines": [
+            {"role": role, "column": f"{role}.row", "label": name} for role, name in zip(ROLES, names, strict=True)
+        ],
         "labels": [span(bar, pooled) for bar in range(shown)],
         "selected": key // width,
         "key_label": say("drift.key"),

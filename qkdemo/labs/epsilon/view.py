@@ -23,6 +23,7 @@ from qkdemo.notation import written
 
 _OTHERS: Final[tuple[Role, Role]] = ("other", "bound")  # roles of the rules that are neither chosen nor absent
 _CHOSEN: Final[tuple[Role, Role]] = ("right", "left")  # the chosen rule, and none
+_SEEN: Final = 1e-3  # relative difference below which two curves lie on each other
 _TOP: Final = 1.25  # share of the expected length that the axis reaches: narrow formats overshoot
 
 
@@ -125,7 +126,7 @@ def _curve(result: Result, name: str, y: Axis) -> Curves:
             for role, word in _lines(settings.rule).items()
         ],
         "marks": marks,
-        "noise": beside_rounding(settings.format),
+        "noise": max(_SEEN, beside_rounding(settings.format)),
         "labels": "apart",
     }
 

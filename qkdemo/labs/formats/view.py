@@ -22,7 +22,7 @@ from qkdemo.labs.formats.entry_texts import PARTS, details, title
 from qkdemo.labs.formats.lab import Result, Settings, Side, Sweep, sweep
 from qkdemo.labs.formats.stages.kinds import IN_NORM, OVER_KEYS, STAGES, STORED
 from qkdemo.labs.formats.table import COUNTED, TILES, formats_table, heat_ramp
-from qkdemo.labs.formats.words import explain, onset, stage_name
+from qkdemo.labs.formats.words import already, explain, onset, stage_name
 from qkdemo.messages import say
 
 _ROLES: Final[tuple[Role, Role]] = ("plain", "norm")
@@ -97,7 +97,8 @@ def _grid(result: Result) -> Grid:
     return {
         "kind": "grid",
         "title": say("formats.panel.grid"),
-        "subtitle": say("formats.axis.grid"),
+        "subtitle": f"{say('formats.axis.grid')} {say('formats.axis.look')}",
+        "on_paper": say("formats.axis.grid"),
         "wide": 12,
         "corner": say("formats.corner"),
         "head": [
@@ -127,6 +128,8 @@ def _heat(result: Result, swept: Sweep) -> Heat:
     down = "key" if shown.stage.startswith("k_") else "query"
     name = say(f"variant.{shown.variant}.short")
     drawn = say("formats.axis.heat_hidden" if shown.hidden.any() else "formats.axis.heat")
+    if across == "channel" and columns < result.settings.d_head:
+        drawn = say("formats.axis.some", last=columns - 1, of=result.settings.d_head, said=drawn)
     return {
         "kind": "heat",
         "title": say("formats.panel.heat", stage=stage_name(shown.stage), side=name, format=shown.storage),
@@ -186,7 +189,7 @@ def _losses(result: Result, swept: Sweep, word: str) -> Curves:
     f, s = [str(each) for each in STORED].index(word), STAGES.index(result.settings.stage)
     firsts = [float(side.first_loss[f, s]) for side in result.sides]
     marks: list[Mark] = [
-        {"x": first, "label": say("formats.first", scale=onset(first)), "role": role}
+        {"x": first, "label": say(f"formats.first{already(first)}", scale=onset(first)), "role": role}
         for role, first in zip(_ROLES, firsts, strict=True)
         if first <= _HIGHEST
     ]
@@ -196,9 +199,8 @@ def _losses(result: Result, swept: Sweep, word: str) -> Curves:
     key = "losing" if marks else "later" if math.isfinite(first) else "never"
     if not any(counted.n[f, s].any() for counted in (swept.plain, swept.twin)):
         key = "absent"
-    title = say(
-        f"formats.panel.{key}{'_early' if early else ''}", format=word, scale=onset(first), stage=_stage(result)
-    )
+    more = "_early" if early else already(first)
+    title = say(f"formats.panel.{key}{more}", format=word, scale=onset(first), stage=_stage(result))
     panel = _curve(result, swept, f"lost.{word}", title, say("formats.axis.lost", stage=_stage(result)))
     return panel | {"marks": marks}
 

@@ -5,7 +5,7 @@
 * `early(first_loss, counted, scales)`: where entries are lost below the scale from which on they always are;
 * `fates_said(...)`, `beginnings_said(...)`: sentences about one side in one format;
 * `native_said(rows)`: one about a device that multiplies itself;
-* `onset(scale)`, `stage_name(stage)`: how a first failure and a stage are written.
+* `onset(scale)`, `already(scale)`, `stage_name(stage)`: how a first failure and a stage are written.
 """
 
 import math
@@ -22,6 +22,7 @@ from qkdemo.floats.formats import ALL_FORMATS
 from qkdemo.labs.formats.lab import Result, Side, sweep
 from qkdemo.labs.formats.stages.error_counts import Tally
 from qkdemo.labs.formats.stages.kinds import STAGES, STORED, MaskWord, StageWord, StoredWord
+from qkdemo.labs.formats.stages.overflow_thresholds import LOWEST
 from qkdemo.labs.formats.tables import native_rows
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
@@ -88,13 +89,14 @@ def beginnings_said(
 ) -> str:
     """From which weight scales on stages lose entries, each with the first that it fells; and the first lost before."""
     found: dict[str, str] = {}
-    for s, stage in enumerate(STAGES):
-        if math.isfinite(first_loss[s]):
-            found.setdefault(onset(first_loss[s]), stage_name(stage))
-    listed = "; ".join(say("formats.begin", stage=name, scale=scale) for scale, name in found.items())
+    for stage, first in zip(STAGES, first_loss.tolist(), strict=True):
+        if math.isfinite(first):
+            told = say(f"formats.begin{already(first)}", stage=stage_name(stage), scale=onset(first))
+            found.setdefault(onset(first), told)
+    listed = "; ".join(found.values())
     key = ("beginning" if listed else "never") + ("_early" if before.any() else "")
-    first = stage_name(STAGES[int(np.argmax(before))])
-    return say(f"formats.{key}", side=say(f"variant.{variant}.name"), format=format, listed=listed, early=first)
+    sooner = stage_name(STAGES[int(np.argmax(before))])
+    return say(f"formats.{key}", side=say(f"variant.{variant}.name"), format=format, listed=listed, early=sooner)
 
 
 def native_said(rows: Sequence[Mapping[str, Value | None]]) -> str:
@@ -107,6 +109,11 @@ def native_said(rows: Sequence[Mapping[str, Value | None]]) -> str:
 def onset(scale: float) -> str:
     """How a first failure is written: 55.65, but 16 802, which four digits would move below what is safe."""
     return written(scale, 5 if 1e4 <= scale < 1e5 else 4)
+
+
+def already(scale: float) -> str:
+    """The end of a key of what begins there: with the smallest scale of all it may begin before."""
+    return "_already" if scale <= LOWEST else ""
 
 
 def stage_name(stage: StageWord) -> str:

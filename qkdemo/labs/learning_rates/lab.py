@@ -111,11 +111,15 @@ def parts_of(settings: Settings) -> tuple[tuple[Part, ...], ...]:
 
 
 def around(run: training.Settings) -> Settings:
-    """The curves among which `run` stands: its dials, on the default schedule if its own is a ramp."""
+    """The curves among which `run` stands: its dials, on the default schedule if its own is a ramp.
+
+    They reach as far as its rate.
+    """
     own = {dial.name: getattr(run, dial.name) for dial in declarations(training.Settings)}
     if run.schedule == "ramp":
         own |= {name: getattr(Settings(), name) for name in ("schedule", "warmup", "steps")}
-    return Settings(**own)
+    rate, ends = run.learning_rate, Settings()
+    return Settings(**own, lowest_rate=min(ends.lowest_rate, rate), highest_rate=max(ends.highest_rate, rate))
 
 
 def order(n: int) -> list[int]:

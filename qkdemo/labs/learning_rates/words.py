@@ -63,7 +63,8 @@ def explain(result: Result) -> list[str]:
     for curve in result.curves[1:]:
         sentences += _fails_too(curve, result)
     task = TASKS[result.settings.task]
-    if task.floor is not None:
+    walls = [wall_of(curve, result.settings) for curve in result.curves] if result.whole else []
+    if any(wall is not None and wall.at is not None for wall in walls):  # else nothing is said to end “about” there
         seeds = result.settings.n_seeds
         values = {"limit": written(solved_below(task), 3), "steps": LAST_STEPS, "seeds": seeds}
         sentences.append(say("rates.limit" if seeds > 1 else "rates.limit_one", **values))

@@ -64,7 +64,7 @@ def distance_exhibit(result: Result) -> Drawn:
         lines.append(line)
         below: Line = line | {"column": f"{line['column']}−", "label": ""}
         table[below["column"]] = np.full(len(texts), -bound)
-        lines.append(below | {"name": say(f"rope.line.{kind}_below", bound=written(-bound))})
+        lines.append(below | {"name": say(f"rope.line.{kind}", bound=written(-bound))})
     panel: Curves = {
         "kind": "curves",
         "title": say("rope.panel.distance"),

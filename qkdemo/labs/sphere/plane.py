@@ -11,7 +11,7 @@ def _one(settings: Settings) -> dict[str, dict[str, float]]:
     result = run(settings)
     return {
         role: {
-            "decided_share": side.decided if settings.query_length else 0.0,  # a query of length 0 has no direction
+            "decided_share": side.decided,  # of a query that has a length, as the page has it
             "top_weight": float(side.weights.max()),
             "logit": float(side.logits[result.shown]),
         }

@@ -15,7 +15,7 @@ from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.runs.plan import Leg, Plan, outcomes
 from qkdemo.training import settings as training
-from qkdemo.training.outcome import LAST_STEPS, Side, course, failed_from, solved_below
+from qkdemo.training.outcome import LAST_STEPS, Outcome, Side, course, failed_from, solved_below
 from qkdemo.training.tasks import TASKS, Task
 from qkdemo.training.telemetry import CURVES
 
@@ -169,7 +169,7 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
                 side=side,
                 steps=len(curves),
                 loss=_nats(outcome.final_loss),
-                word=say(f"twins.outcome.{outcome.outcome}"),
+                word=_word_of(outcome, ended=len(curves) == plan.steps),
                 logit=written(outcome.max_abs_logit),
                 slope=written(outcome.final_softmax_slope, 3),
                 last=min(LAST_STEPS, len(curves)),
@@ -178,6 +178,12 @@ def explain(plan: Plan, curves: NDArray[np.float32]) -> list[str]:
         ),
         definitions(plan),
     ]
+
+
+def _word_of(outcome: Outcome, *, ended: bool) -> str:
+    """How a run ended, or would if it ended here."""
+    word = say(f"twins.outcome.{outcome.outcome}")
+    return word if ended else say("twins.if_ended", word=word)
 
 
 def definitions(plan: Plan) -> str:

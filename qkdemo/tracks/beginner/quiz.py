@@ -1,4 +1,4 @@
-"""The beginner's questions: no formula, numbers from the drift lab and from two or three arrows."""
+"""The beginner's questions, in words: numbers from the drift lab and from two or three arrows."""
 
 import dataclasses
 import math

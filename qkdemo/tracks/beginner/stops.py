@@ -1,4 +1,4 @@
-"""The beginner's track: no formula, from arrows of any length to one dial, and to what that does not solve."""
+"""The beginner's track, in words and pictures: from arrows of any length to one dial, and what that does not solve."""
 
 from typing import Final
 

@@ -39,7 +39,7 @@ def lab_name() -> str:
 def choices(lab: Lab, settings: Dials) -> tuple[Request, Minus | None]:
     """The row of choices, and the request that they and the link make; a word about what the link asks in vain."""
     request = _request(lab, settings)
-    known = numeric_dials(lab, settings)
+    known = tuple(dict.fromkeys((*numeric_dials(lab, settings), request.x.dial.name, request.y.dial.name)))
     labels = {axis: axis_of(lab, axis).dial.label for axis in known}
     columns = st.columns([3, 4, 4, 5, 2])
     with columns[0]:

@@ -189,7 +189,7 @@ def _whole(request: Request, axis: str) -> str:
     own, beside = (each.dial.name for each in ((request.x, request.y) if axis == "x" else (request.y, request.x)))
     usual = next((text for text in usual_axes(request.lab, request.settings) if text.split(":")[0] == own), own)
     whole = axis_of(request.lab, usual)
-    return (whole if ":" in usual else fitting(whole, request.settings, beside)).text
+    return (whole if ":" in usual else fitting(whole, request.settings, axis_of(request.lab, beside))).text
 
 
 def _zoom_out(request: Request) -> None:

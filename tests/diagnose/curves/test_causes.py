@@ -484,3 +484,10 @@ def test_that_the_worst_layer_or_head_is_looked_at_is_said(watched: bool) -> Non
     rows += [{"step": at, "loss": 3.0 - at / 20 + 2 * (at > 40)} for at in range(60)]
     report = examine("\n".join(map(json.dumps, rows)).encode(), "x.jsonl")
     assert {"attention_entropy", "worst_of_each"} <= {finding.key for finding in report.findings}
+
+
+def test_a_column_that_the_reader_named_is_not_doubted() -> None:
+    found = log(**{"loss": FALLING, "logits/max": 5 + STEPS / 100})
+    for given_, doubted in ((None, True), ({"max_logit": "logits/max"}, False), ({"loss": "loss"}, True)):
+        keys = [finding.key for finding in of_logs([run(found, given_)], "x").findings]
+        assert ("logit_read" in keys) is doubted

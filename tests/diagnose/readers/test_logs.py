@@ -18,6 +18,7 @@ from pyarrow import parquet
 from qkdemo.diagnose.readers.columns import roles
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.logs import holds_history, read_logs
+from qkdemo.diagnose.readers.printed import rows_of
 
 LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
 NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]
@@ -108,6 +109,15 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "tensors": (lines("Step {s} Loss: tensor({l}, device='cuda:0') Grad_norm: tensor({g})"), "lines"),
     "a count before a name": (lines("Epoch 1 Step {s}/100 - loss: {l} grad_norm={g}"), "lines"),
     "capitals": (lines("Step {s} Loss {l} Grad norm {g}"), "lines"),
+    "in brackets": (lines("[{s}/100] loss: {l}, grad_norm: {g}"), "lines"),
+    "it": (lines("it {s}: train loss {l}, grad norm {g}"), "lines"),
+    "batch": (lines("batch {s}/900 | loss {l} | grad_norm: {g}"), "lines"),
+    "word language model": (
+        lines("| epoch   1 | {s:5d}/  900 batches | ms/batch 12.34 | loss {l} | grad norm {g}"),
+        "lines",
+    ),
+    "a bar": (lines("{s}%|███  | {s}/100 [00:01<00:10,  9.1it/s, loss={l}, grad_norm={g}]"), "lines"),
+    "fairseq": (lines("epoch 001:   {s} / 1000 loss={l}, ppl=9, num_updates={s}, gnorm={g}"), "lines"),
 }
 
 
@@ -573,3 +583,35 @@ def test_printed_steps_of_an_epoch_are_counted_on(line: str) -> None:
     (log,) = read_logs(text.encode(), "x.log")
     assert (log.steps, log.step.tolist()) == ("epochs", list(range(10, 190, 10)))
     assert log.columns["loss"].tolist() == [round(3 - e - s / 100, 3) for e in (1, 2, 3) for s in range(10, 70, 10)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Train Epoch: {epoch} [{step}/60000 (1%)]\tLoss: {loss}",
+        "Epoch: [{epoch}][  {step}/5005]\tTime  0.234 ( 0.500)\tLoss {loss} (7.0)",
+        "Epoch [{epoch}][{step}/600]\tlr: 1.000e-02, loss: {loss}",
+        "Epoch {epoch}:  9%|█   | {step}/50 [00:01<00:10,  9.1it/s, train_loss={loss}]",
+        "Train: {epoch} [ {step}/1251 (  9%)]  Loss: {loss} (6.9)",
+    ],
+)
+def test_places_of_a_printed_epoch_are_counted_on(line: str) -> None:
+    places = [(epoch, step) for epoch in (1, 2) for step in range(10, 60, 10)]
+    text = "\n".join(line.format(epoch=e, step=s, loss=f"{5 / (50 * e + s):.4f}") for e, s in places)
+    (log,) = read_logs(text.encode(), "run")
+    assert (log.steps, log.step.tolist()) == ("epochs", [float(x) for x in range(10, 110, 10)])
+    assert log.columns[roles(log)["loss"]].tolist() == [float(f"{5 / (50 * e + s):.4f}") for e, s in places]
+
+
+def test_a_printed_number_with_commas_between_thousands_is_read_whole() -> None:
+    for written, read in (
+        ("1,234.5", 1234.5),
+        ("12,345", 12345.0),
+        ("1,234,567.25", 1234567.25),
+        ("-1,234.5", -1234.5),
+    ):
+        (row, *_) = rows_of(f"step 10 loss: {written}, tps: 1,234\n")
+        assert (float(row["loss"]), row["tps"]) == (read, "1234")
+    assert rows_of("step 10 loss: 0,912 | lr: 2") == [
+        {"step": "10", "lr": "2"}
+    ]  # with a decimal comma: no number is told

@@ -213,6 +213,21 @@ def test_a_quantised_cache_is_not_called_wrong() -> None:
     assert "wrong" not in said
 
 
+def test_keys_are_compared_as_they_enter_the_product_and_this_is_said() -> None:
+    """Raw keys are off by less: one scale fits the large head, and the norm makes the small ones as large."""
+    settings = PRESETS["int8_before_the_norm"]
+    raw = draw_block(cache.recipe_of(settings))
+    k = (raw.x @ raw.w_k.mT).reshape(-1, settings.n_heads, settings.d_head).movedim(0, 1).float()
+    step = k.abs().max() / 127
+    itself = ((k / step).round() * step - k).norm() / k.norm()
+    off = run(settings).key_error[-1]
+    assert itself < off / 4
+    said = [sentence for sentence in explain(run(settings)) if sentence.startswith("Stored as int8")]
+    assert said == [
+        f"Stored as int8, one scale, before the norm: the keys that enter q·k are off by {written(off, 3)} relative."
+    ]
+
+
 def test_quantising_after_the_norm_costs_less_when_heads_differ_in_size() -> None:
     before, after = (run(PRESETS[f"int8_{when}_the_norm"]).key_error[-1] for when in ("before", "after"))
     assert after < before / 3
@@ -262,7 +277,7 @@ def test_without_another_head_there_is_no_other_heads_gain() -> None:
 
 def test_an_error_of_a_mistake_is_not_put_down_to_8_bits() -> None:
     """Keys that are normalised again are off by far more than int8 brings: both are named."""
-    said = "both together put the keys that are read off"
+    said = "both together put the keys that enter q·k off"
     assert any(said in each for each in explain(run(SMALL.but(way="normed_again", quantised="int8_head"))))
     assert not any(said in each for each in explain(run(SMALL.but(way="finished", quantised="int8_head"))))
 

@@ -27,6 +27,27 @@ def test_a_logit_that_rounding_lifts_above_its_bound_is_not_said_to_be_below_it(
     assert not any("lifts a |logit|" in sentence for sentence in explain(run(Settings())))
 
 
+def test_entropy_stands_beside_the_most_of_the_rows_that_it_is_of() -> None:
+    """At scale 80 the first rows of a causal draw keep their softmax in float16, the longer ones lose it."""
+    state = Settings(scale=80, format="float16", causal=True)
+    q, k = (80 * np.random.default_rng(0).standard_normal((2, 16, 64))).astype(np.float16).astype(np.float64)
+    with np.errstate(over="ignore"):
+        rows = [(q[at] @ k[: at + 1].T).astype(np.float16).astype(np.float64) / 8 for at in range(16)]
+    kept = [row for row in rows if np.isfinite(row.max())]
+    assert 0 < len(kept) < 16
+    assert tile(state, "plain.tile.entropy").endswith(f" of {np.mean([np.log(len(row)) for row in kept]):.3g}")
+    assert tile(state, "norm.tile.entropy").endswith(f" of {np.log(np.arange(1, 17)).mean():.3g}")
+
+
+def test_of_several_heads_each_picture_of_one_says_which() -> None:
+    several = drift_exhibit(run(Settings(n_heads=3, head=1, variant="full_width", n_keys=4)))[1]["panels"]
+    assert {panel["kind"] for panel in several if panel["title"].endswith(" (head 1)")} == {
+        *("heat", "bars", "cells", "arrows")
+    }
+    assert all(panel["title"].endswith(" (head 1)") == (panel["kind"] != "curves") for panel in several)
+    assert not any("head" in panel["title"] for panel in drift_exhibit(run(Settings()))[1]["panels"])
+
+
 def test_what_float32_would_make_infinite_is_drawn_as_the_number_that_it_is() -> None:
     """Of one's own q and k of 1e160 no square is a number of float64, and their lengths and angles are."""
     q, k = (torch.tensor([[[size, 0, 0, 0], [0, size, size, 0]]], dtype=torch.float64) for size in (1e160, 1e25))
@@ -48,6 +69,13 @@ def test_a_capped_twin_that_moved_is_not_said_to_have_noticed_nothing() -> None:
 def test_the_default_pair_is_the_one_that_wins() -> None:
     result = run(Settings())
     assert result.plain.row[result.at].argmax() == Settings().key
+
+
+def test_the_length_beside_the_arrows_is_said_to_be_that_of_q() -> None:
+    """It has the colour of the keys: in the opening state the shown one is 66.5 long, and q is not."""
+    length = 8 * np.linalg.norm(np.random.default_rng(0).standard_normal((16, 64))[5])
+    assert tile(Settings(), "plain.arm.text") == f"‖q‖ = {length:.4g}"
+    assert tile(Settings(), "norm.arm.text") == "‖q‖ = 1"
 
 
 @pytest.mark.parametrize(("n_keys", "key"), [(16, 15), (64, 7), (64, 40)])

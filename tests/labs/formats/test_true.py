@@ -88,6 +88,18 @@ def test_rows_are_not_counted_by_their_sums_where_others_are_undefined_by_an_inf
     hold(told, TRUTHS, NAMES, About(state, state.scale), state)
 
 
+def test_what_loses_entries_at_the_smallest_scale_is_not_said_to_do_so_from_there_on() -> None:
+    """float8_e4m3fn has no ∞: a mask of −∞ is no number in it, at any weight scale."""
+    state = Settings(storage="float8_e4m3fn", causal=True, stage="weight", **SMALL)
+    with heard() as said:
+        explain(run(state))
+    told = next(each for each in said if each.key == "formats.beginning")
+    assert "; logit as exp takes it already at 0.01" in told.sentence
+    panel = _losses(run(state), sweep(state), "float8_e4m3fn")
+    assert panel["title"] == "float8_e4m3fn: this stage loses entries already at ×0.01, the smallest scale"
+    assert [mark["label"] for mark in panel["marks"]] == ["already at ×0.01"] * 2
+
+
 def test_a_stage_that_loses_entries_for_a_while_above_the_listed_scales_is_not_said_to_do_so_below_them() -> None:
     kernel = Settings(storage="float8_e4m3fn", accumulator="stored", product_format="float16", placement="on_q")
     state = kernel.but(max_subtraction=False, fp8_cast="saturate", fp8_scale="amax", d_head=4, n_keys=4, seed=4286)

@@ -98,7 +98,7 @@ def test_the_headline_says_that_a_weak_mask_leaks() -> None:
 def test_a_title_tells_losses_at_small_scales_too() -> None:
     state = ALL_FLUSHED.but(norm_in_format=True, d_head=8, stage="q_reciprocal_root")
     assert not [title for title in titles(state) if title.startswith("float8_e4m3fn: this stage loses no")]
-    assert "float8_e4m3fn: this stage loses entries at some small scales, and from about ×6.243 on" in titles(state)
+    assert "float8_e4m3fn: this stage loses entries at some smaller scales, and from about ×6.243 on" in titles(state)
 
 
 @pytest.mark.parametrize("stage", ["q_stored", "q_reciprocal_root", "k_entering", "weight"])
@@ -167,5 +167,13 @@ def test_the_ramp_of_the_heat_map_says_the_sizes_of_its_ends() -> None:
     assert heat["ramp"][-1] == (1.0, "66\u202f000")  # 65,504 is the largest number of float16
     cells = np.array(table["heat"].to_pylist())
     assert cells[cells <= 250].max() == 250
-    assert "on_paper" in heat
-    assert "click" not in heat["on_paper"]
+    for panel in view["panels"]:
+        assert "click" not in panel.get("on_paper", panel.get("subtitle", "")).lower()
+
+
+@pytest.mark.parametrize(("stage", "said"), [("k_entering", "channels 0 to 31, of 64 in all; "), ("raw_product", "")])
+def test_where_some_channels_alone_are_drawn_it_is_said(stage: StageWord, said: str) -> None:
+    panels = formats_exhibit(run(Settings(stage=stage)))[1]["panels"]
+    (heat,) = (panel for panel in panels if panel["kind"] == "heat")
+    for words in (heat["subtitle"], heat["on_paper"]):
+        assert words.startswith(f"{said}the stronger the colour")

@@ -182,6 +182,9 @@ def beginning(about: About, v: dict[str, str]) -> bool:
     for told in v["listed"].split("; "):
         name, _, text = told.rpartition(" at ")
         scale = read(text)
+        if name.endswith(" already") != (scale == 0.01):
+            return False
+        name = name.removesuffix(" already")
         about_it = any(loses(name, scale * nudge) for nudge in (1.0005, 1.001, 1.003, 1.01))
         if not about_it or (scale < 3e37 and not loses(name, 3 * scale)) or (scale > 0.02 and loses(name, scale / 2)):
             return False
@@ -286,6 +289,7 @@ TRUTHS: Final[dict[str, Truth]] = {
         for name in ("losing", "later")
         for more in ("", "_early")
     },
+    "formats.panel.losing_already": lambda about, v: titled(about, v, loses=True) and v["scale"] == "0.01",
     "formats.panel.never": lambda about, v: titled(about, v, loses=False) and shown(about, v["format"]),
     "formats.panel.absent": lambda about, v: not shown(about, v["format"]),
     "formats.panel.never_early": lambda about, v: rises(about, v["format"]),

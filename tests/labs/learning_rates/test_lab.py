@@ -325,3 +325,12 @@ def test_a_ramp_stands_among_curves_of_the_default_schedule() -> None:
     assert around(Run()).schedule == "cosine"
     found = around(Run(schedule="constant", warmup=7, steps=60, batch=16))
     assert (found.schedule, found.warmup, found.steps, found.batch) == ("constant", 7, 60, 16)
+
+
+@pytest.mark.parametrize("rate", [1e-5, 5e-4, 0.001, 0.3, 0.5, 3.0])
+def test_the_curves_among_which_a_run_stands_reach_as_far_as_its_rate(rate: float) -> None:
+    from qkdemo.training.settings import Settings as Run  # noqa: PLC0415
+
+    found = around(Run(schedule="constant", learning_rate=rate, steps=20))
+    assert own_of(finished(rate), found) is not None
+    assert (found.lowest_rate, found.highest_rate) == (min(rate, 0.001), max(rate, 0.3))

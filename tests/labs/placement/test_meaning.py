@@ -18,7 +18,7 @@ from torch import Tensor
 from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.facts.models import MODELS, Model, alike
-from qkdemo.facts.nearest import changes, closest, in_words
+from qkdemo.facts.nearest import changes, closest, in_words, own_number
 from qkdemo.labs.placement.mistakes import pair_of, possible
 from qkdemo.labs.placement.words import contract
 from tests.labs.placement.meanings import read_back, unsaid
@@ -121,15 +121,29 @@ BARE = Pipeline(norm="none", gain="none")
     ("pipeline", "said"),
     [
         (Pipeline(gain="scalar", order="rotary_norm"), "Hunyuan V1 dense, but for gain."),
-        (BARE.but(order="none", conversion="weights_and_gain"), "VideoPrism, but for softcap."),
+        (
+            BARE.but(order="none", cap="softcap", conversion="weights_and_gain", scale="one"),
+            "VideoPrism, but for scale.",
+        ),
         (Pipeline(stored="one_plus", conversion="weights_and_gain"), "Step 3.7, but for what was permuted."),
         (BARE.but(norm="dyt", on="qkv"), "Qwen2 / Qwen2.5, but for norm."),
         (Pipeline(place="full_width", norm="layernorm", gain="none"), "ESM-C, but for gain."),
-        (BARE.but(cap="softcap"), "Gemma 2, whose scale is a number of its own, perhaps this one."),
     ],
 )
 def test_what_is_near_a_model_is_said_by_what_has_to_be_changed(pipeline: Pipeline, said: str) -> None:
     assert f"the closest is {said}" in in_words(pipeline)
+
+
+def test_a_model_whose_scale_may_be_this_one_is_nearest_where_none_is_known_to_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Grok-1 is known to divide by √d; without it Gemma 2 is left, whose scale is a number of its own."""
+    others = tuple(model for model in MODELS if model.model != "Grok-1")
+    monkeypatch.setattr("qkdemo.facts.nearest.MODELS", others)
+    capped = BARE.but(cap="softcap")
+    model, names = closest(capped)
+    assert model.model == "Gemma 2"
+    assert own_number(capped, model, names)
 
 
 def test_a_choice_that_does_nothing_has_not_to_be_changed() -> None:

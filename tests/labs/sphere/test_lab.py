@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from qkdemo.charts.space import camera
 from qkdemo.charts.theme import DARK, LIGHT
 from qkdemo.labs.sphere import PRESETS, Settings, direction_rows, rows, run, snippet
-from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, unit
+from qkdemo.labs.sphere.lab import FRAME, LATITUDES, direction, report, unit
 from qkdemo.labs.sphere.plane import PLANE
 from qkdemo.labs.sphere.regions import borders, regions
 from qkdemo.labs.sphere.view import plain_arrows, score_surfaces, sphere
@@ -191,10 +191,11 @@ def test_words_name_every_key_and_what_the_tables_say() -> None:
     assert "{" not in alt_scores(result)
 
 
-def test_a_map_has_no_direction_decided_where_the_query_has_no_length() -> None:
+def test_a_map_has_the_share_of_the_page_where_the_query_has_no_length_and_no_logit_there() -> None:
     sides = PLANE.read(Settings(gain=50), "query_length", [0.0, 1.5])
-    assert sides["norm"]["decided_share"][0] == sides["norm"]["logit"][0] == 0
-    assert sides["norm"]["decided_share"][1] > 0.9
+    assert sides["plain"]["decided_share"][0] == sides["norm"]["logit"][0] == 0
+    assert sides["norm"]["decided_share"][0] == report(Settings(gain=50, query_length=0))["norm_decided"] > 0.9
+    assert sides["norm"]["decided_share"][1] == sides["norm"]["decided_share"][0]
     assert sides["norm"]["top_weight"][0] == pytest.approx(0.2)
 
 

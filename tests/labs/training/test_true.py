@@ -278,10 +278,13 @@ def called(said: Said, told: Told, step: int) -> bool:
 
 def stood(said: Said, told: Told) -> bool:
     run = told.runs[int(said.sentence.startswith("The model with"))]
-    word = {"partly solved": "partly"}.get(str(said.values["word"]), said.values["word"])
+    shown, ended = str(said.values["word"]), told.steps == told.plan.steps
+    early = shown.endswith(" if it ended here")
+    shown = shown.removesuffix(" if it ended here")
+    word = {"partly solved": "partly"}.get(shown, shown)
     right = near(said.number("loss"), run.final, 6e-3) and near(said.number("logit"), float(run.logit.max()))
     right = right and (run is told.runs[1] or called(said, told, told.steps))
-    return right and word == run.end and said.number("steps") == told.steps
+    return right and word == run.end and early != ended and said.number("steps") == told.steps
 
 
 ORACLES: Final[dict[str, Oracle]] = {
@@ -333,7 +336,10 @@ ORACLES: Final[dict[str, Oracle]] = {
     "lessons.costs": gap,
     "lessons.sharp": sharp,
     "lessons.sharp_beside_failed": sharp,
-    **dict.fromkeys(keys("twins.defined", "twins.plain", "twins.twin", "twins.once_plain", "twins.outcome."), NOTHING),
+    **dict.fromkeys(
+        keys("twins.defined", "twins.plain", "twins.twin", "twins.once_plain", "twins.outcome.", "twins.if_ended"),
+        NOTHING,
+    ),
     **dict.fromkeys(keys("variant.") | {"lessons.plain", "lessons.twin"}, NOTHING),
 }
 

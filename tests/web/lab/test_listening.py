@@ -87,6 +87,15 @@ def test_every_number_that_is_heard_is_the_labs(name: str) -> None:
             hold(Said(drawn, each, column))
 
 
+def test_lines_that_nobody_sees_apart_are_not_said_to_cross() -> None:
+    """Beyond a size of about 0.5 epsilon inside the root takes less than one outside it: by some 10⁻⁷ of the length."""
+    lab = LABS["epsilon"]
+    (heard,) = listened(lab.figures(lab.run(lab.settings())))
+    told = [each.words for each in heard if each.panel["kind"] == "curves"]
+    assert len(told) == 2
+    assert not any(" cross " in words for words in told)
+
+
 def test_every_number_that_is_heard_of_a_run_is_the_one_that_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_MOST_MAPS", 10)
     settings = Training(n_layers=1, n_heads=1, d_head=8, n_keys=8, batch=2, steps=40)

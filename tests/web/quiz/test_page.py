@@ -142,7 +142,7 @@ def test_a_lecturer_makes_a_class_with_two_links() -> None:
         assert part in hall
     assert secret not in hall
     assert link_of(app)["class"] == code  # the lecturer stands in it, so that lecture mode shows its link
-    assert say("quiz.class.none") in words(app)
+    assert "There are no answers of this class." in words(app)
 
 
 def test_a_class_gets_one_answer_of_a_browser_and_it_can_be_changed() -> None:
@@ -159,7 +159,8 @@ def test_a_class_gets_one_answer_of_a_browser_and_it_can_be_changed() -> None:
     assert app.header[0].value == "8 of 8 right"
     app.button(key="quiz:again").click().run()
     again = state.but(seed=int(link_of(app)["seed"]))
-    send(app, again, right=3)
+    app = send(app, again, right=3)
+    assert "even with other numbers, the new answers take their place" in app.success[0].value
     assert [row.score for row in classes._classes(default_url()).of_class(code)] == [3]
     send(visit("quiz", state.to_texts() | {"class": code}), state, right=5)  # another browser
     assert sorted(row.score for row in classes._classes(default_url()).of_class(code)) == [3, 5]
@@ -197,10 +198,11 @@ def test_the_lecturer_clears_a_class_after_a_second_word() -> None:
     send(visit("quiz", {"class": code}), Settings(), right=2)
     app = lecturer.run()
     assert app.button(key="quiz:clear").disabled
+    assert app.checkbox(key="quiz:sure").label.endswith("Finished quizzes: 1")
     app.checkbox(key="quiz:sure").check().run()
     app.button(key="quiz:clear").click().run()
     assert not app.exception
-    assert say("quiz.class.none") in words(app)
+    assert "There are no answers of this class." in words(app)  # somebody had sent some
     assert classes._classes(default_url()).of_class(code) == []
 
 
