@@ -10,6 +10,7 @@ attention becomes one-hot, its next word changes, and in float16 it ends without
 * `rows`, `next_rows`, `scale_rows`, `report`: the result as tables.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -173,7 +174,8 @@ def _onset(
         found = tops(scales)
     high = scales[np.flatnonzero(~holds(found)).max(initial=-1) + 1]
     step = 10.0 ** (math.floor(math.log10(high)) - 3)
-    return float(f"{math.ceil(high / step) * step:.4g}")
+    written_up = (float(f"{at * step:.4g}") for at in itertools.count(math.ceil(high / step)))
+    return next(scale for scale in written_up if holds(tops(np.array([scale])))[0])
 
 
 def run(settings: Settings, scales: Sequence[float] | None = None) -> Result:

@@ -202,6 +202,15 @@ def test_a_row_is_one_hot_at_the_scale_that_is_named_and_not_just_below(name: st
     assert (row >= 0.99).tolist() == [False, True, True, True]
 
 
+def test_a_row_is_one_hot_at_the_scale_that_is_named_where_rounding_makes_it_come_and_go() -> None:
+    """The number is written up in four digits; at the first one above, × 1.597, this row is just below again."""
+    state = Settings(sentence="Tom has the red hat", of_layer=1, of_head=2, format="float16")
+    found = run(state).first_scale("plain", undefined=False)
+    assert found is not None
+    row = run(state, [1.597, found]).sides["plain"].top(state.query)
+    assert (row >= 0.99).tolist() == [False, True]
+
+
 def test_a_wrong_answer_is_called_wrong_and_a_right_one_right() -> None:
     assert "“Ben” is right, and both models say so" in verdict(run(Settings()))
     lost = verdict(run(Settings(scale=1000)))
