@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import Pair
+from qkdemo.diagnose.pair import Pair, q_first
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
@@ -161,8 +161,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
     if any(len(each) > 1 for each in found):
         raise InputError("many_pairs", names=_first(arrays))
     if len(arrays) == 2 and not any(_V.fullmatch(name) or _MASK.fullmatch(name) for name in arrays):
-        first, second = arrays
-        return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
+        return q_first(*arrays)
     raise InputError("no_pair", names=_first(arrays) or "–")
 
 

@@ -412,3 +412,16 @@ def test_the_part_that_tables_are_taken_from_holds_the_largest_logit(
     assert own["max_abs_logit"] == pytest.approx(largest)
     said = {finding.key: finding.values for finding in of_tensors(result, "x").findings}
     assert (said["part"]["rows"], said["part_grown"]["rows"]) == (10, 29)  # that query is one of the 29 even ones
+
+
+@pytest.mark.parametrize(
+    "names", [("q_proj", "k_proj"), ("query_layer", "key_layer"), ("a.0.q_proj.out", "a.0.k_proj.out"), ("x_q", "x_k")]
+)
+def test_of_two_arrays_the_one_named_for_queries_is_q_in_any_order(names: tuple[str, str]) -> None:
+    """A .safetensors file holds names by the alphabet, where k comes before q."""
+    q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
+    arrays = dict(zip(names, (q, k), strict=True))
+    for each in (arrays, dict(reversed(arrays.items()))):
+        pair = pair_of(each)
+        assert torch.equal(pair.q[0], q)
+        assert torch.equal(pair.k[0], k)
