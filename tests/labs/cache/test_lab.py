@@ -224,7 +224,8 @@ def test_keys_are_compared_as_they_enter_the_product_and_this_is_said() -> None:
     assert itself < off / 4
     said = [sentence for sentence in explain(run(settings)) if sentence.startswith("Stored as int8")]
     assert said == [
-        f"Stored as int8, one scale, before the norm: the keys that enter q·k are off by {written(off, 3)} relative."
+        "Stored as int8, one scale, before the norm: at the last step the keys that enter q·k are off by "
+        f"{written(off, 3)} relative."
     ]
 
 
