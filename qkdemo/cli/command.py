@@ -73,14 +73,12 @@ def _lab(words: Sequence[str]) -> int:
         if file:
             refuse_unwritable(file)
         if tensors:
-            lab, taken = on_file(lab, tensors, given)
+            lab = on_file(lab, tensors, given)
         states, swept = _states(lab, preset, given)
         figures.check(wanted, states)
     except (SettingsError, InputError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    if tensors:
-        print(taken, file=sys.stderr)
     made = origin(lab.page, states[0].as_dict() | swept | ({"tensors": tensors} if tensors else {}))
     report: dict[str, Any] = {}  # tables; and, from a lab that sums itself up, single numbers
     unkept = figures.write(lab, states[0], wanted)

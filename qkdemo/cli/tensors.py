@@ -1,8 +1,9 @@
 """A lab on somebody's own q and k, from a shell: `qkdemo drift --tensors FILE`.
 
-* `on_file(lab, file, given)`: the lab on the q and k of a file, and in words what of the file it takes.
+* `on_file(lab, file, given)`: the lab on the q and k of a file; says what of the file it takes.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,8 @@ from qkdemo.labs.lab import Command
 from qkdemo.messages import say
 
 
-def on_file(lab: Command, file: str, given: Mapping[str, str | None]) -> tuple[Command, str]:
-    """The lab on q and k of `file`: its base and named states, where the page puts it; and what it takes of the file.
+def on_file(lab: Command, file: str, given: Mapping[str, str | None]) -> Command:
+    """The lab on q and k of `file`: its base and named states, where the page puts it; says what it takes of the file.
 
     Raises InputError for a file that holds none, SettingsError for a `given` dial of what is drawn.
     """
@@ -29,5 +30,5 @@ def on_file(lab: Command, file: str, given: Mapping[str, str | None]) -> tuple[C
     found = opened(pair)
     dials = {name: lab.settings.from_text(name, text) for name, text in found.dials.items()}
     presets = {name: lab.on(preset, found.inputs) for name, preset in lab.presets.items()}
-    taken = in_words(found, Path(file).name)
-    return replace(lab, base=lab.on(lab.base.but(**dials), found.inputs), presets=presets), taken
+    print(in_words(found, Path(file).name), file=sys.stderr)
+    return replace(lab, base=lab.on(lab.base.but(**dials), found.inputs), presets=presets)

@@ -1,11 +1,19 @@
-"""q and k that somebody brings, with what their attention was computed with."""
+"""q and k that somebody brings, with what their attention was computed with.
 
+* `Pair`: both, with four axes; `q_first(one, other)`: which of two arrays is q, by their names.
+"""
+
+import re
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from qkdemo.diagnose.watching.heads import Call
+
+_LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q|query|queries)(?![a-z])", re.IGNORECASE)
+_LIKE_K: Final = re.compile(r"(?<![a-z])(x?k|keys?)(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,3 +38,16 @@ class Pair:
     def call(self) -> Call:
         """As the measures take it."""
         return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)
+
+
+def q_first(one: str, other: str) -> tuple[str, str]:
+    """Both names, that of q first if one tells; else as they stand. A .safetensors file holds names by the alphabet.
+
+    >>> q_first("k_proj", "q_proj"), q_first("x", "query_layer"), q_first("x", "y")
+    (('q_proj', 'k_proj'), ('query_layer', 'x'), ('x', 'y'))
+    """
+    tells_k, tells_q = (
+        bool(like.search(name)) and not unlike.search(name)
+        for like, unlike, name in ((_LIKE_K, _LIKE_Q, one), (_LIKE_Q, _LIKE_K, other))
+    )
+    return (other, one) if tells_k or tells_q else (one, other)

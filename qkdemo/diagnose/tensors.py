@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import Pair
+from qkdemo.diagnose.pair import Pair, q_first
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import HIDES, keys_seen, length_of, measure
+from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -53,6 +53,8 @@ class Result:
     growth: list[dict[str, Any]]  # of the worst head: a row for each weight scale, plain and with RMSNorm
     queries: int  # of each head, from which variants and formats are taken
     whole: bool  # whether these are all queries of all sequences
+    queries_of_growth: int
+    growth_whole: bool
     at_usual: float  # the largest |logit| of the worst head if no vector of it were longer than is usual there
 
 
@@ -108,11 +110,20 @@ def run(pair: Pair) -> Result:
     """Everything that is said of a pair."""
     heads = _heads(pair)
     worst = _alone(pair, heads[0]["head"])
-    grown = [row for scale in _SCALES for row in otherwise.grown(part_of(worst), scale)]
-    part = part_of(pair)
-    queries, whole = part.q.shape[2], part is pair
-    shorter = _at_usual(worst, heads[0])
-    return Result(pair, heads, otherwise.variants(part), otherwise.formats(part), grown, queries, whole, shorter)
+    sequence, query, _ = largest_at(worst.call)
+    alone, part = (part_of(each, sequence, query) for each in (worst, pair))
+    return Result(
+        pair=pair,
+        heads=heads,
+        variants=otherwise.variants(part),
+        formats=otherwise.formats(part),
+        growth=[row for scale in _SCALES for row in otherwise.grown(alone, scale)],
+        queries=part.q.shape[2],
+        whole=part is pair,
+        queries_of_growth=alone.q.shape[2],
+        growth_whole=alone is worst,
+        at_usual=_at_usual(worst, heads[0]),
+    )
 
 
 def _at_usual(alone: Pair, row: Mapping[str, float]) -> float:
@@ -121,18 +132,20 @@ def _at_usual(alone: Pair, row: Mapping[str, float]) -> float:
     return float(measure(replace(alone, q=q, k=k).call, every_sequence=True)["max_logit"].abs())
 
 
-def part_of(pair: Pair) -> Pair:
-    """The pair itself; of one whose scores would not fit the memory, the first sequence and some of its queries."""
+def part_of(pair: Pair, sequence: int = 0, query: int = 0) -> Pair:
+    """The pair itself; if its scores would not fit the memory, of one sequence that query and others, evenly spread."""
     batch, heads, queries, _ = pair.q.shape
     keys = pair.k.shape[2]
     if batch * heads * queries * keys <= _MOST_SCORES:
         return pair
-    chosen = torch.linspace(0, queries - 1, max(1, min(queries, _MOST_SCORES // (heads * keys)))).round().long()
-    visible = None if pair.visible is None else pair.visible[:1, :, chosen]
+    rows, one = min(queries, _MOST_SCORES // (heads * keys)), slice(sequence, sequence + 1)
+    even = torch.linspace(0, queries - 1, rows if rows == queries else max(0, rows - 1)).round().long()
+    chosen = torch.tensor(sorted({*even.tolist(), query}))
+    visible = None if pair.visible is None else pair.visible[one, :, chosen]
     if pair.causal:
         before = keys_seen(chosen, queries, keys)
         visible = before[None, None] if visible is None else visible & before
-    return replace(pair, q=pair.q[:1, :, chosen], k=pair.k[:1], visible=visible, causal=False)
+    return replace(pair, q=pair.q[one, :, chosen], k=pair.k[one], visible=visible, causal=False)
 
 
 def names_pair(names: Iterable[str]) -> bool:
@@ -148,8 +161,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
     if any(len(each) > 1 for each in found):
         raise InputError("many_pairs", names=_first(arrays))
     if len(arrays) == 2 and not any(_V.fullmatch(name) or _MASK.fullmatch(name) for name in arrays):
-        first, second = arrays
-        return (second, first) if [first] == found[1] or [second] == found[0] else (first, second)
+        return q_first(*arrays)
     raise InputError("no_pair", names=_first(arrays) or "–")
 
 

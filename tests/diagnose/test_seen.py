@@ -52,7 +52,7 @@ def test_as_many_keys_are_counted_as_are_seen() -> None:
 
 def test_some_of_the_queries_see_what_they_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensors, "_MOST_SCORES", 2 * 2 * KEYS)
-    part = tensors.part_of(pair())
+    part = tensors.part_of(pair(), query=2)
     assert part.q.shape[2] == 2
     assert part.visible is not None
     assert part.visible[0, 0].tolist() == [SEEN[0], SEEN[2]]

@@ -12,6 +12,7 @@ import torch
 
 from qkdemo.attention.measures import attend
 from qkdemo.attention.variants import VARIANTS, Parameters, scores
+from qkdemo.diagnose import tensors
 from qkdemo.diagnose.drift import opened
 from qkdemo.diagnose.findings.of_tensors import _grown_by, of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
@@ -393,3 +394,34 @@ def test_a_head_wider_than_usual_is_said_to_be_perhaps_all_heads() -> None:
     for shape, said in (((1, 6, 512), True), ((6, 512), True), ((1, 6, 256), False), ((1, 1, 6, 512), False)):
         found = of_tensors(run(pair_of({"q": drawn(*shape), "k": drawn(*shape, seed=1)})), "x").findings
         assert ("all_heads" in {finding.key for finding in found}) is said, shape
+
+
+@pytest.mark.parametrize("sequence", [0, 1])
+def test_the_part_that_tables_are_taken_from_holds_the_largest_logit(
+    monkeypatch: pytest.MonkeyPatch, sequence: int
+) -> None:
+    """A long query between those that are evenly spread, in any sequence."""
+    monkeypatch.setattr(tensors, "_MOST_SCORES", 3 * 40 * 10)
+    q, k = drawn(2, 3, 40, 8), drawn(2, 3, 40, 8, seed=1)
+    q[sequence, 1, 13] *= 40
+    result = run(pair_of({"q": q, "k": k}))
+    largest = float((q.double() @ k.double().mT).abs().max()) / math.sqrt(8)
+    assert abs(result.heads[0]["max_logit"]) == pytest.approx(largest)
+    assert next(row["max_abs_logit"] for row in result.variants if row["variant"] == "none") == pytest.approx(largest)
+    (own,) = (row for row in result.growth if (row["scale"], row["variant"]) == (1, "none"))
+    assert own["max_abs_logit"] == pytest.approx(largest)
+    said = {finding.key: finding.values for finding in of_tensors(result, "x").findings}
+    assert (said["part"]["rows"], said["part_grown"]["rows"]) == (10, 29)  # that query is one of the 29 even ones
+
+
+@pytest.mark.parametrize(
+    "names", [("q_proj", "k_proj"), ("query_layer", "key_layer"), ("a.0.q_proj.out", "a.0.k_proj.out"), ("x_q", "x_k")]
+)
+def test_of_two_arrays_the_one_named_for_queries_is_q_in_any_order(names: tuple[str, str]) -> None:
+    """A .safetensors file holds names by the alphabet, where k comes before q."""
+    q, k = drawn(2, 6, 8), drawn(2, 6, 8, seed=1)
+    arrays = dict(zip(names, (q, k), strict=True))
+    for each in (arrays, dict(reversed(arrays.items()))):
+        pair = pair_of(each)
+        assert torch.equal(pair.q[0], q)
+        assert torch.equal(pair.k[0], k)

@@ -86,6 +86,17 @@ def test_pasted_lines_are_a_log_and_a_wrong_one_gets_its_sentence() -> None:
     assert any("no column of numbers" in error.value for error in app.error)
 
 
+def test_pasted_arrays_are_asked_how_their_axes_lie() -> None:
+    """They have no name that ends as a file of arrays: what a report advises must be on the page."""
+    rows = np.random.default_rng(0).standard_normal((2, 1, 4, 3, 8)).tolist()
+    app = visit("diagnose")
+    app.text_area(key="diagnose:lines").set_value(json.dumps(dict(zip("qk", rows, strict=True)))).run()
+    assert any("swap the axes" in told.value for told in app.warning)
+    app.toggle(key="diagnose:swap").set_value(True).run()
+    assert not app.exception
+    assert not any("swap the axes" in told.value for told in app.warning)
+
+
 def test_the_bundled_log_is_what_the_engine_gives() -> None:
     """Up to where training makes much of rounding. The logits pass 100 near the hundredth step, however it rounds."""
     rows = [json.loads(line) for line in log().splitlines()]

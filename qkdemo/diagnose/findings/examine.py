@@ -1,7 +1,7 @@
 """A file of any kind that is read here, examined.
 
-* `examine(data, name)`: from its bytes; `examine_path(path)`: from a path, where only a part of a large checkpoint is
-  read.
+* `examine(data, name)`: from its bytes; `are_arrays(data)`: whether these are arrays;
+* `examine_path(path)`: from a path, where only a part of a large checkpoint is read.
 """
 
 import io
@@ -43,7 +43,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
     if reference is not None:
         mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
         return of_port(port.run(port.port_of(port.together(mine, other))), name)
-    if data.startswith(_ARRAYS) or (holds_arrays(data) and not holds_history(data)):
+    if are_arrays(data):
         return _of_arrays(read_arrays(io.BytesIO(data), name), name, options)
     if name.endswith(".safetensors"):
         file = Safetensors(io.BytesIO(data), name)
@@ -61,6 +61,11 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
             key = "unknown_column_of_many" if len(known) > _NAMED else "unknown_column"
             raise InputError(key, name=name, column=column, columns=", ".join(known[:_NAMED]), count=len(known))
     return of_logs([causes.run(log, columns) for log in logs], name)
+
+
+def are_arrays(data: bytes) -> bool:
+    """Whether bytes are arrays of NumPy, or of JSON as they are pasted."""
+    return data.startswith(_ARRAYS) or (holds_arrays(data) and not holds_history(data))
 
 
 def _are_weights(names: Mapping[str, object]) -> bool:

@@ -142,6 +142,8 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})
     if not result.whole:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
+    if not result.growth_whole:
+        yield Finding("good", "part_grown", {"rows": result.queries_of_growth, "all": pair.q.shape[2]})
     beyond = max(row["beyond_e4m3"] for row in result.heads)
     if beyond and "k" not in pair.unscaled:
         yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})

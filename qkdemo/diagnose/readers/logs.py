@@ -28,7 +28,7 @@ from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run
 from qkdemo.diagnose.readers.values import real
 from qkdemo.messages import say
 
-_MOST_BYTES: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
+MOST_OF_A_LOG: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -42,8 +42,8 @@ _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
 
 def read_logs(data: bytes, name: str) -> list[Log]:
     """Every run in a log, its kind told by what it holds. Raises InputError."""
-    if len(data) > _MOST_BYTES:
-        raise InputError("large_log", name=name, most=sized(_MOST_BYTES))
+    if len(data) > MOST_OF_A_LOG:
+        raise InputError("large_log", name=name, most=sized(MOST_OF_A_LOG))
     if not data.strip():
         raise InputError("no_bytes", name=name)
     if is_events(data):
@@ -138,7 +138,7 @@ def _of_whole_json(text: str, name: str) -> Log:
 
 def holds_history(data: bytes) -> bool:
     """Whether bytes are a JSON object of flat lists, {"loss": [2.1, …], "val_loss": [2.2, …]}, and no arrays."""
-    if len(data) > _MOST_BYTES or not _FLAT.match(data[:200]):
+    if len(data) > MOST_OF_A_LOG or not _FLAT.match(data[:200]):
         return False
     try:
         lists = _of_lists(json.loads(data))

@@ -3,7 +3,8 @@
 * `Call`: q and k as they enter the product, with scale, mask and whatever else acts on the logits;
 * `measure(call)`: per head the largest logit, the norms behind it, entropy, slope, sinks, and what a format would lose;
 * `keys_seen(queries, …)`: what a causal mask leaves of the keys;
-* `length_of(x)`: of each vector; `MEASURES`: the names of these measures, each with its unit.
+* `largest_at(call)`: where the largest logit is; `length_of(x)`: of each vector;
+* `MEASURES`: the names of these measures, each with its unit.
 
 It looks at `BATCH` sequences of the batch at most, unless all are asked for: then lengths and maxima are of
 all. Maxima are taken over every visible pair of these; what needs a softmax over at most `rows` queries, evenly spread,
@@ -93,6 +94,14 @@ def measure(call: Call, rows: int = ROWS, *, every_sequence: bool = False) -> di
         found[name] = (k.abs() > limit).double().mean((0, 2, 3)).repeat_interleave(group)
     chosen = _spread(q.shape[2], rows, q.device)
     return found | _of_softmax(*_logits(call, q[:BATCH], k[:BATCH], chosen)[1:])
+
+
+@torch.no_grad()
+def largest_at(call: Call, head: int = 0) -> tuple[int, int, int]:
+    """Sequence, query and key of the logit of largest size of a head; zeros where no logit is a number."""
+    _, at, _ = _extremes(call, _wide(call.q), _wide(call.k))
+    sequence, query, key = (int(place[head]) for place in at)
+    return sequence, query, key
 
 
 def _wide(x: Tensor) -> Tensor:

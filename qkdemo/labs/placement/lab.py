@@ -86,7 +86,7 @@ class Settings(Dials):
     gain_spread: Annotated[float, Dial(0, 0.95, 0.05)] = 0.5
     head_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
     token_spread: Annotated[float, Dial(1, 16, 0.5)] = 1.0
-    mean: Annotated[float, Dial(0, 3, 0.1)] = 0.0
+    mean: Annotated[float, Dial(0, 3, 0.1, use="of_heads")] = 0.0
     offset: Annotated[int, Dial(0, 5000, log=True, stops=(0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000))] = 0
     left_place: _Place = "per_head"
     left_norm: _Norm = "rms"

@@ -275,9 +275,13 @@ def _sentences(result: Result) -> list[str]:
         "weight": gap_in_words(result.largest_weight_difference, ROUNDING),
         "output": gap_in_words(result.relative_output_error, ROUNDING),
     }
-    state = _states(settings)[spreads_of(settings).index(settings.gain_spread)]
-    sentences = [say(f"placement.{state}", format=settings.format, **numbers)]
-    names = differing(*pair_of(settings))
+    at, names = spreads_of(settings).index(settings.gain_spread), differing(*pair_of(settings))
+    state = _states(settings)[at]
+    word = "nothing" if state == "same" and not names else state
+    # What comes after the logits moves the weights too: that is none of the format's doing.
+    if state == "rounding" and _differ_after(*pair_of(settings)):
+        word += "_and_output" if swept_in(settings, "float64").differences[at].output >= ROUNDING else ""
+    sentences = [say(f"placement.{word}", format=settings.format, **numbers)]
     if names:
         sentences.append(say("placement.differs", names=", ".join(say(f"choice_name.{name}") for name in names)))
     sides = zip(("left", "right"), pair_of(settings), strict=True)

@@ -11,11 +11,12 @@ import pyarrow as pa
 import streamlit as st
 
 from qkdemo.diagnose.drift import in_words, opened
-from qkdemo.diagnose.findings.examine import examine
+from qkdemo.diagnose.findings.examine import are_arrays, examine
 from qkdemo.diagnose.findings.finding import Finding, Report
 from qkdemo.diagnose.paper import html
 from qkdemo.diagnose.readers.columns import ROLES
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
+from qkdemo.diagnose.readers.logs import MOST_OF_A_LOG
 from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 from qkdemo.web.address.given import as_text
@@ -25,7 +26,6 @@ from qkdemo.web.lab.own import Own, bring
 from qkdemo.web.pages import PAGES
 
 EXAMPLE: Final = "example"  # in the link
-_TYPES: Final = ("npz", "npy", "safetensors", "json", "jsonl", "csv", "parquet", "txt", "log", "tfevents")
 _ICONS: Final = {"bad": ":material/error:", "watch": ":material/visibility:", "good": ":material/check_circle:"}
 _WATCH: Final = """from qkdemo import watch
 
@@ -44,7 +44,7 @@ def diagnose_page() -> None:
         _in_a_script()
         return
     try:
-        report = examine(data, name, reference=_reference(), **_options(name))
+        report = examine(data, name, reference=_reference(), **_options(data, name))
     except InputError as error:
         st.error(as_text(str(error)), icon=":material/block:")
         return
@@ -68,7 +68,7 @@ def _brought() -> tuple[bytes | None, str]:
     dropped = st.file_uploader(
         say("diagnose.file"),
         key="diagnose:file",
-        help=say("diagnose.file_help", most=sized(MOST_BYTES)),
+        help=say("diagnose.file_help", most=sized(MOST_BYTES), log=sized(MOST_OF_A_LOG)),
         on_change=_forget_example,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -115,10 +115,10 @@ def _forget_example() -> None:
     st.query_params.pop(EXAMPLE, None)
 
 
-def _options(name: str) -> dict[str, Any]:
+def _options(data: bytes, name: str) -> dict[str, Any]:
     """How tensors are read, and which column is what; the page asks below the file."""
     with st.expander(say("diagnose.options"), icon=":material/tune:"):
-        if name.endswith((".npz", ".npy", ".safetensors")):
+        if name.endswith(".safetensors") or are_arrays(data):
             swapped = st.toggle(say("diagnose.swap"), key="diagnose:swap")
             causal = st.toggle(say("diagnose.causal"), key="diagnose:causal")
             scale = st.number_input(say("diagnose.scale"), value=None, format="%g", key="diagnose:scale")

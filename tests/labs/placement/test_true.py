@@ -59,7 +59,8 @@ CHOICES = [name.removeprefix("left_") for name in Settings().as_dict() if name.s
 
 def test_every_sentence_of_a_result_has_an_oracle() -> None:
     needed = computed(r"placement\.(finding|caught)\..*", r"placement\.(vanishing|vanishing_with_one_head|same|lost)")
-    needed |= computed(r"placement\.(rounding|only_output|apart|by_position)") | {f"cause.{word}" for word in CAUSES}
+    needed |= computed(r"placement\.(nothing|rounding|rounding_and_output|only_output|apart|by_position)")
+    needed |= {f"cause.{word}" for word in CAUSES}
     assert needed == set(TRUTHS)
 
 
@@ -130,6 +131,19 @@ def test_gains_and_biases_are_named_where_a_side_has_them(gains: Any, bias: Any)
 @pytest.mark.parametrize("changes", [{}, {"right_cast": "gain_first"}, {"right_order": "rotary_norm"}, {"mean": 3.0}])
 def test_a_test_in_a_narrow_format_is_told_by_that_format(format: Any, changes: Any) -> None:
     held(Settings(**SMALL, format=format).but(**{"right_order": "norm_rotary"} | changes))
+
+
+@pytest.mark.parametrize("changes", [{"right_place": "weights", "right_norm": "l2"}, {"right_on": "qkv"}])
+def test_what_comes_after_the_logits_is_not_put_down_to_the_format(changes: dict[str, Any]) -> None:
+    left = "none" if "right_place" in changes else "rms"
+    state = Settings(**SMALL, format="bfloat16", left_norm=left, right_order="norm_rotary").but(**changes)
+    assert "placement.rounding_and_output" in held(state.but(right_cast="gain_first"))
+    assert "placement.only_output" in held(state)
+
+
+def test_of_one_pipeline_on_both_sides_nothing_differs_not_even_by_rounding() -> None:
+    state = Settings(**SMALL, right_order="norm_rotary", seed=12)
+    assert "placement.nothing" in held(state) & held(state.but(format="bfloat16"))
 
 
 @pytest.mark.parametrize("gains", ["unit", "tied", "untied"])

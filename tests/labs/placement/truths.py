@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import trace
+from qkdemo.attention.pipeline import CHOICES, trace
 from qkdemo.attention.rotary import partners, turned
-from qkdemo.labs.placement.mistakes import MISTAKES, pair_of
+from qkdemo.labs.placement.mistakes import AS_WRITTEN, MISTAKES, pair_of
 from qkdemo.messages import say
 from qkdemo.notation import read
 from tests.labs.placement.passes import ROUNDING, About, Pass, error, percent
@@ -57,7 +57,15 @@ def only_output(it: About, v: Mapping[str, str]) -> bool:
 def narrow(it: About, v: Mapping[str, str]) -> bool:
     score = read(v["score"]) / (100 if "where" in v else 1)  # another order of the same sums rounds otherwise
     told = 0.5 * score < it.off("logits") < 2 * score
+    if "weight" in v:  # which the format alone moves
+        told = told and it.agree("output") and error(v["weight"], it.moved)
     return placed(it, v) and it.settings.format != "float64" and it.off("logits", it.exactly) < 1e-11 and told
+
+
+def narrow_and_output(it: About, v: Mapping[str, str]) -> bool:
+    """The format sets the logits apart, and what one side does to weights or v the output, in any format."""
+    alone = {name: x for name, x in v.items() if name == "score"}
+    return narrow(it, alone) and not it.agree("output") and error(v["output"], it.off("output"))
 
 
 def apart(it: About, v: Mapping[str, str]) -> bool:
@@ -158,7 +166,7 @@ def mistaken(it: About) -> dict[str, float]:
 
 def as_written(it: About) -> About:
     """The block of the known mistakes, whose tied gains are those of half-split pairs, whatever the two sides are."""
-    usual = {"left_order": "norm_rotary", "left_layout": "half_split", "left_rotated": "all", "left_conversion": "none"}
+    usual = {f"left_{name}": getattr(AS_WRITTEN, name) for name in CHOICES}
     return About(it.settings.but(**usual), it.spread)
 
 
@@ -254,6 +262,8 @@ TRUTHS: Final[dict[str, Truth]] = {
     ),
     **dict.fromkeys(("placement.finding.only_output", "placement.only_output"), only_output),
     **dict.fromkeys(("placement.finding.rounding", "placement.rounding"), narrow),
+    "placement.nothing": lambda it, v: it.left == it.right and it.off("output") == 0,
+    "placement.rounding_and_output": narrow_and_output,
     "placement.finding.apart": finding_apart,
     "placement.apart": apart,
     "placement.finding.some": some,
