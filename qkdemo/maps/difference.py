@@ -147,5 +147,6 @@ def _changes(request: Request, other: Request) -> bool:
         for each in (request, other)
     )
     both = [(one[role][request.measure], less[role][request.measure]) for role in one if role in less]
+    noise = request.lab.noise.get(request.measure, 0.0)  # what is smaller is rounding
     with np.errstate(invalid="ignore"):
-        return any((np.isfinite(a - b) & ~np.isclose(a, b, rtol=_SEEN, atol=0)).any() for a, b in both)
+        return any((np.isfinite(a - b) & ~np.isclose(a, b, rtol=_SEEN, atol=noise)).any() for a, b in both)

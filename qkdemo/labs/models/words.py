@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from qkdemo.facts.models import MODELS, Model, differing, named
+from qkdemo.facts.nearest import own_number
 from qkdemo.labs.models.lab import Result, counts
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -40,13 +41,15 @@ def _kinds(models: Iterable[Model]) -> list[Model]:
 
 
 def _apart(left: Model, right: Model) -> bool:
-    """Whether two models are surely different functions: behind rotary, a gain on q alone can be the square of one on
-    both.
+    """Whether two models are surely different functions.
+
+    Behind rotary, a gain on q alone can be the square of one on both; a constant scale can be 1/√d.
     """
     found = _differing(left, right)
     pipelines = [model.pipeline for model in (left, right) if model.pipeline is not None]
     squared = {(pipeline.order, pipeline.key_gain) for pipeline in pipelines} == _MAY_BE_SQUARED
-    return bool(found) and not (found == ["key_gain"] and squared)
+    own = any(one.pipeline and own_number(one.pipeline, other, found) for one, other in ((left, right), (right, left)))
+    return bool(found) and not (found == ["key_gain"] and squared) and not own
 
 
 def _differing(left: Model, right: Model) -> list[str]:

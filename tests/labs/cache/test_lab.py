@@ -223,9 +223,8 @@ def test_keys_are_compared_as_they_enter_the_product_and_this_is_said() -> None:
     off = run(settings).key_error[-1]
     assert itself < off / 4
     said = [sentence for sentence in explain(run(settings)) if sentence.startswith("Stored as int8")]
-    assert said == [
-        f"Stored as int8, one scale, before the norm: the keys that enter q·k are off by {written(off, 3)} relative."
-    ]
+    stored = "Stored as int8, one scale, before the norm: at the last step the keys that enter q·k are off by"
+    assert said == [f"{stored} {written(off, 3)} relative."]
 
 
 def test_quantising_after_the_norm_costs_less_when_heads_differ_in_size() -> None:

@@ -92,7 +92,9 @@ def over_all(said: Said, told: Told) -> bool:
 
 def quantised(said: Said, told: Told) -> bool:
     when = ("before" in str(said.values["when"])) == told.before_norm()
-    return when and told.settings.quantised != "none" and told.shown(said, "off", float(told.result.key_error[-1]))
+    step = "at the last step" in said.sentence  # the tile beside it shows the step that is chosen
+    shown = told.shown(said, "off", float(told.result.key_error[-1]))
+    return step and when and shown and told.settings.quantised != "none"
 
 
 def because(said: Said, told: Told) -> bool:

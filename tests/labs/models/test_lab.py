@@ -87,6 +87,8 @@ def test_the_headline_counts_functions_not_rows() -> None:
     squared = models.Result(Settings(), (model("Dory (nGPT-style)"), model("nGPT")))  # its gain on q is that of both
     assert "different functions" not in finding(squared)
     assert "agree in every choice" not in finding(squared)
+    scaled = models.Result(Settings(), (model("Gemma 3"), model("Step 3.7")))  # 1/√256 at its default head width
+    assert "different functions" not in finding(scaled)
 
 
 def test_what_has_no_qk_norm_says_nothing_about_its_formulas() -> None:
