@@ -179,8 +179,8 @@ def live(found: twins.Result) -> Evidence:
     )
     numbers = {
         "since": str(plain.lost_at),
-        "logit": written(plain.max_abs_logit, 1),
-        "twin_logit": written(twin.max_abs_logit, 1),
+        "logit": written(plain.max_abs_logit, 2),
+        "twin_logit": written(twin.max_abs_logit, 2),
         "loss": written(plain.final_loss, 2),
         "chance": written(task.chance(), 2),
         "twin_loss": written(twin.final_loss, 1),
