@@ -131,7 +131,10 @@ def _extremes(cells: Cells, values: NDArray[np.float64]) -> list[str]:
 
 
 def _parted(cells: Cells) -> list[str]:
-    """Where the first two sides differ, in proportion to the larger of both; nothing where one of them stands alone."""
+    """In how many cells the first two sides differ, and where most; nothing where one of them stands alone.
+
+    They differ in proportion to the larger of both. Where they do most is no proportion: beside a 0 all are alike.
+    """
     if cells.apart or len(cells.sides) < 2:
         return []
     one, other = list(cells.sides)[:2]
@@ -140,14 +143,15 @@ def _parted(cells: Cells) -> list[str]:
     known = np.isfinite(larger) & (larger > 0)
     if not known.any():
         return []
-    apart = np.where(known, np.abs(first - second), 0.0) / np.where(known, larger, 1.0)
+    apart = np.abs(np.where(known, first, 0.0) - np.where(known, second, 0.0))
+    differ = apart / np.where(known, larger, 1.0) > _ALIKE
     names = {"one": cells.names[one], "other": cells.names[other]}
-    if apart.max() <= _ALIKE:
+    if not differ.any():
         return [say("map.alt.alike", **names)]
     j, i = divmod(int(apart.argmax()), len(cells.x))
     told = {"at": place(cells, i, j), "first": cells.text(first[j, i]), "second": cells.text(second[j, i])}
     both = int(np.isfinite(larger).sum())
-    return [say("map.alt.part", count=int((apart > _ALIKE).sum()), all=both, **names, **told)]
+    return [say("map.alt.part", count=int(differ.sum()), all=both, **names, **told)]
 
 
 def strange(values: NDArray[np.float64]) -> list[str]:

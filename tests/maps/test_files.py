@@ -120,7 +120,10 @@ def test_the_words_of_a_side_say_where_it_parts_from_the_other(drift: Cells) -> 
     plain, norm = drift.shown("plain"), drift.shown("norm")
     apart = np.abs(plain - norm) > 0.01 * np.maximum(plain, norm)
     told = [
-        re.search(r"differ by more than 1 % in (\d+) of 81 cells, most at (.+): ", alt(drift, role))
+        re.search(
+            r"differ by more than 1 % of the larger one in (\d+) of 81 cells. The difference is largest at (.+): ",
+            alt(drift, role),
+        )
         for role in drift.sides
     ]
     assert [found and found[1] for found in told] == [str(apart.sum())] * 2

@@ -164,7 +164,8 @@ def parted(said: Said, told: Told) -> bool:
         return not apart.any()
     first, second = (told.cell(said.values["at"], values) for values in (one, other))
     values = near(said.number("first"), first) and near(said.number("second"), second)
-    return said.number("count") == apart.sum() > 0 and said.number("all") == both.sum() and values
+    most = near(abs(first - second), float(np.abs(one[both] - other[both]).max()), 2e-3)
+    return said.number("count") == apart.sum() > 0 and said.number("all") == both.sum() and values and most
 
 
 def marked(said: Said, told: Told) -> bool:
