@@ -274,7 +274,7 @@ def test_what_a_row_does_not_say_tells_it_from_no_other_and_the_sentence_says_so
         "casts and epsilon aside."
     )
     words = in_words(Pipeline())
-    assert words.startswith("the choices of Qwen3 (dense), Qwen3-MoE")
+    assert words.startswith("the same function as the choices of Qwen3 (dense), Qwen3-MoE")
     assert words.index("torchtune Qwen3Attention") > words.index("Sapiens 2; and ")
     assert in_words(Pipeline(order="none")).endswith(
         "Vision (Meta) (read in the source, not run), casts and epsilon aside."
@@ -301,7 +301,7 @@ def test_who_makes_just_these_choices_is_named_though_no_norm_is_there() -> None
     bare = Pipeline(norm="none", gain="none")
     assert {model.model for model in alike(bare.but(cap="softcap"))} == {"Grok-1"}
     assert {model.model for model in alike(bare.but(order="none"))} == {"nanodo", "big_vision ViT"}
-    assert "nothing in the table whose every choice is known makes just these" in in_words(
+    assert "nothing in the table whose every choice is known gives just this function" in in_words(
         bare.but(order="none", scale="one")
     )
 

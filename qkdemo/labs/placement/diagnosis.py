@@ -19,9 +19,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import CAPS, GAINS, GROUPINGS, KEY_GAINS, READINGS, Pipeline, Trace, trace
+from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
+from qkdemo.labs.placement.factors import FACTORS
 from qkdemo.labs.placement.fitting import sampled, solved
 from qkdemo.labs.placement.scales import cause_of
 
@@ -101,7 +101,7 @@ def _from_ratio(
         if (misfit := _relative(observed, expected.seen(other))) < exact:
             return "cap", misfit, math.nan
     target, slope = _undone(reference, block, observed)
-    for word, factor in _FACTORS.items():
+    for word, factor in FACTORS:
         supposed = expected.seen(before * factor(reference, block, expected))
         weighed = slope * supposed
         constant = ((weighed * slope * target).sum() / weighed.square().sum()).item()
@@ -119,39 +119,6 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
         return observed, torch.ones_like(observed)
     share = (observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15)
     return block.softcap * torch.atanh(share), 1 - share.square()
-
-
-def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
-    norm = NORMS[reference.norm]
-    of_q, of_k = (divisor(x, norm, reference.rule, reference.epsilon) for x in (q, k))
-    return of_q * GROUPINGS[reference.grouping](of_k, block.n_heads // block.n_kv_heads).mT
-
-
-def _whole(x: Tensor) -> Tensor:
-    """Every head's positions as the whole width, for the size of all heads together."""
-    return x.movedim(-3, -2).flatten(-2).expand(x.shape[0], -1, -1)
-
-
-def _times_sizes(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    return _sizes(reference, block, expected.q_projected, expected.k_projected)
-
-
-def _times_sizes_over_whole(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    whole = (_whole(x) for x in (expected.q_projected, expected.k_projected))
-    return _times_sizes(reference, block, expected) / _sizes(reference, block, *whole)
-
-
-def _times_sizes_over_inputs(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    inputs = divisor(block.x, NORMS[reference.norm], reference.rule, reference.epsilon)
-    return _times_sizes(reference, block, expected) / (inputs * inputs.mT)
-
-
-_FACTORS: Final[dict[str, Callable[[Pipeline, Block, Trace], Tensor]]] = {
-    "": lambda reference, block, expected: torch.ones_like(expected.logits),
-    "norm_skipped": _times_sizes,
-    "full_width": _times_sizes_over_whole,
-    "input": _times_sizes_over_inputs,
-}
 
 
 def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[str, float]:

@@ -115,6 +115,13 @@ def test_the_share_of_rotated_channels_and_the_direction_are_read_off_the_logits
             assert cause == expected, (reference, other)
 
 
+@pytest.mark.parametrize("spread", [{"head_spread": 4}, {"head_spread": 16}, {"token_spread": 8}])
+@pytest.mark.parametrize(("left", "right", "cause"), [("rms", "l2", "unit_vectors"), ("l2", "rms", "scale_root")])
+def test_epsilon_beside_small_heads_hides_no_norm(spread: dict[str, float], left: str, right: str, cause: str) -> None:
+    state = PRESETS["l2_scale_kept"].but(left_norm=left, right_norm=right, **spread)
+    assert run(state).verdict.cause == cause
+
+
 @pytest.mark.parametrize("softcap", [1, 5, 50, 1000])
 @pytest.mark.parametrize(
     ("changes", "cause"),

@@ -94,7 +94,7 @@ def test_the_models_that_are_named_do_just_this_and_no_other_one_does() -> None:
     for pipeline in some(15):
         named = {model.model for model in alike(pipeline)}
         assert named == {model.model for model in READ if any(same(pipeline, one) for one in read_as(model))}
-        assert in_words(pipeline).startswith("the choices of") == bool(named)
+        assert in_words(pipeline).startswith("the same function as") == bool(named)
 
 
 def test_the_closest_model_is_what_the_contract_gives_with_the_named_choices_changed() -> None:
@@ -131,7 +131,7 @@ BARE = Pipeline(norm="none", gain="none")
     ],
 )
 def test_what_is_near_a_model_is_said_by_what_has_to_be_changed(pipeline: Pipeline, said: str) -> None:
-    assert f"the closest is {said}" in in_words(pipeline)
+    assert f"one of the closest is {said}" in in_words(pipeline)
 
 
 def test_a_model_whose_scale_may_be_this_one_is_nearest_where_none_is_known_to_have_it(

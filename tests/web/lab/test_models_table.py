@@ -96,5 +96,8 @@ def test_the_models_that_do_exactly_this_are_named_from_any_state_of_the_placeme
     olmo = next(model for model in MODELS if model.id == "olmo-2-transformers")
     app = visit("placement", {**olmo.choices("left"), "right_cap": "softcap", "right_gain": "scalar"})
     said = " ".join(markdown.value for markdown in app.markdown)
-    assert "Left: the choices of OLMo 2" in said
-    assert "Right: nothing in the table whose every choice is known makes just these; the closest is" in said
+    assert "Left: the same function as the choices of OLMo 2" in said
+    assert (
+        "Right: nothing in the table whose every choice is known gives just this function; one of the closest is"
+        in said
+    )
