@@ -117,6 +117,6 @@ def test_the_drift_lab_says_what_it_cannot_take_from_a_file(
     log = tmp_path / "log.csv"
     log.write_text("step,loss\n" + "".join(f"{at},{3 - at / 30}\n" for at in range(30)), encoding="utf-8")
     assert main(["drift", "--tensors", str(log)]) == 2
-    assert "log.csv holds no q and k" in capsys.readouterr().err
+    assert "log.csv was read as a log" in capsys.readouterr().err
     assert main(["drift", "--tensors", str(tmp_path / "none.npz")]) == 2
     assert "none.npz" in capsys.readouterr().err

@@ -307,8 +307,8 @@ def test_of_two_arrays_the_one_that_is_named_is_not_taken_for_the_other() -> Non
 
 def test_a_column_that_is_not_there_is_told_beside_those_that_are() -> None:
     for count, sentence in (
-        (3, "It has: c00, c01, c02."),
-        (31, "It has 32; the first of them, sorted by name, are: c00"),
+        (3, "these are read: c00, c01, c02."),
+        (31, "Beside the steps 32 are read; the first of them, sorted by name, are: c00"),
     ):
         rows = [{"step": s, "loss": 1.0 / (1 + s), **{f"c{at:02}": 1.0 for at in range(count)}} for s in range(9)]
         lines = "\n".join(map(json.dumps, rows)).encode()

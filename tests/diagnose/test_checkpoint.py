@@ -216,7 +216,7 @@ def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tm
     assert "holds no .safetensors file" in str(error.value)
     with pytest.raises(InputError) as error:
         found(saved(tmp_path, {"mlp.weight": torch.zeros(2, 2)}))
-    assert "Among its tensors (1) none is a query or key projection" in str(error.value)
+    assert "Among its tensors (1) no query projection and key projection" in str(error.value)
     with pytest.raises(InputError) as error:
         open_checkpoint(tmp_path / "gone.safetensors")
     assert "cannot be opened" in str(error.value)

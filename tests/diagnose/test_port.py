@@ -398,6 +398,19 @@ def test_what_one_head_is_fitted_by_is_said_only_where_all_are_wrong(cause: str,
     assert verdict.cause == "unknown"
 
 
+def test_other_gains_are_said_only_where_some_fit_every_head() -> None:
+    """The head that is looked at is fitted by its own gains; the last two are of nothing."""
+    found, without = arrays(REFERENCE), arrays(REFERENCE.but(gain="none"))["mine"]
+    found["mine"][:] = without
+    verdict = run(port_of(found)).verdict
+    assert verdict is not None
+    assert verdict.cause == "gain"
+    found["mine"][-2:] = torch.randn(without[-2:].shape, generator=torch.Generator().manual_seed(0))
+    verdict = run(port_of(found)).verdict
+    assert verdict is not None
+    assert verdict.cause == "unknown"
+
+
 @pytest.mark.parametrize(
     ("choice", "named"),
     [

@@ -25,6 +25,7 @@ from tests.web.visit import link_of, visit
 _NAMES = {word for model in MODELS for word in re.findall(r"[A-Za-z]{3,}", f"{model.model} {model.repo}")}
 _SYMBOLS = {
     "max",
+    "MiB",
     "log",
     "exp",
     "cos",

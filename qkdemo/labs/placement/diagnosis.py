@@ -21,9 +21,8 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, angles, other_layout, partners, reordering, turned
-from qkdemo.labs.placement.factors import FACTORS
 from qkdemo.labs.placement.fitting import sampled, solved
-from qkdemo.labs.placement.scales import cause_of
+from qkdemo.labs.placement.scales import FACTORS, cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 _AT_ONCE: Final = 512  # pairs whose products are formed at once, for the memory that they take
@@ -66,8 +65,7 @@ def diagnose(
     if not cause:
         off = [_relative(*pair) for pair in zip(observed, logits, strict=True)]
         found = _from_fit(reference, block, observed, exact) if off[_head(block)] >= exact else ("unknown", math.nan)
-        meant = _off(found[0], reference, block, expected)  # a fit is of one head: it tells of all if the others agree
-        agree = all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
+        agree = _agree(found[0], reference, block, observed, off, exact)
         cause, misfit = found if agree or found[0] == "too_few" else ("unknown", math.nan)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
 
@@ -123,29 +121,37 @@ def _undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor
 
 def _from_fit(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[str, float]:
     """The first supposition under which some gains fit the logits of one head to rounding, if one does."""
-    observed = observed[_head(block)].flatten()
-    target, slope = _undone(reference, block, observed)
-    pairs, capped, verdict = _pairs(block), CAPS[reference.cap], "too_few"
-    told = pairs[slope[pairs] > _FLAT]
+    verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
-        supposed = reference.but(gain="none", bias="none", **changes)
-        products = _Products(supposed, block)
-        if len(told) < _SPARE * products.count:
+        found = _fitted(reference.but(**changes), block, observed, _head(block), exact)
+        if found is None:
             if word == "gain":  # what fits then may do so because the reference’s own order would
                 break
             continue
-        verdict = "unknown"
-        rows = told[sampled(len(told), 2 * products.count)]
-        sample, weight = products.of(rows), slope[rows]
-        gains = solved(weight[:, None] * sample, weight * target[rows])
-        if _relative(capped(sample @ gains, block.softcap), observed[rows]) > exact:  # what fits all would fit these
-            continue
-        runs = range(0, len(pairs), _AT_ONCE)
-        fitted = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
-        misfit = _relative(capped(fitted, block.softcap), observed[pairs])
+        verdict, (gains, misfit) = "unknown", found
         if misfit < exact:
             return (_whose(reference, block, gains, exact) if word == "gain" else word), misfit
     return verdict, math.nan
+
+
+def _fitted(supposed: Pipeline, block: Block, observed: Tensor, head: int, exact: float) -> tuple[Tensor, float] | None:
+    """Products of gains that fit the logits of a head best, and how far they miss; None with too few pairs to say."""
+    observed = observed[head].flatten()
+    target, slope = _undone(supposed, block, observed)
+    pairs, capped = _pairs(block), CAPS[supposed.cap]
+    told = pairs[slope[pairs] > _FLAT]
+    products = _Products(supposed.but(gain="none", bias="none"), block, head)
+    if len(told) < _SPARE * products.count:
+        return None
+    rows = told[sampled(len(told), 2 * products.count)]
+    sample, weight = products.of(rows), slope[rows]
+    gains = solved(weight[:, None] * sample, weight * target[rows])
+    misfit = _relative(capped(sample @ gains, block.softcap), observed[rows])
+    if misfit > exact:  # what fits all would fit these
+        return gains, misfit
+    runs = range(0, len(pairs), _AT_ONCE)
+    fitted = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
+    return gains, _relative(capped(fitted, block.softcap), observed[pairs])
 
 
 def _pairs(block: Block) -> Int[Tensor, " pairs"]:
@@ -160,12 +166,15 @@ def _head(block: Block) -> int:
     return min(1, block.n_heads - 1)
 
 
-def _off(cause: str, reference: Pipeline, block: Block, expected: Trace) -> list[float]:
-    """By head, how far off a cause that a fit names makes the logits; ∞ if it is one of gains."""
-    if not (changes := _suppositions(reference, block).get(cause)):
-        return [math.inf] * block.n_heads
-    logits = (expected.seen(x.logits) for x in (trace(reference.but(**changes), block), expected))
-    return [_relative(*pair) for pair in zip(*logits, strict=True)]
+def _agree(cause: str, reference: Pipeline, block: Block, observed: Tensor, off: list[float], exact: float) -> bool:
+    """Whether every head is off as the cause that a fit of one names says; for one of gains, whether some fit each."""
+    changes = _suppositions(reference, block).get(cause)
+    if not changes:  # one of gains
+        fits = (_fitted(reference, block, observed, head, exact) for head in range(block.n_heads))
+        return min(off) >= exact and all(fit is None or fit[1] < exact for fit in fits)
+    logits = [trace(pipeline, block) for pipeline in (reference.but(**changes), reference)]
+    meant = [_relative(*pair) for pair in zip(*(one.seen(one.logits) for one in logits), strict=True)]
+    return all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
 
 
 def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]]:
@@ -190,12 +199,12 @@ def _suppositions(reference: Pipeline, block: Block) -> dict[str, dict[str, Any]
 
 
 class _Products:
-    """The logits of the head that is looked at, as sums over products of gains: what each product is multiplied by."""
+    """The logits of a head as sums over products of gains: what each product is multiplied by."""
 
-    def __init__(self, supposed: Pipeline, block: Block) -> None:
+    def __init__(self, supposed: Pipeline, block: Block, head: int) -> None:
         gain_is_turned = supposed.order == "norm_rotary"
         made = trace(supposed.but(order="none") if gain_is_turned else supposed, block)
-        head, (of_q, of_k) = _head(block), _channels(supposed, block)
+        of_q, of_k = _channels(supposed, block)
         self.q, self.k = made.q[head][:, of_q], made.k[head][:, of_k]
         width = turned(block.d_head, supposed.rotated)
         angle = angles(block.positions, width, block.theta)

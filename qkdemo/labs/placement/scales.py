@@ -3,17 +3,26 @@
 * `cause_of(ratio, reference, d_head, tolerance)`: the cause that a diagnosis names;
 * `other_scale(…)`: the scale that does it in the place of the reference's own;
 * `norm_too(…)`: the norm that does it: RMSNorm leaves vectors √d times as long as L2 does;
-* `gains_too(…)`: whether γ read as 1 + γ does it.
+* `gains_too(…)`: whether γ read as 1 + γ does it;
+* `FACTORS`: what a norm that is missing, or taken elsewhere, multiplies each logit by, from the sizes of q and k: the
+  cause, or an empty word for a constant alone, and its factor, in the order to be tried.
 
 The reference says what there was to change: where it has no 1/√d, none can be missing.
 """
 
 import math
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+import torch
+from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.pipeline import Pipeline, ScaleWord
+from qkdemo.attention.norms import NORMS, divisor
+from qkdemo.attention.pipeline import GROUPINGS, Pipeline, ScaleWord, Trace
 
+Factor: TypeAlias = Callable[[Pipeline, Block, Trace], Tensor]  # [heads, queries, keys], or what broadcasts to it
+_SAME_BUT_ROOT: Final = {"rms": "l2", "l2": "rms"}  # norms whose sizes are √d apart, and epsilon
 _OF_SCALES: Final[dict[ScaleWord, int]] = {"inverse_root": -1, "one": 0, "root": 1, "inverse": -2}  # powers of √d
 _FROM_INVERSE_ROOT: Final = {1: "scale_one", -1: "scale_twice", 2: "scale_root"}
 TOLERANCE: Final = 1e-4  # relative, of a ratio that was found to be a power
@@ -66,3 +75,46 @@ def _power(ratio: float, d_head: int, tolerance: float) -> int:
         return 0
     power = round(2 * math.log(ratio, d_head))
     return power if math.isclose(ratio, d_head ** (power / 2), rel_tol=tolerance) else 0
+
+
+def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
+    norm = NORMS[reference.norm]
+    of_q, of_k = (divisor(x, norm, reference.rule, reference.epsilon) for x in (q, k))
+    return of_q * GROUPINGS[reference.grouping](of_k, block.n_heads // block.n_kv_heads).mT
+
+
+def _whole(x: Tensor) -> Tensor:
+    """Every head's positions as the whole width, for the size of all heads together."""
+    return x.movedim(-3, -2).flatten(-2).expand(x.shape[0], -1, -1)
+
+
+def _times_sizes(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    return _sizes(reference, block, expected.q_projected, expected.k_projected)
+
+
+def _times_sizes_over_whole(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    whole = (_whole(x) for x in (expected.q_projected, expected.k_projected))
+    return _times_sizes(reference, block, expected) / _sizes(reference, block, *whole)
+
+
+def _times_sizes_over_inputs(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    inputs = divisor(block.x, NORMS[reference.norm], reference.rule, reference.epsilon)
+    return _times_sizes(reference, block, expected) / (inputs * inputs.mT)
+
+
+def _other_epsilon(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+    """Near 1: what L2 in the place of RMSNorm leaves of epsilon, or the other way round, beside a constant."""
+    if reference.norm not in _SAME_BUT_ROOT:
+        return torch.ones_like(expected.logits)
+    other = reference.but(norm=_SAME_BUT_ROOT[reference.norm], rule=None, epsilon=None)
+    d = block.d_head if reference.norm == "rms" else 1 / block.d_head
+    return d * _times_sizes(reference, block, expected) / _times_sizes(other, block, expected)
+
+
+FACTORS: Final[tuple[tuple[str, Factor], ...]] = (
+    ("", lambda reference, block, expected: torch.ones_like(expected.logits)),
+    ("", _other_epsilon),
+    ("norm_skipped", _times_sizes),
+    ("full_width", _times_sizes_over_whole),
+    ("input", _times_sizes_over_inputs),
+)

@@ -350,7 +350,9 @@ def test_that_an_entropy_is_read_as_a_share_is_said_where_its_name_does_not_say_
 
 def test_a_column_that_the_log_does_not_have_is_said_with_those_it_has() -> None:
     data = b"\n".join(b'{"step": %d, "loss": 1.0}' % step for step in range(30))
-    with pytest.raises(InputError, match=r"log.jsonl has no column xx\. It has: loss\."):
+    with pytest.raises(
+        InputError, match=r"In log.jsonl no column of numbers is read as xx\. Beside the steps these are read: loss\."
+    ):
         examine(data, "log.jsonl", columns={"loss": "xx"})
 
 

@@ -171,7 +171,7 @@ def test_who_knows_the_code_can_answer_and_reads_nothing() -> None:
     app = opened(visit("quiz", {"class": code}))
     assert not app.exception
     assert not app.dataframe
-    assert "are read by its lecturer’s link alone" in words(app)
+    assert "are read by whoever has opened its lecturer’s link" in words(app)
     assert not [button for button in app.button if button.key == "quiz:clear"]
 
 
