@@ -311,9 +311,9 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             LOSES + [2.7] * 100,
             (
                 "After step 100 plain attention goes on with RMSNorm. "
-                "It had forgotten the task and has not learnt it again yet;"
+                "It had forgotten the task and has not learnt it again yet."
             ),
-            "It had forgotten the task and has not learnt it again in these 100 steps; without this fork it is the",
+            "It had forgotten the task and has not learnt it again in these 100 steps. The same is true",
         ),
         (
             "qk_rate",
@@ -331,7 +331,7 @@ def forked_curves(plan: Plan, plain: list[float], twin: list[float], beside: lis
             60,
             LEARNS,
             LOSES,
-            "It has not forgotten the task so far; without this fork it is the same",
+            "It has not forgotten the task so far. The same is true without this fork",
             "It does not forget the task in these 40 steps; without this fork, it forgot the task at step 81.",
         ),
         (
