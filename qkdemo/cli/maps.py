@@ -68,6 +68,7 @@ def _whole_map(request: Request, size: int) -> Cells:
 def _parser(arguments: Sequence[str]) -> Parser:
     parser = Parser(prog="qkdemo map", description=say("command.map"), allow_abbrev=False)
     subparsers = parser.add_subparsers(dest="lab", required=True, metavar=say("command.lab"))
+    asked = {"-h", "--help"} & {*arguments}
     for name in MAPPED:
         lab = LABS[name]
         sub = subparsers.add_parser(name, description=say("command.map"), epilog=_measures(name), allow_abbrev=False)
@@ -76,7 +77,7 @@ def _parser(arguments: Sequence[str]) -> Parser:
             sub.add_argument(f"--{axis}", default="", metavar="DIAL[:LOW:HIGH]", help=say("map.help.axis", usual=usual))
         sub.add_argument("--measure", default="", metavar="MEASURE", help=say("map.help.measure"))
         sub.add_argument("--cells", default=str(_DEFAULT), metavar="N", help=say("map.help.cells", usual=_DEFAULT))
-        minus = _minus(name) if name in arguments else None  # its example is looked for among the lab's numbers
+        minus = _minus(name) if asked and name in arguments else None  # its example costs some of the lab's numbers
         sub.add_argument("--minus", default="", metavar="SIDE|DIAL=VALUE", help=minus)
         for word in FORMATS:
             sub.add_argument(f"--{word}", nargs="?", const=_STDOUT, metavar="FILE", help=say(f"map.help.{word}"))
