@@ -127,7 +127,7 @@ def test_the_page_opens_with_a_finished_run_that_came_with_the_app_and_a_button_
 def test_a_trained_stop_of_a_track_shows_its_run_and_its_numbers_at_once(server: str, page: Page) -> None:
     page.goto(f"{server}/training?track=beginner&stop=live")
     page.get_by_role("button", name="Show without predicting").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text("forgot the task at step").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("forgot the task; this counts from step").first).to_be_visible(timeout=PATIENCE_MS)
     expect(page.locator(".reading").first).to_have_text("300", timeout=PATIENCE_MS)
     expect(page.locator("figure.curves")).to_have_count(7)
 
