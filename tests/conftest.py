@@ -15,6 +15,7 @@ install_import_hook(
         "qkdemo.floats",
         "qkdemo.labs.learning_rates",
         "qkdemo.labs.placement.diagnosis",
+        "qkdemo.labs.placement.fitting",
         "qkdemo.labs.training",
         "qkdemo.runs",
         "qkdemo.training",

@@ -100,6 +100,11 @@ class Model:
         """The choices that the row does not tell; its pipeline has the usual ones in their place."""
         return frozenset(name for name in ("layout", "rotated") if getattr(self, name) == "not_read")
 
+    @property
+    def known(self) -> str:
+        """How it is known: tested, read, or read_in_part."""
+        return "tested" if self.verified == "conformance" else "read_in_part" if self.unread else "read"
+
     def choices(self, side: str) -> dict[str, str]:
         """The words of one side of the placement lab, by the names of its dials; empty without a pipeline."""
         made = self.pipeline
@@ -231,15 +236,18 @@ def alike(pipeline: Pipeline) -> list[Model]:
     return [model for model in MODELS if model.pipeline and not differing(pipeline, model.pipeline, model.unread)]
 
 
-def named(models: Sequence[Model], between: str = ", ") -> str:
-    """Their names: first those that a test of this project holds against their class, then those only read."""
+def named(models: Sequence[Model], between: str = ", ", *, perhaps: bool = True) -> str:
+    """Their names: first those that a test of this project holds against their class, then those only read.
+
+    `perhaps`: say so of those that were read in part; the sentence around the names may have said it.
+    """
     groups: dict[str, list[str]] = {"tested": [], "read": [], "read_in_part": []}
     for one in models:
-        word = "tested" if one.verified == "conformance" else "read_in_part" if one.unread else "read"
-        groups[word].append(one.model)
+        groups[one.known].append(one.model)
     said = []
     for word, names in groups.items():
         if names:
             key = f"models.{word}" if word == "tested" or len(names) == 1 else f"models.{word}_several"
-            said.append(say(key, names=between.join(names), count=len(names)))
+            told = say(key, names=between.join(names), count=len(names))
+            said.append(say("models.perhaps", names=told) if perhaps and word == "read_in_part" else told)
     return reduce(lambda head, last: say("models.and_in", head=head, last=last), said)

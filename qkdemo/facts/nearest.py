@@ -17,7 +17,8 @@ def in_words(pipeline: Pipeline) -> str:
     """Which models do exactly this; or the closest one, and in what it differs."""
     found = alike(pipeline)
     if found:
-        words = say("models.alike", names=named(found))
+        perhaps = all(model.known == "read_in_part" for model in found)
+        words = say(f"models.{'perhaps_' if perhaps else ''}alike", names=named(found, perhaps=not perhaps))
         numbers = [name for name, word in (("scale", "learned"), ("cap", "softcap")) if getattr(pipeline, name) == word]
         return " ".join([words, *(say(f"models.own_{name}") for name in numbers)])
     model, names = closest(pipeline)
@@ -56,10 +57,16 @@ def own_number(pipeline: Pipeline, model: Model, names: Sequence[str]) -> bool:
 def changes(one: Pipeline, other: Pipeline, unread: Collection[str] = ()) -> list[str]:
     """The choices of `one` that have to be changed for the function of `other`; one that does nothing is not counted.
 
+    What a gain is read from may do nothing in `one` as it stands, and be right already once `other` is reached.
+
     >>> changes(Pipeline(gain="scalar", order="rotary_norm"), Pipeline())
     ['gain', 'order']
     """
-    one = _idle_as_in(other, one.but(**acting_gain(one)))
+    return min((_changes(form, other, unread) for form in (one.but(**acting_gain(one)), one)), key=len)
+
+
+def _changes(one: Pipeline, other: Pipeline, unread: Collection[str]) -> list[str]:
+    one = _idle_as_in(other, one)
     names = [name for name in COMPARED if name not in unread and getattr(one, name) != getattr(other, name)]
     for spared in (*_TOGETHER, *((name,) for name in names)):
         fewer = [name for name in names if name not in spared]

@@ -20,6 +20,7 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import NORMS, divisor
 from qkdemo.attention.pipeline import GROUPINGS, Pipeline, ScaleWord, Trace
+from qkdemo.attention.places import PlaceWord
 
 Factor: TypeAlias = Callable[[Pipeline, Block, Trace], Tensor]  # [heads, queries, keys], or what broadcasts to it
 _SAME_BUT_ROOT: Final = {"rms": "l2", "l2": "rms"}  # norms whose sizes are √d apart, and epsilon
@@ -77,44 +78,61 @@ def _power(ratio: float, d_head: int, tolerance: float) -> int:
     return power if math.isclose(ratio, d_head ** (power / 2), rel_tol=tolerance) else 0
 
 
-def _sizes(reference: Pipeline, block: Block, q: Tensor, k: Tensor) -> Tensor:
-    norm = NORMS[reference.norm]
-    of_q, of_k = (divisor(x, norm, reference.rule, reference.epsilon) for x in (q, k))
-    return of_q * GROUPINGS[reference.grouping](of_k, block.n_heads // block.n_kv_heads).mT
-
-
 def _whole(x: Tensor) -> Tensor:
     """Every head's positions as the whole width, for the size of all heads together."""
     return x.movedim(-3, -2).flatten(-2).expand(x.shape[0], -1, -1)
 
 
+# What a norm at each place measures, from the projected heads of q or k.
+_MEASURED: Final[dict[PlaceWord, Callable[[Block, Tensor], Tensor]]] = {
+    "per_head": lambda block, heads: heads,
+    "in_product": lambda block, heads: heads,
+    "full_width": lambda block, heads: _whole(heads),
+    "input": lambda block, heads: block.x.expand(heads.shape[0], -1, -1),
+}
+
+
+def _sizes(reference: Pipeline, block: Block, expected: Trace) -> tuple[Tensor, int]:
+    """What the norm divides q by times what it divides k by, on the sides where it acts; and the product of the
+    widths that it measures there."""
+    sizes, widths = [], 1
+    for side, heads in (("q", expected.q_projected), ("k", expected.k_projected)):
+        acts = side in reference.on and reference.place in _MEASURED
+        x = _MEASURED[reference.place](block, heads) if acts else heads
+        sizes.append(divisor(x, NORMS[reference.norm if acts else "none"], reference.rule, reference.epsilon))
+        widths *= x.shape[-1] if acts else 1
+    of_k = GROUPINGS[reference.grouping](sizes[1], block.n_heads // block.n_kv_heads)
+    return sizes[0] * of_k.mT, widths
+
+
 def _times_sizes(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    return _sizes(reference, block, expected.q_projected, expected.k_projected)
+    return _sizes(reference, block, expected)[0]
 
 
-def _times_sizes_over_whole(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    whole = (_whole(x) for x in (expected.q_projected, expected.k_projected))
-    return _times_sizes(reference, block, expected) / _sizes(reference, block, *whole)
+def _over_sizes_at(place: PlaceWord, *own: PlaceWord) -> Factor:
+    """The norm’s own sizes over those at another place; 1 where the norm is not at one of its `own` places."""
 
+    def factor(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
+        if reference.place not in own:
+            return torch.ones_like(expected.logits)
+        return _times_sizes(reference, block, expected) / _times_sizes(reference.but(place=place), block, expected)
 
-def _times_sizes_over_inputs(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
-    inputs = divisor(block.x, NORMS[reference.norm], reference.rule, reference.epsilon)
-    return _times_sizes(reference, block, expected) / (inputs * inputs.mT)
+    return factor
 
 
 def _other_epsilon(reference: Pipeline, block: Block, expected: Trace) -> Tensor:
     """Near 1: what L2 in the place of RMSNorm leaves of epsilon, or the other way round, beside a constant."""
     if reference.norm not in _SAME_BUT_ROOT:
         return torch.ones_like(expected.logits)
-    other = reference.but(norm=_SAME_BUT_ROOT[reference.norm], rule=None, epsilon=None)
-    d = block.d_head if reference.norm == "rms" else 1 / block.d_head
-    return d * _times_sizes(reference, block, expected) / _times_sizes(other, block, expected)
+    own, widths = _sizes(reference, block, expected)
+    other, _ = _sizes(reference.but(norm=_SAME_BUT_ROOT[reference.norm], rule=None, epsilon=None), block, expected)
+    return own / other * math.sqrt(widths if reference.norm == "rms" else 1 / widths)
 
 
 FACTORS: Final[tuple[tuple[str, Factor], ...]] = (
     ("", lambda reference, block, expected: torch.ones_like(expected.logits)),
     ("", _other_epsilon),
     ("norm_skipped", _times_sizes),
-    ("full_width", _times_sizes_over_whole),
-    ("input", _times_sizes_over_inputs),
+    ("full_width", _over_sizes_at("full_width", "per_head", "in_product")),
+    ("input", _over_sizes_at("input", "per_head", "in_product", "full_width")),
 )

@@ -178,7 +178,7 @@ def _mistakes(settings: Settings) -> Curves:
     return {
         "kind": "curves",
         "title": say("placement.panel.mistakes"),
-        "subtitle": say("placement.axis.mistakes"),
+        "subtitle": say("placement.axis.mistakes", least=written(_LEAST), most=written(_MOST)),
         "wide": 6 if settings.compare == "two" else 12,
         "x": _x(),
         "y": {"log": True, "domain": (_LEAST, _MOST), "ticks": decades(_LEAST, _MOST)},
@@ -251,7 +251,7 @@ def _bars(settings: Settings) -> Bars:
     return {
         "kind": "bars",
         "title": say("placement.panel.bars"),
-        "subtitle": say("placement.axis.bars"),
+        "subtitle": say("placement.axis.bars", least=written(_LEAST), most=written(_MOST)),
         "wide": 5,
         "lines": [{"role": "right", "column": "bars", "label": say("placement.head.error"), "numbers": errors}],
         "labels": [str(number) for number in range(1, len(names) + 1)],

@@ -143,11 +143,13 @@ def contract(pipeline: Pipeline, other: Pipeline | None = None) -> str:
             say(f"placement.contract.{word}", gain=_choice(pipeline, "gain"), stored=_choice(pipeline, "stored"))
         )
     made += [_more(pipeline, "bias")] if pipeline.bias != "none" else []
-    of_none = "on" not in idle and (bare or of_weights)  # neither q nor k has a norm
-    on_side = of_none and pipeline.on in ("q", "k")
-    made += [say("placement.contract.acting", on=_choice(pipeline, "on"))] if on_side else []
-    made.append(say(f"placement.contract.{'rotary' if 'order' in idle else pipeline.order}"))
-    made.append(say("placement.contract.scale", scale=_choice(pipeline, "scale")))
+    of_none = "on" not in idle and (bare or of_weights)
+    if of_none and pipeline.on in ("q", "k"):
+        made.append(say("placement.contract.acting", on=_choice(pipeline, "on")))
+    order: str = "rotary" if "order" in idle else pipeline.order
+    if order == "rotary_norm" and (bare or pipeline.place in ("input", "weights")):  # where gain or bias alone is left
+        order = "before_gain" if pipeline.multiplied else "before_bias"
+    made += [say(f"placement.contract.{order}"), say("placement.contract.scale", scale=_choice(pipeline, "scale"))]
     made += [say("placement.contract.cap")] if pipeline.cap != "none" else []
     made += [norm] if of_weights else []
     made += [say("placement.contract.values")] if of_weights and pipeline.on == "qkv" else []
@@ -169,7 +171,8 @@ def _idle(pipeline: Pipeline) -> set[str]:
     """The choices that do nothing in this pipeline."""
     affine = bool(pipeline.multiplied) or pipeline.bias != "none"
     on_heads = pipeline.norm != "none" and pipeline.place not in ("input", "weights")
-    found = set() if pipeline.multiplied else {"key_gain"}
+    alone = pipeline.on == "q" or (pipeline.on, pipeline.key_gain) == ("k", "own")  # the other side has no gain
+    found = {"key_gain"} if alone or not pipeline.multiplied else set()
     # Inside the product nothing is cast between norm and gain.
     found |= set() if affine and pipeline.place != "in_product" else {"cast"}
     found |= set() if affine or on_heads or pipeline.order == "none" else {"order"}  # rotary comes before nothing
@@ -227,9 +230,9 @@ def _caught_by_rounding(settings: Settings, uneven: Settings) -> list[str]:
         values = {"format": settings.format, "score": written(100 * apart.logits, 3)}
         if not math.isfinite(apart.logits):
             return [say("placement.caught.lost", format=settings.format)]
+        if apart.logits >= ROUNDING and tried == settings:
+            return [say("placement.caught.rounding", **values)]
         if apart.logits >= ROUNDING:
-            if tried == settings:
-                return [say("placement.caught.rounding", **values)]
             return [say("placement.caught.rounding_with", learned=_learned(tried, tried.gain_spread), **values)]
     return []
 
@@ -247,10 +250,10 @@ def pattern(
     if other is not None:
         values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
     sentences = [say(f"cause.{verdict.cause}", **values)]
-    if verdict.cause.startswith("scale"):
-        too = norm_too(verdict.ratio, reference, d_head, tolerance)
-        sentences += [say(f"cause.{too}_too")] if too else []
-        sentences += [say("cause.gains_too")] if block and gains_too(verdict.ratio, reference, block) else []
+    if verdict.cause.startswith("scale") or verdict.cause == "constant":
+        too: list[str | None] = [norm_too(verdict.ratio, reference, d_head, tolerance)]
+        too += ["gains"] if block and gains_too(verdict.ratio, reference, block) else []
+        sentences += [say(f"cause.{word}_{'alone' if verdict.cause == 'constant' else 'too'}") for word in too if word]
     if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):
         sentences.append(say("placement.before_cap"))
     return " ".join(sentences)

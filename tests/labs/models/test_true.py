@@ -127,6 +127,12 @@ def how_known(said: Said, pair: Any) -> bool:
     )
 
 
+def perhaps(said: Said, pair: Any) -> bool:
+    """Of each of these a choice was not read."""
+    names = str(said.values["names"]).rsplit(" (", 1)[0].split("; ")
+    return all(one.unread for one in MODELS if one.model in names)
+
+
 PAIRS: Final[Mapping[str, Oracle]] = {
     "models.apart": lambda said, pair: len(apart(*pair)) == len(str(said.values["choices"]).split(", ")) > 0,
     "models.same": alike,
@@ -139,6 +145,7 @@ PAIRS: Final[Mapping[str, Oracle]] = {
     "models.read_several": how_known,
     "models.read_in_part": how_known,
     "models.read_in_part_several": how_known,
+    "models.perhaps": perhaps,
     **dict.fromkeys(keys("choice_name.") | {"models.and_in"}, NOTHING),
 }
 ORACLES: Final = TABLE | PAIRS

@@ -4,6 +4,7 @@
 * `unsaid(contract)`: the choices that do nothing there, and so are not said.
 """
 
+import re
 from typing import Any, Final
 
 from qkdemo.attention.pipeline import CHOICES, Pipeline
@@ -30,6 +31,8 @@ _PARTS: Final[dict[str, dict[str, str]]] = {
     "no norm on q and k": {"norm": "none"},
     "then rotary positions": {"order": "norm_rotary"},
     "rotary positions before it": {"order": "rotary_norm"},
+    "rotary positions before the gain": {"order": "rotary_norm"},
+    "rotary positions before the bias": {"order": "rotary_norm"},
     "no rotary positions": {"order": "none"},
     "rotary positions": {"order": "norm_rotary"},
     "a softcap on the logits": {"cap": "softcap"},
@@ -60,6 +63,8 @@ def unsaid(contract: str) -> list[str]:
     """Where there is no gain, norm or rotation, nothing of it is said."""
     pipeline = read_back(contract)
     found = [] if "a gain " in contract else ["gain", "stored", "key_gain"]
+    alone = re.search("what is normalised: [qk] alone", contract)
+    found += ["key_gain"] if alone and "gain on k" not in contract else []
     found += ["place"] if pipeline.norm == "none" else []
     told = "acting on" in contract or "v normalised" in contract
     found += ["on"] if not told and (pipeline.norm == "none" or pipeline.place == "weights") else []

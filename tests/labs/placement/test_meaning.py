@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.attention.blocks import BlockRecipe, draw_block
-from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
+from qkdemo.attention.pipeline import CHOICES, OnWord, Pipeline, trace
 from qkdemo.facts.models import MODELS, Model, alike
 from qkdemo.facts.nearest import changes, closest, in_words, own_number
 from qkdemo.labs.placement.mistakes import pair_of, possible
@@ -94,7 +94,7 @@ def test_the_models_that_are_named_do_just_this_and_no_other_one_does() -> None:
     for pipeline in some(15):
         named = {model.model for model in alike(pipeline)}
         assert named == {model.model for model in READ if any(same(pipeline, one) for one in read_as(model))}
-        assert in_words(pipeline).startswith("the same function as") == bool(named)
+        assert in_words(pipeline).removeprefix("perhaps ").startswith("the same function as") == bool(named)
 
 
 def test_the_closest_model_is_what_the_contract_gives_with_the_named_choices_changed() -> None:
@@ -149,6 +149,23 @@ def test_a_model_whose_scale_may_be_this_one_is_nearest_where_none_is_known_to_h
 def test_a_choice_that_does_nothing_has_not_to_be_changed() -> None:
     assert changes(Pipeline(on="k", key_gain="q_alone"), Pipeline(gain="none")) == ["on"]
     assert changes(BARE.but(place="full_width"), Pipeline(gain="none")) == ["norm"]
+
+
+@pytest.mark.parametrize(("name", "on"), [("ZAYA", "k"), ("Dory (nGPT-style)", "q"), ("nGPT", "q")])
+def test_a_gain_that_comes_back_with_the_norm_has_not_to_be_changed(name: str, on: OnWord) -> None:
+    (one,) = (model.pipeline for model in READ if model.model == name)
+    assert one is not None
+    assert closest(one.but(on=on))[1] == ["on"]
+
+
+def test_of_models_that_were_all_read_in_part_perhaps_comes_first() -> None:
+    """Megatron-Core’s own pairs were not read; beside Llama 4’s, which were, it is the name that is uncertain."""
+    (megatron,) = (model.pipeline for model in READ if model.model == "Megatron-Core qk_l2_norm")
+    (llama,) = (model.pipeline for model in READ if model.model == "Llama 4 (text)")
+    assert megatron is not None
+    assert llama is not None
+    assert in_words(megatron).startswith("perhaps the same function as the choices of Megatron-Core qk_l2_norm")
+    assert re.match("the same function as the choices of Llama 4.*; and perhaps Megatron-Core", in_words(llama))
 
 
 def test_the_name_of_a_mistake_is_what_both_contracts_say_of_a_port_that_makes_it() -> None:

@@ -255,6 +255,9 @@ def test_a_ratio_of_four_may_also_be_gains_of_one_read_as_two() -> None:
         assert {"cause.scale_one", "cause.gains_too"} <= held(state.but(**changes))
     assert "cause.gains_too" not in held(state.but(right_scale="root"))
     assert "cause.gains_too" not in held(state.but(gains="tied", right_scale="one"))
+    other = state.but(left_scale="learned", right_scale="learned", right_stored="one_plus")
+    assert "cause.gains_alone" in held(other)
+    assert "cause.rms_alone" in held(other.but(left_norm="l2", right_stored="gamma"))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +288,22 @@ def test_a_contract_without_a_norm_on_q_and_k_does_not_say_that_they_are_normali
             assert "what is normalised" not in told
             assert ("acting on" in told) == (on in ("q", "k") and bias != "none")
             assert ("v normalised as well" in told) == (on == "qkv" and "place" in changes)
+
+
+@pytest.mark.parametrize("words", [{"on": "q"}, {"on": "q", "key_gain": "of_q"}, {"on": "k"}])
+@pytest.mark.parametrize("other", ["own", "of_q", "q_alone", "k_alone"])
+def test_of_a_gain_on_k_nothing_is_said_where_the_norm_acts_on_one_side(words: Any, other: Any) -> None:
+    """That side is said, and a side without a norm has no gain."""
+    told = contract(Pipeline(**words), Pipeline(key_gain=other))
+    assert "gain on k" not in told
+    assert f"what is normalised: {words['on']} alone" in told
+
+
+def test_rotary_before_the_gain_alone_is_not_said_to_come_before_a_norm() -> None:
+    turned = Pipeline(place="input", order="rotary_norm")
+    assert "; rotary positions before the gain; " in contract(turned)
+    assert "; rotary positions before the bias; " in contract(turned.but(gain="none", bias="channel"))
+    assert "; rotary positions before it; " in contract(turned.but(place="per_head"))
 
 
 def test_what_is_not_usual_is_named_even_if_both_sides_have_it() -> None:
@@ -348,3 +367,31 @@ def test_gains_that_the_right_side_alone_has_are_those_that_are_named(stored: An
     )
     assert {"placement.caught.grown", "placement.finding.apart"} <= held(state)
     assert "placement.finding.same" in held(state.but(gains="unit"))
+
+
+@pytest.mark.parametrize(
+    ("alike", "changes", "cause"),
+    [
+        (
+            {"order": "rotary_norm", "layout": "half_split_swapped", "gain": "none"},
+            {"layout": "half_split"},
+            "direction",
+        ),
+        ({"order": "rotary_norm", "gain": "head"}, {"layout": "half_split_swapped"}, "direction"),
+        ({"place": "full_width"}, {"norm": "none"}, "norm_skipped"),
+        ({"place": "full_width"}, {"place": "input"}, "input"),
+        ({"place": "input"}, {"norm": "none"}, "norm_skipped"),
+        ({"on": "q"}, {"norm": "none"}, "norm_skipped"),
+        ({"on": "k"}, {"place": "full_width"}, "full_width"),
+        ({"norm": "layernorm"}, {"norm": "none"}, "no_norm"),
+        ({"norm": "layernorm"}, {"place": "full_width"}, "over_all_heads"),
+        ({"bias": "channel"}, {"layout": "interleaved"}, "layout"),
+        ({"bias": "channel"}, {"stored": "one_plus"}, "gamma_as_one_plus"),
+        ({"bias": "channel"}, {"place": "input"}, "of_input"),
+    ],
+)
+def test_a_cause_is_found_whatever_else_fits_and_wherever_the_norm_acts(alike: Any, changes: Any, cause: str) -> None:
+    pair = {"left": alike, "right": alike | changes}
+    words = {f"{side}_{name}": word for side, one in pair.items() for name, word in one.items()}
+    state = Settings(**SMALL | {"token_spread": 4, "head_spread": 2, "right_order": "norm_rotary"} | words)
+    assert f"cause.{cause}" in held(state)

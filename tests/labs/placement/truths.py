@@ -1,7 +1,7 @@
 """When each sentence of the placement lab that depends on a result is true, told from both passes' scores."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import CHOICES, trace
+from qkdemo.attention.pipeline import CHOICES, Pipeline, trace
 from qkdemo.attention.rotary import partners, turned
 from qkdemo.labs.placement.mistakes import AS_WRITTEN, MISTAKES, pair_of
 from qkdemo.messages import say
@@ -26,6 +26,9 @@ SUPPOSED: Final[dict[str, dict[str, Any]]] = {
     "rms": {"norm": "rms"},
     "rotary_first": {"order": "rotary_norm"},
     "norm_first": {"order": "norm_rotary"},
+    "no_norm": {"norm": "none"},
+    "over_all_heads": {"place": "full_width"},
+    "of_input": {"place": "input"},
     **{f"rotated_{share}": {"rotated": share} for share in ("all", "half", "quarter")},
     **{word: {} for word in ("gain", "q_gain_on_k", "gamma_as_one_plus", "one_plus_as_gamma", "gain_not_permuted")},
 }
@@ -85,22 +88,28 @@ def by_position(it: About, v: Mapping[str, str]) -> bool:
 
 
 def sizes(it: About, what: str) -> NDArray[np.float64]:
-    """What the norm divides q by times what it divides k by; the same over all heads, or of the inputs."""
+    """What the norm divides q by times what it divides k by; over the same of all heads, or of the inputs."""
     norm, block = NORMS[it.left.norm], it.block
     made = trace(it.left, block)
-
-    def of(x: torch.Tensor) -> torch.Tensor:
-        return divisor(x, norm)[..., 0]
-
     times = block.n_heads // block.n_kv_heads
-    repeated = it.left.grouping == "repeat"
-    k_heads = made.k_projected.repeat_interleave(times, 0) if repeated else made.k_projected.repeat(times, 1, 1)
-    own = of(made.q_projected)[:, :, None] * of(k_heads)[:, None, :]
-    if what == "full_width":
-        whole = [x.permute(1, 0, 2).flatten(1) for x in (made.q_projected, made.k_projected)]
-        own = own / (of(whole[0])[:, None] * of(whole[1])[None, :])
-    if what == "input":
-        own = own / (of(block.x)[:, None] * of(block.x)[None, :])
+
+    def of(side: str, place: str) -> torch.Tensor:
+        heads = getattr(made, f"{side}_projected")
+        if side not in it.left.on:
+            found = torch.ones_like(heads[..., 0])
+        elif place == "full_width":
+            found = divisor(heads.permute(1, 0, 2).flatten(1), norm)[..., 0].expand(heads.shape[:2])
+        elif place == "input":
+            found = divisor(block.x, norm)[..., 0].expand(heads.shape[:2])
+        else:
+            found = divisor(heads, norm)[..., 0]
+        if side == "q":
+            return found[:, :, None]
+        found = found.repeat_interleave(times, 0) if it.left.grouping == "repeat" else found.repeat(times, 1)
+        return found[:, None, :]
+
+    own = of("q", it.left.place) * of("k", it.left.place)
+    own = own if what == "norm_skipped" else own / (of("q", what) * of("k", what))
     visible = np.ones(own.shape[1:], bool) if block.visible is None else block.visible.numpy()
     return np.asarray(own.numpy()[:, visible])
 
@@ -112,7 +121,7 @@ def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
         return told  # the ends of tanh tell nothing
     carried = {"layout": stored(it), "conversion": "none"} if it.left.conversion == "weights_and_gain" else {}
     place = "per_head" if it.left.place == "in_product" else it.left.place
-    supposed = it.left.but(gain="none", bias="none", scale="one", place=place, **carried | changes)
+    supposed = it.left.but(gain="none", bias="none", scale="one", **{"place": place} | carried | changes)
     turned_after = supposed.order == "norm_rotary"
     made = trace(supposed.but(order="none") if turned_after else supposed, it.block)
     head = min(1, it.block.n_heads - 1)
@@ -134,6 +143,65 @@ def fits(it: About, v: Mapping[str, str], **changes: Any) -> bool:
     found, *_ = np.linalg.lstsq(columns[seen], target, rcond=None)
     left = np.linalg.norm(columns[seen] @ found - target) / np.linalg.norm(target)
     return told and bool(left < 1e-5)
+
+
+def reached(it: About, **changes: Any) -> bool:
+    """The left side with these changes, and its own gains and biases, has the logits of the right one."""
+    changed = Pass(it.left.but(**changes), it.block, "float64").seen("logits")
+    return bool(np.allclose(changed, it.exactly[1].seen("logits"), rtol=1e-9, atol=1e-9))
+
+
+def one_change(it: About) -> bool:
+    """The two differ by a single choice, in a way that a cause names."""
+    changes = {name: getattr(it.right, name) for name in CHOICES if getattr(it.left, name) != getattr(it.right, name)}
+    told = (name for name, made in changes.items() if NAMED.get(name, never)(it.left, getattr(it.left, name), made))
+    return any(reached(it, **{name: changes[name]}) for name in told)
+
+
+def never(left: Pipeline, was: str, made: str) -> bool:
+    return False
+
+
+def normed(left: Pipeline) -> bool:
+    return left.norm != "none" and left.place != "weights"
+
+
+def other_norm_named(left: Pipeline, was: str, made: str) -> bool:
+    """L2 and RMSNorm differ by a factor, where no bias is added to it."""
+    sized = {"rms", "layernorm"} if left.bias != "none" else {"rms", "l2", "layernorm"}
+    return normed(left) and (made == "none" or {was, made} <= sized)
+
+
+def other_place_named(left: Pipeline, was: str, made: str) -> bool:
+    heads = {"per_head", "in_product"}
+    over = was in heads and made not in heads
+    return normed(left) and (made == "weights" or over or (was, made) == ("full_width", "input"))
+
+
+# By a choice: whether a cause names that it was read as `made` instead of `was`.
+NAMED: Final[dict[str, Callable[[Pipeline, str, str], bool]]] = {
+    "norm": other_norm_named,
+    "place": other_place_named,
+    "order": lambda left, was, made: "none" not in (was, made),
+    # The other pairs the other way round are two changes; and so is what is carried over to another layout.
+    "layout": lambda left, was, made: (
+        left.conversion == "none" and (was, made) != ("interleaved", "half_split_swapped")
+    ),
+    "rotated": lambda left, was, made: left.conversion == "none",
+    "gain": lambda left, was, made: left.bias == "none" or "head_channel" not in (was, made),  # biases by head
+    **dict.fromkeys(("stored", "key_gain", "scale", "cap", "grouping"), lambda left, was, made: True),
+}
+
+
+def either(it: About, v: Mapping[str, str], **changes: Any) -> bool:
+    """Some gains fit with these changes, or the left side’s own ones and its biases do."""
+    return fits(it, v, **changes) or (reached(it, **changes) if changes else gains_told(it))
+
+
+def gains_told(it: About) -> bool:
+    """The left side with the right one’s gains alone has its logits."""
+    ways = (["gain"], ["key_gain"], ["stored"], ["layout", "conversion"])
+    return any(reached(it, **{name: getattr(it.right, name) for name in way}) for way in ways)
 
 
 def stored(it: About) -> str:
@@ -288,19 +356,23 @@ TRUTHS: Final[dict[str, Truth]] = {
     "cause.scale_other": other_scale,
     "cause.l2_too": lambda it, v: other_norm(it, "rms", "l2"),
     "cause.rms_too": lambda it, v: other_norm(it, "l2", "rms"),
-    "cause.gains_too": lambda it, v: it.left.stored == "gamma" and would(it, stored="one_plus"),
+    **dict.fromkeys(
+        ("cause.gains_too", "cause.gains_alone"),
+        lambda it, v: it.left.stored == "gamma" and would(it, stored="one_plus"),
+    ),
+    "cause.rms_alone": lambda it, v: other_norm(it, "l2", "rms"),
     "cause.unit_vectors": lambda it, v: it.constant(1.0, read(v["ratio"])) and other_norm(it, "rms", "l2"),
     "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
     **{
         f"cause.{name}": lambda it, v, name=name: it.constant(sizes(it, name))
         for name in ("norm_skipped", "full_width", "input")
     },
-    **{f"cause.{name}": lambda it, v, changes=changes: fits(it, v, **changes) for name, changes in SUPPOSED.items()},
-    "cause.layout": lambda it, v: fits(it, v, **other_layout(it)),
-    "cause.direction": lambda it, v: fits(it, v) or fits(it, v, **other_way(it)),
-    "cause.tiled": lambda it, v: fits(it, v, grouping="tile" if it.left.grouping == "repeat" else "repeat"),
+    **{f"cause.{name}": lambda it, v, changes=changes: either(it, v, **changes) for name, changes in SUPPOSED.items()},
+    "cause.layout": lambda it, v: either(it, v, **other_layout(it)),
+    "cause.direction": lambda it, v: fits(it, v) or either(it, v, **other_way(it)),
+    "cause.tiled": lambda it, v: either(it, v, grouping="tile" if it.left.grouping == "repeat" else "repeat"),
     "cause.too_few": lambda it, v: it.off("logits", it.exactly) > 1e-7,
-    "cause.unknown": lambda it, v: it.off("logits", it.exactly) > 1e-7,
+    "cause.unknown": lambda it, v: it.off("logits", it.exactly) > 1e-7 and not one_change(it),
 }
 CAUSES: Final = (
     *(
@@ -312,6 +384,8 @@ CAUSES: Final = (
         "l2_too",
         "rms_too",
         "gains_too",
+        "gains_alone",
+        "rms_alone",
         "unit_vectors",
         "constant",
         "norm_skipped",
