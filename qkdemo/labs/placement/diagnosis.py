@@ -126,13 +126,15 @@ def _from_fit(reference: Pipeline, block: Block, expected: Trace, observed: Tens
 
 
 def _agree(supposed: Pipeline, expected: Trace, observed: Tensor, off: list[float], exact: float) -> bool:
-    """Whether the heads that were not fitted are off as those of `supposed` are; or, if that is the reference
-    itself, fitted by other gains."""
+    """Whether some gains fit every other head, too, and those heads are off that are so under `supposed`: all, if that
+    is the reference itself with other gains."""
     block = expected.block
+    others = (head for head in range(block.n_heads) if head != _head(block))
+    fits = (fitted(supposed, block, observed, head, exact) for head in others)
+    if not all(fit is None or fit[1] < exact for fit in fits):
+        return False
     if supposed == expected.pipeline:
-        others = (head for head in range(block.n_heads) if head != _head(block))
-        fits = (fitted(supposed, block, observed, head, exact) for head in others)
-        return min(off) >= exact and all(fit is None or fit[1] < exact for fit in fits)
+        return min(off) >= exact
     logits = (expected.seen(made.logits) for made in (trace(supposed, block), expected))
     meant = [relative(*pair) for pair in zip(*logits, strict=True)]
     return all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
