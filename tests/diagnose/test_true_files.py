@@ -291,12 +291,19 @@ PORT: Final[Mapping[str, Oracle]] = {
     "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
     "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),
     "port_ratio": port_ratio,
+    "port_ratio_near_one": lambda said, made: abs(fitted_ratio(made) - 1) < 2.0**-8,
     "port_ratio_scale_one": lambda said, made: near(ratio_of(made), math.sqrt(said.number("d")), 0.01),
     "port_ratio_scale_twice": lambda said, made: near(ratio_of(made), said.number("d") ** -0.5, 0.01),
     "port_ratio_scale_root": lambda said, made: near(ratio_of(made), said.number("d"), 0.01),
     "port_ratio_unit_vectors": lambda said, made: near(ratio_of(made), 1 / said.number("d"), 0.01),
     "port_needs": NOTHING,
 }
+
+
+def fitted_ratio(made: port.Port) -> float:
+    """By least squares."""
+    _, mine, reference = both(made)
+    return float((mine * reference).sum() / (reference * reference).sum())
 
 
 def ratio_of(made: port.Port) -> float:
@@ -306,7 +313,7 @@ def ratio_of(made: port.Port) -> float:
 
 
 ORACLES: Final = {f"finding.{key}": oracle for key, oracle in (CHECKPOINT | PORT).items()} | dict.fromkeys(
-    keys("advice."), NOTHING
+    keys("advice.", "finding.act."), NOTHING
 )
 
 
