@@ -187,7 +187,7 @@ def drawn_port(rng: np.random.Generator) -> port.Port:
     """Logits of a port and of its reference, with nothing else."""
     heads, queries, n_keys = (int(rng.choice([1, 1, 2, 60])) if at else 2 for at in range(3))
     reference = rng.standard_normal((heads, queries, n_keys)) * rng.choice([0, 1, 1, 1, 1, 1e-200, 1e200])
-    mine = reference * rng.choice([0, 1, 1, 4, 8, 0.125, 64, 1 / 64, 1.7, -8])
+    mine = reference * rng.choice([0, 1, 1.0001, 4, 8, 0.125, 64, 1 / 64, 1.7, -8])
     if rng.random() < 0.3:
         mine = mine + 0.1 * rng.standard_normal(mine.shape)
     for x in (mine, reference):

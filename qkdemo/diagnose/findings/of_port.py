@@ -178,7 +178,7 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         near = math.isclose(result.ratio, 1, rel_tol=NEAR)
-        ways = [say("finding.port_ratio_near_one")] * near
+        ways = [say("finding.port_ratio_near_one")] if near else []
         ways += [say(f"finding.port_ratio_{word}", d=d) for word, d in likely]
         values |= {"ratio": _ratio(result), "ways": " ".join(ways)}
         values |= {"act": say(f"finding.act.{'near_one' if near else 'scaled'}")}
