@@ -303,6 +303,7 @@ PORT: Final[Mapping[str, Oracle]] = {
 def fitted_ratio(made: port.Port) -> float:
     """By least squares."""
     _, mine, reference = both(made)
+    mine, reference = (x / np.abs(reference).max() for x in (mine, reference))
     return float((mine * reference).sum() / (reference * reference).sum())
 
 
