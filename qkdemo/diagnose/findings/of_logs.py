@@ -9,7 +9,7 @@ from qkdemo.diagnose.curves.growth import LARGE, Growth
 from qkdemo.diagnose.curves.loss import Event
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
-from qkdemo.diagnose.readers.columns import OVER_LAYERS, names_attention
+from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, names_attention
 from qkdemo.messages import say
 from qkdemo.notation import at_least, at_most, counted, digits_apart, written
 
@@ -70,8 +70,7 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
         yield Finding(level, cause.key, values | {"run": run}, _LABS.get(cause.key))
-    if result.log.steps != "named":
-        yield Finding("good", f"steps_of_{result.log.steps}", {"run": run})
+    yield from _of_rows(result.log, run)
     yield from _of_columns(result, run)
     if result.growth is not None and result.growth.grows:
         grown = result.growth
@@ -153,6 +152,16 @@ def _over_heads(result: causes.Result, columns: str) -> bool:
 def _whole(step: float) -> str:
     """A step as it stands in the log: with every digit, where it is a whole number."""
     return counted(int(step)) if step == int(step) else written(step, 12)
+
+
+def _of_rows(log: Log, run: str) -> Iterator[Finding]:
+    """How steps were counted, and which rows were not looked at."""
+    if log.steps != "named":
+        yield Finding("good", f"steps_of_{log.steps}", {"run": run})
+    if log.kept < log.rows:
+        yield Finding("good", "replaced", {"run": run, "all": counted(log.rows), "kept": counted(log.kept)})
+    if log.cut:
+        yield Finding("good", "cut_line", {})
 
 
 def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:

@@ -309,8 +309,10 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "growth": doubled,
     **{
         f"steps_of_{word}": lambda said, told: told.log.steps == said.key.removeprefix("finding.steps_of_")
-        for word in ("rows", "epochs")
+        for word in ("rows", "epochs", "passes")
     },
+    "replaced": lambda said, told: said.number("kept") == told.log.kept < said.number("all") == told.log.rows,
+    "cut_line": lambda said, told: told.log.cut,
     "worst_of_each": lambda said, told: told.log.kind == "watch",
     "sampled": lambda said, told: told.log.sampled,
     "entropy_share": lambda said, told: told.shares and said.values["column"] == told.entropy_name == "entropy",
@@ -378,10 +380,13 @@ RARE: Final = {
         "first.updates_lost",
         "steps_of_rows",
         "steps_of_epochs",
+        "steps_of_passes",
+        "replaced",
+        "cut_line",
         "worst_of_each",
         "of_worst",
         "then.stays_anew",
         "event.slow_rise",
         "event.slow_spike",
     )
-}  # said of few logs that are drawn at random, the last three of files: see readers/test_logs.py
+}  # said of few logs that are drawn at random, the last six of files: see readers/test_logs.py and test_steps.py
