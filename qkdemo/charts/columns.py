@@ -3,12 +3,14 @@
 * `vectors(array)`: one fixed-size list per row;
 * `single(array)`: as float32, which is what is sent;
 * `codes(weights)`: attention weights as the heat map's colour codes;
-* `coded(code)`: what such a code says, with no more digits than it holds; `span(at, pooled)`: what a cell stands for;
+* `coded(code, step)`: what such a code says, with no more digits than it holds; `step_of(codes, coarse)`: how far apart
+  those are that were kept; `span(at, pooled)`: what a cell stands for;
 * `reading(x)`, `readings(values)`, `percent(x)`: numbers that may be undefined;
 * `words()`: what the component says itself.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,18 +52,27 @@ def codes(weights: NDArray[Any]) -> NDArray[np.uint8]:
     return np.where(np.isnan(weights), UNDEFINED, found).astype(np.uint8)
 
 
-def coded(code: int) -> str:
-    """The weight of a code, with no more digits than it holds.
+def coded(code: int, step: int = 1) -> str:
+    """The weight of a code, with no more digits than it holds. `step`: from one code that was kept to the next.
 
     >>> [coded(code) for code in (0, 1, 4, 100, 250)]
     ['less than 4·10⁻⁶', 'less than 3.6·10⁻⁵', 'about 3·10⁻⁴', 'about 0.16', 'more than 0.996']
+    >>> [coded(code, 5) for code in (0, 5, 20, 100, 250)]
+    ['less than 1·10⁻⁴', 'less than 9·10⁻⁴', 'about 6·10⁻³', 'about 0.2', 'more than 0.98']
     """
-    low, here, high = (((code + part) / BRIGHTEST) ** 2 for part in (-0.5, 0, 0.5))
-    if code < _FEW:
+    low, here, high = (((code + part * step) / BRIGHTEST) ** 2 for part in (-0.5, 0, 0.5))
+    if code < _FEW * step:
         return say("number.less", x=written(high, 2))
     if code == BRIGHTEST:
         return say("number.more", x=written(low, 3))
+    if step > 1:
+        return say("number.about", x=written(here * (1 + 1e-9), 1))  # of halves the larger, as a browser rounds
     return say("number.about", x=written(here, 1 if here < _COARSE else 2))
+
+
+def step_of(codes: Sequence[float], coarse: int) -> int:
+    """From one code to the next: `coarse`, if all of them are multiples of it."""
+    return coarse if all(code > BRIGHTEST or code % coarse == 0 for code in codes) else 1
 
 
 def span(at: int, pooled: Pooled) -> str:

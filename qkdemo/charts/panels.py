@@ -133,6 +133,7 @@ class Heat(_Panel):
     query_label: str
     key_label: str
     pooled: NotRequired[Pooled]
+    coarse: NotRequired[int]  # where all codes are multiples of it, each stands for as many: they were kept so
     ramp: NotRequired[list[Tick]]  # sizes at parts of the whole colour, 0 to 1; without it cells are attention weights
     details: NotRequired[Details]
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from qkdemo.diagnose.watching.heads import Call
 
-_LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q|query|queries)(?![a-z])", re.IGNORECASE)
-_LIKE_K: Final = re.compile(r"(?<![a-z])(x?k|keys?)(?![a-z])", re.IGNORECASE)
+_LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
+_LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,16 @@ class Pair:
 def q_first(one: str, other: str) -> tuple[str, str]:
     """Both names, that of q first if one tells; else as they stand. A .safetensors file holds names by the alphabet.
 
+    Names that differ in one letter, k and q, tell too.
+
     >>> q_first("k_proj", "q_proj"), q_first("x", "query_layer"), q_first("x", "y")
     (('q_proj', 'k_proj'), ('query_layer', 'x'), ('x', 'y'))
+    >>> q_first("ks", "qs"), q_first("keyvec", "queryvec")
+    (('qs', 'ks'), ('queryvec', 'keyvec'))
     """
+    differ = {pair for pair in zip(one.lower(), other.lower(), strict=False) if len(set(pair)) > 1}
+    if len(one) == len(other) and differ == {("k", "q")}:
+        return other, one
     tells_k, tells_q = (
         bool(like.search(name)) and not unlike.search(name)
         for like, unlike, name in ((_LIKE_K, _LIKE_Q, one), (_LIKE_Q, _LIKE_K, other))

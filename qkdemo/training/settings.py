@@ -47,7 +47,7 @@ class Settings(Dials):
     temperature: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", ("cosine",)))] = 0.1
     gamma: Annotated[float, Dial(0.1, 10, log=True, only_for=("variant", norms_with("gamma")))] = 1.0
     alpha: Annotated[float, Dial(0.01, 10, log=True, only_for=("variant", norms_with("alpha")))] = ALPHA
-    qk_lr_factor: Annotated[float, Dial(1e-4, 1, log=True, only_for=("variant", ("qk_lr",)))] = 0.1
+    qk_lr_factor: Annotated[float, Dial(1e-4, 1, log=True, sign="×", only_for=("variant", ("qk_lr",)))] = 0.1
     qk_start: Annotated[float, Dial(0.1, 100, log=True, sign="×")] = 1.0
     n_layers: Annotated[int, Dial(1, 4, more=True)] = 2
     n_heads: Annotated[int, Dial(1, 4, more=True)] = 2

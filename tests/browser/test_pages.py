@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from qkdemo.dials import declarations
 from qkdemo.labs import drift
+from qkdemo.messages import say
 from qkdemo.web.pages import PAGES
 
 # What carries a page: an exhibit, a table, doors to other pages, or a question.
@@ -141,6 +142,15 @@ def test_a_link_may_hide_the_other_dials(server: str, page: Page) -> None:
     page.goto(f"{server}/drift?scale=1&hide={others}")
     expect(page.locator(".reading").first).to_have_text("×1")
     expect(page.locator("[data-testid=stSidebar] input[type=range]")).to_have_count(1)
+
+
+def test_a_dial_in_the_chart_stays_and_moves_where_the_link_hides_it(server: str, page: Page) -> None:
+    page.goto(f"{server}/drift?hide=scale,gain")
+    scale = page.get_by_role("slider", name="Weight scale")  # in the sidebar there is none
+    expect(scale).to_have_count(1)
+    scale.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"[?&]scale=9&|[?&]scale=9$"))
+    assert "A dial in the chart stays, and can be moved." in say("takeaway.hide_help")
 
 
 def test_the_dials_are_kept_while_another_page_is_visited(server: str, page: Page) -> None:

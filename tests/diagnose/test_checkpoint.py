@@ -133,11 +133,64 @@ def test_shards_are_read_by_their_index_and_what_is_missing_is_named(tmp_path: P
     assert len(part.layers) == 1
     index.write_text(json.dumps({"weight_map": dict.fromkeys(second, "2.safetensors") | {"a": "1.safetensors"}}))
     saved(tmp_path, {"a": torch.ones(2)}, "1.safetensors")
-    with pytest.raises(InputError, match=r"shards that are there \(1\) .* These shards are not there: 2.safetensors"):
+    with pytest.raises(InputError, match=r"shards that were read \(tensors: 1\)\. .* not read: 2.safetensors"):
         found(index)
     index.write_text(json.dumps({"weight_map": homes}), encoding="utf-8")
     saved(tmp_path, second, "model-00002-of-00002.safetensors")
     assert len(found(index, CONFIG).layers) == 2
+
+
+def in_two_shards(folder: Path) -> Path:
+    """Two layers with gains; the second file holds the gains of the second layer."""
+    tensors = weights() | {name.replace("layers.0", "layers.1"): x for name, x in weights(1).items()}
+    gains = {f"model.layers.{at}.self_attn.{side}_norm.weight": torch.ones(8) for at in range(2) for side in "qk"}
+    first, second = (f"model-0000{at}-of-00002.safetensors" for at in (1, 2))
+    homes = {name: second if name in gains and ".1." in name else first for name in tensors | gains}
+    for file in (first, second):
+        saved(folder, {name: x for name, x in (tensors | gains).items() if homes[name] == file}, file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes}), encoding="utf-8")
+    return folder / first
+
+
+def test_a_layer_of_which_a_missing_shard_holds_the_gains_is_not_taken_as_one_without(tmp_path: Path) -> None:
+    """Neither where the folder is read without that shard, nor where the other is given alone."""
+    first = in_two_shards(tmp_path)
+    assert "shards" not in said(tmp_path)
+    assert [layer.name[13] for layer in found(first).layers] == ["0"]
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
+    for path in (tmp_path, first):
+        told = said(path)
+        assert told.keys() == {"shards", "gains_gamma"}
+        assert told["shards"].startswith("These shards were not read: model-00002-of-00002.safetensors.")
+        assert "No attention layer of which they hold a part was measured." in told["shards"]
+
+
+def test_a_shard_without_its_index_is_said_to_be_one(tmp_path: Path) -> None:
+    """From a shell and on the page: where the gains of a layer lie is not known then."""
+    first = in_two_shards(tmp_path)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    (tmp_path / "model-00002-of-00002.safetensors").rename(tmp_path / "elsewhere")
+    uploaded = {finding.key: finding.sentence for finding in examine(first.read_bytes(), first.name).findings}
+    for told in (said(tmp_path), said(first), uploaded):
+        assert "these shards are missing: model-00002-of-00002.safetensors" in told["shards_by_name"]
+    alone = saved(tmp_path, weights(), "model-00001-of-00001.safetensors")
+    assert not {"shards", "shards_by_name"} & said(alone).keys()
+
+
+@pytest.mark.parametrize(
+    "names", [("q_proj.weight", "k_proj.weight"), ("in_proj_weight",), ("q_proj_weight", "k_proj_weight")]
+)
+@pytest.mark.parametrize("prefix", ["", "attn."])
+def test_one_module_of_attention_is_read_without_a_prefix_too(
+    names: tuple[str, ...], prefix: str, tmp_path: Path
+) -> None:
+    tensors = {prefix + name: torch.eye(16).repeat(3 if len(names) == 1 else 1, 1) for name in names}
+    tensors |= {f"{prefix}{side}_norm.weight": torch.ones(4) for side in "qk"}
+    path = saved(tmp_path, tensors)
+    (layer,) = found(path).layers
+    assert (layer.heads, layer.d_head, layer.bound("gamma")) == (4, 4, 2)
+    assert f"in {prefix[:-1] or 'the module'} that is √4" in said(path)["gains_gamma"]
+    assert examine_path(path).tables["layers"][0]["layer"] == (prefix[:-1] or "the module")
 
 
 @pytest.mark.parametrize(

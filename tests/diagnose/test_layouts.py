@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
 from qkdemo.diagnose.weights.layers import Result, run
-from qkdemo.diagnose.weights.projections import parts
+from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope
 from tests.diagnose.watching.timm_models import loaded
 
 transformers: Any = pytest.importorskip("transformers")
@@ -249,6 +249,53 @@ def test_a_tower_has_the_heads_of_its_own_config(tmp_path: Path) -> None:
         assert layers["model.layers.0.self_attn"].d_head == 16
         for name in ("model.vision_tower.layers.0.self_attn", "visual.blocks.0.attn"):
             assert (layers[name].heads, layers[name].guessed) == (heads, guessed), name
+
+
+OWN: Final = {  # of classes with more parts than one: a layer, and the heads that their config names for it, or 0
+    "GraniteSpeechModel": ("projector.qformer.encoder.layer.0.attention.attention", 12),
+    "Idefics2Model": ("connector.perceiver_resampler.layers.0.self_attn", 16),
+    "SamModel": ("mask_decoder.transformer.layers.0.cross_attn_token_to_image", 8),
+    "VideoMAEForPreTraining": ("decoder.decoder_layers.0.attention.attention", 6),
+    "VJEPA2Model": ("predictor.layer.0.attention", 12),
+    "BartModel": ("decoder.layers.0.encoder_attn", 16),
+    "AriaModel": ("multi_modal_projector.cross_attn", 0),
+    "Sam2HieraDetModel": ("blocks.3.attn", 0),
+    "MaskFormerModel": ("pixel_level_module.encoder.model.encoder.layers.0.blocks.0.attention.self", 0),
+    "Florence2Model": ("vision_tower.blocks.0.0.spatial_block.window_attn", 0),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_no_layer_is_read_with_the_heads_of_another_part(name: str) -> None:
+    kind = getattr(transformers, name)
+    config = kind.config_class()
+    with torch.device("meta"):
+        model = kind(config)
+    layers = found_in(model.state_dict())
+    assert not any("channel" in layer for layer in layers)  # Florence-2's logits between channels
+    read = {layer: heads_of(scope(config.to_dict(), layer))[0] for layer in layers}
+    assert read[OWN[name][0]] == OWN[name][1]
+    for layer, heads in read.items():
+        module = model.get_submodule(layer)
+        own = next(
+            (x for word in ("num_heads", "num_attention_heads", "n_heads") if (x := getattr(module, word, 0))), 0
+        )
+        assert heads in (0, own) or not own, layer
+
+
+def test_heads_of_a_part_that_is_not_named_in_a_layer_are_not_taken(tmp_path: Path) -> None:
+    """BLIP-2's: the text has 32 heads, the Q-Former 12; of a projector nothing is named."""
+    names = (
+        "qformer.encoder.layer.0.attention.attention",
+        "language_model.model.decoder.layers.0.self_attn",
+        "proj.attn",
+    )
+    tensors = {f"{name}.{side}_proj.weight": torch.eye(96) for name in names for side in "qk"}
+    config = {"text_config": {"num_attention_heads": 32}, "qformer_config": {"num_attention_heads": 12}}
+    layers = read_alone(in_file(tmp_path, tensors), config).layers
+    assert {layer.name: (layer.heads, layer.guessed) for layer in layers} == dict(
+        zip(names, ((12, False), (32, False), (1, True)), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["tiny_vit_5m_224", "efficientformer_l1"])

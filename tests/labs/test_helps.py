@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from qkdemo.attention.inputs import Recipe, draw
 from qkdemo.dials import Choice, Dial, declarations
 from qkdemo.labs import arrows, drift, mla, placement, words
 from qkdemo.labs.registry import LABS
-from qkdemo.messages import ENGLISH, LANGUAGES
+from qkdemo.messages import ENGLISH, LANGUAGES, say
 from tests.strategies import COMPUTED
 
 # Logits of a state in bfloat16, of labs that have them as numbers.
@@ -45,6 +46,46 @@ def test_a_gain_that_multiplies_what_no_norm_bounds_is_not_said_to_bound_it() ->
     state = placement.Settings(left_scale="learned", left_norm="rms", gain=10.0, right_order="norm_rotary")
     assert placement.run(state).left.logits.abs().max() > state.gain
     assert "≤" not in help_of("placement", "gain")
+
+
+def test_the_mean_of_a_head_is_said_to_grow_with_its_size() -> None:
+    (q, _), (shifted, _) = (draw(Recipe(n_heads=4, head_spread=9, mean=mean)) for mean in (0.0, 2.0))
+    added = (shifted - q).mean((1, 2))
+    assert added.max() / added.min() == pytest.approx(9)
+    assert all("times the size of its head" in help_of(lab, "mean") for lab in ("drift", "placement"))
+
+
+@pytest.mark.parametrize("norm", ["layernorm", "rms"])
+@pytest.mark.parametrize("place", ["per_head", "in_product", "full_width", "input"])
+def test_only_layernorm_of_each_head_takes_the_mean_away_again(place: Any, norm: Any) -> None:
+    state = placement.Settings(left_place=place, left_norm=norm, head_spread=8)
+    base, shifted = (placement.run(state.but(mean=mean)).left.logits for mean in (0.0, 2.0))
+    gone = bool((shifted - base).norm() < 1e-9 * base.norm())
+    assert gone == (norm == "layernorm" and place in ("per_head", "in_product"))
+    told = help_of("placement", "mean")
+    assert "LayerNorm of each head’s q and k subtracts it again." in told
+    assert "no norm before the projection does" in told
+
+
+@pytest.mark.parametrize("name", ["head_spread", "projections"])
+def test_a_dial_of_latent_attention_that_moves_the_other_ways_alone_says_so(name: str) -> None:
+    small, large = (mla.run(mla.Settings(**{name: value})) for value in (1.0, 10.0))
+    assert np.array_equal(small.explicit.all, large.explicit.all)
+    assert mla.rows(small) == mla.rows(large)
+    assert mla.other_rows(small) != mla.other_rows(large)
+    assert help_of("mla", name).startswith(f"Only in the comparison under “{say('other_ways.heading')}”")
+
+
+def test_what_latent_attention_draws_is_said_once_to_be_stored() -> None:
+    drawn = mla.lab._draw(mla.Settings())
+    assert "latent" in drawn
+    assert "latents" not in help_of("mla", "format")
+
+
+def test_the_sphere_alone_has_one_query_whatever_its_keys() -> None:
+    texts = {lab.name: help_of(lab.name, "n_keys") for lab in COMPUTED.values() if hasattr(lab.settings, "n_keys")}
+    assert [name for name, text in texts.items() if "one query" in text] == ["sphere"]
+    assert not any("sphere" in text for text in texts.values())
 
 
 def test_a_dial_is_counted_from_where_it_begins() -> None:

@@ -195,7 +195,7 @@ def test_what_a_worker_trains_ends_as_it_does_here() -> None:
         (("softcap", "qk_start"), "softcap is no axis of this diagram"),
         (("beta2", "beta2"), "x and y are both beta2. A phase diagram needs two dials"),
         (("beta2:2:3", "qk_start"), "beta2 must be between"),
-        (("beta2", "qk_start", 4), "A phase diagram has 3, 5, 9 cells along a side, not 4"),
+        (("beta2", "qk_start", 4), "numbers of cells: 3, 5, 9; not 4"),
         (("magic:1:2", "qk_start"), "magic is no axis of this diagram. These can be one: learning_rate, warmup"),
         (("beta2", "qk_start", 5, 9), "A cell has between 1 seed and 5, not 9"),
         (("beta2", "qk_start", 5, 1, ("none", "magic")), "'magic' is no remedy"),

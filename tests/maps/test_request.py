@@ -65,7 +65,7 @@ def test_a_grid_over_the_budget_is_refused() -> None:
     assert [size_of(size) for size in SIZES] == [*SIZES]
     with pytest.raises(SettingsError, match="66 cells along a side are too many: a map has at most 65"):
         size_of(66)
-    with pytest.raises(SettingsError, match="A map has 9, 17, 33, 65 cells along a side, not 12"):
+    with pytest.raises(SettingsError, match="numbers of cells: 9, 17, 33, 65; not 12"):
         size_of(12)
 
 

@@ -92,6 +92,7 @@ def test_pasted_arrays_are_asked_how_their_axes_lie() -> None:
     app = visit("diagnose")
     app.text_area(key="diagnose:lines").set_value(json.dumps(dict(zip("qk", rows, strict=True)))).run()
     assert any("swap the axes" in told.value for told in app.warning)
+    assert any("For a checkpoint, or the logits of a port, they change nothing." in each.value for each in app.caption)
     app.toggle(key="diagnose:swap").set_value(True).run()
     assert not app.exception
     assert not any("swap the axes" in told.value for told in app.warning)

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from qkdemo.charts.columns import coded, span
+from qkdemo.charts.columns import coded, span, step_of
 from qkdemo.charts.look import Look, cell, numbers, vector
 from qkdemo.charts.panels import BRIGHTEST, MASKED, UNDEFINED, Arcs, Arrows, Bars, BarsLine, Heat
 from qkdemo.charts.paper.marks import SIZE, TINT, Field, Spec, labels, layer, listed, over, plane, whole, words
@@ -88,7 +88,7 @@ def _heat_told(codes: Sequence[float], panel: Heat) -> str:
     code = codes[query * panel["columns"] + key]
     if code in (MASKED, UNDEFINED):
         return panel["title"]
-    return f"{_placed(query, key, panel)}: {coded(int(code))}"
+    return f"{_placed(query, key, panel)}: {coded(int(code), step_of(codes, panel.get('coarse', 1)))}"
 
 
 def _placed(query: int, key: int, panel: Heat) -> str:

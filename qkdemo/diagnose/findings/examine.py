@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from torch import Tensor
 
@@ -21,13 +21,14 @@ from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.findings.of_tensors import of_tensors
 from qkdemo.diagnose.readers.arrays import holds_arrays, read_arrays
-from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, sized
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, never_read, of_model, sized
 from qkdemo.diagnose.readers.logs import holds_history, read_logs
 from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.diagnose.weights import checkpoint, layers
 
 _ARRAYS: Final = (b"\x93NUMPY", b"PK")
 _OF_WEIGHTS: Final = re.compile(r"weight|bias|lora_|exp_avg", re.IGNORECASE)
+_NO_LOG: Final = ("no_log", "short_log", "json_arrays")  # as an index or a config.json seems to be
 _NAMED: Final = 12  # columns that an error names
 
 
@@ -38,7 +39,17 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
     Raises InputError.
     """
     if len(data) > MOST_BYTES:
+        _refuse_kind(io.BytesIO(data), name)
         raise InputError("large_upload", name=name, most=sized(MOST_BYTES))
+    try:
+        return _examined(data, name, reference, options)
+    except InputError as error:
+        if error.key in _NO_LOG and (kind := of_model(data)):
+            raise InputError("not_a_log", name=name, kind=kind) from None
+        raise
+
+
+def _examined(data: bytes, name: str, reference: tuple[bytes, str] | None, options: dict[str, Any]) -> Report:
     columns = options.pop("columns", None)
     if reference is not None:
         mine, other = read_arrays(io.BytesIO(data), name), read_arrays(io.BytesIO(reference[0]), reference[1])
@@ -48,8 +59,7 @@ def examine(data: bytes, name: str, *, reference: tuple[bytes, str] | None = Non
     if name.endswith(".safetensors"):
         file = Safetensors(io.BytesIO(data), name)
         try:
-            opened = checkpoint.Checkpoint({name: file}, dict.fromkeys(file.entries, name), ())
-            return of_checkpoint(layers.run(opened), name)
+            return of_checkpoint(layers.run(checkpoint.one_file(file)), name)
         except InputError as error:
             if error.key != "no_attention" or _are_weights(file.entries):
                 raise
@@ -99,10 +109,18 @@ def examine_path(path: Path, config: Path | None = None, reference: Path | None 
 def _read(path: Path) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
+            with path.open("rb") as file:
+                _refuse_kind(file, path.name)
             raise InputError("large_file", name=path.name, most=sized(MOST_BYTES))
         return path.read_bytes()
     except OSError as error:
         raise InputError("unopened", name=path.name, reason=error.strerror or "") from None
+
+
+def _refuse_kind(stream: BinaryIO, name: str) -> None:
+    """Of a kind that is not read no part is, either."""
+    if kind := never_read(stream):
+        raise InputError("not_arrays", name=name, kind=kind)
 
 
 def _checkpoint_at(path: Path, config: Path | None) -> Report:

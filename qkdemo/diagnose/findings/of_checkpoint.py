@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
@@ -14,7 +16,7 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
     """What is found in a checkpoint."""
     rows = [
         {
-            "layer": layer.name,
+            "layer": _shown(layer.name),
             "heads": layer.heads,
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
@@ -28,12 +30,24 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
         }
         for layer in result.layers
     ]
-    return Report(kind="checkpoint", name=name, findings=by_level(_of_checkpoint(result)), tables={"layers": rows})
+    findings = by_level(map(_named, _of_checkpoint(result)))
+    return Report(kind="checkpoint", name=name, findings=findings, tables={"layers": rows})
+
+
+def _named(finding: Finding) -> Finding:
+    """With the name of its layer as it is shown."""
+    layer = finding.values.get("layer")
+    return finding if layer is None else replace(finding, values={**finding.values, "layer": _shown(str(layer))})
+
+
+def _shown(layer: str) -> str:
+    """A layer's name; a module that was saved alone has none."""
+    return layer or say("finding.alone")
 
 
 def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if result.missing:
-        yield Finding("watch", "shards", {"names": ", ".join(result.missing), "count": len(result.missing)})
+        yield Finding("watch", "shards" if result.placed else "shards_by_name", {"names": some(result.missing)})
     yield from _of_architecture(result)
     yield from _of_groups(result)
     if guessed := [layer for layer in result.layers if layer.guessed]:

@@ -21,7 +21,7 @@ import torch
 from numpy.lib import format as npy
 from torch import Tensor
 
-from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, sized
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, never_read, sized
 from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.messages import say
 
@@ -83,21 +83,22 @@ def _refuse_large(count: int, name: str) -> None:
 
 
 def _of_npz(stream: BinaryIO, name: str) -> dict[str, Tensor]:
+    if kind := never_read(stream):  # told before what it holds is counted
+        raise InputError("not_arrays", name=name, kind=kind)
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         raise InputError("bad_zip", name=name) from None
     members = archive.infolist()
+    for member in members:
+        if not member.filename.endswith(".npy"):
+            raise InputError("foreign_member", name=name, member=repr(member.filename))
     if len(members) > _MOST_MEMBERS:
         raise InputError("members", name=name, count=len(members), most=_MOST_MEMBERS)
     _refuse_large(sum(member.file_size for member in members), name)
     found: dict[str, Tensor] = {}
-    if any(member.filename.endswith("/data.pkl") for member in members):  # what torch.save writes
-        raise InputError("not_arrays", name=name, kind=say("input.kind.pickle"))
     for member in members:
         key = member.filename.removesuffix(".npy")
-        if key == member.filename:
-            raise InputError("foreign_member", name=name, member=repr(member.filename))
         if key in found:
             raise InputError("array_twice", name=name, member=repr(key))
         found[key] = _of_member(archive, member, f"{member.filename} in {name}")

@@ -10,18 +10,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.steps import counted_on
 from qkdemo.diagnose.readers.values import is_nan, logged, real
 
+_Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
 _STEPS: Final = (
     *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
-    *("steps", "train_step", "train/step", "training_step", "num_updates"),
+    *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps"),
 )
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
@@ -47,6 +49,10 @@ _BESIDE_A_LOSS: Final = re.compile(
     r"|balanc|router|expert",
     re.IGNORECASE,
 )  # what is added to a loss, or is of another model: taken only where there is no other
+_OF_ALL: Final = re.compile(r"(^|[/_. -])total([/_. -]|$)|^(train(ing)?[/_. ])?loss$", re.IGNORECASE)  # no part
+_OF_TOKENS: Final = re.compile(
+    r"token_accuracy|completions?/|(^|[/_. ])(rewards?|kl|clip_ratio)([/_. ]|$)", re.IGNORECASE
+)
 _OF_WEIGHTS: Final = re.compile(r"grad|weight|param|gamma|gain|optim|exp_avg", re.IGNORECASE)
 _OF_VECTORS: Final = ("q_norm", "k_norm")  # which a layer may be called, too: its weights have norms of their own
 _MAY_BE_ANOTHERS: Final = ("max_logit", "entropy")
@@ -78,7 +84,10 @@ class Log:
     columns: Mapping[str, NDArray[np.float64]]
     sampled: bool = False
     where: str = ""  # the worst head, in words, if the log names heads
-    steps: Literal["named", "rows", "epochs"] = "named"  # or rows are counted, or steps that begin anew in each epoch
+    steps: Literal["named", "rows", "epochs", "passes"] = "named"  # or rows are counted, or steps that begin anew
+    rows: int = 0  # that hold a number
+    kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
+    cut: bool = False  # whether the last line of its file could not be read
 
 
 def roles(log: Log) -> dict[str, str]:
@@ -88,6 +97,8 @@ def roles(log: Log) -> dict[str, str]:
         fitting = [column for column in log.columns if pattern.search(column)]
         if role in _MAY_BE_ANOTHERS:
             fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
+        if role == "entropy" and any(map(_OF_TOKENS.search, log.columns)):  # as TRL logs that of the next token
+            fitting = [name for name in fitting if _OF_ATTENTION.search(name)]
         if role in _OF_VECTORS:
             fitting = [name for name in fitting if not _OF_WEIGHTS.search(name)]
         training = [column for column in fitting if not EVALUATED.search(column)]
@@ -97,7 +108,8 @@ def roles(log: Log) -> dict[str, str]:
             training = training or fitting
         if training:
             others = [column for column in training if role in _MAY_BE_ANOTHERS and not names_attention(column)]
-            order = [(column in found.values(), column in others, len(column)) for column in training]
+            parts = [column for column in training if role == "loss" and not _OF_ALL.search(column)]
+            order = [(x in found.values(), x in others, x in parts, len(x)) for x in training]
             found[role] = training[order.index(min(order))]
     return found
 
@@ -119,9 +131,11 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     steps = next((name for name in names if names_steps(name)), None)
     at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
     epoch = next((name for name in names if str(name).lower().rpartition("/")[2] == "epoch"), None)
-    epochs = [] if epoch is None else [real(row.get(epoch)) for row in rows]
-    anew = bool(steps and epochs) and _begin_anew(at, epochs)
-    at = _counted_on(at) if anew else at
+    losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
+    loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
+    counted: Literal["named", "rows", "epochs", "passes"] = "rows"
+    if steps is not None:
+        at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
     now_and_then = _now_and_then(rows)
     if measures := {name: places for name, places in now_and_then.items() if _is_measure(name)}:  # of no kind of rows
         rows = [
@@ -129,22 +143,24 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
             for place, row in enumerate(rows)
         ]
     empty = _padding(rows)
-    points: dict[str, list[tuple[float, float]]] = {}
+    points: dict[str, list[_Point]] = {}
     for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
             left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
             left_out |= {name for name, places in now_and_then.items() if place in places}
             for name, value in row.items():
                 if name != steps and name not in left_out and not math.isnan(number := logged(value)):
-                    points.setdefault(str(name), []).append((step, number))
+                    points.setdefault(str(name), []).append((step, number, place))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
     columns = {
-        name: np.array([each.get(step, math.nan) for step in order], dtype=np.float64) for name, each in series.items()
+        name: np.array([each.get(step, (math.nan,))[0] for step in order], dtype=np.float64)
+        for name, each in series.items()
     }
     columns = _over_layers(columns) | columns
-    counted: Literal["named", "rows", "epochs"] = "rows" if steps is None else "epochs" if anew else "named"
-    return Log(run=run, kind=kind, step=np.array(order), columns=columns, sampled=sampled, where=where, steps=counted)
+    read = len({place for each in points.values() for *_, place in each})
+    kept = len({place for each in series.values() for _, place in each.values()})
+    return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept)
 
 
 def names_steps(column: Any) -> bool:
@@ -155,29 +171,6 @@ def names_steps(column: Any) -> bool:
 def names_loss(column: Any) -> bool:
     """Whether a column is a loss of the training, by its name."""
     return bool(ROLES["loss"].search(str(column)) and not EVALUATED.search(str(column)))
-
-
-# ---- steps that begin anew in each epoch
-
-
-def _begin_anew(at: Sequence[float], epochs: Sequence[float]) -> bool:
-    """Whether steps fall, and only where the epoch rises."""
-    counted = [(step, epoch) for step, epoch in zip(at, epochs, strict=True) if math.isfinite(step)]
-    falls = [(one[1], other[1]) for one, other in pairwise(counted) if other[0] < one[0]]
-    return bool(falls) and all(before < after for before, after in falls)
-
-
-def _counted_on(at: Sequence[float]) -> list[float]:
-    """The same steps, those of an epoch one after those of the epochs before it."""
-    gap = next((later - earlier for earlier, later in pairwise(at) if later > earlier), 1.0)
-    counted: list[float] = []
-    before, begun = math.nan, 0.0
-    for step in at:
-        if step < before:
-            begun += before + gap - step
-        counted.append(step + begun)
-        before = step if math.isfinite(step) else before
-    return counted
 
 
 # ---- NaN that fills a table, where a row has no value
@@ -266,23 +259,23 @@ def _over_layers(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArra
     }
 
 
-def _continued(points: list[tuple[float, float]]) -> dict[float, float]:
-    """A curve by its steps, the last value of each; what a run logged before it went on from an earlier step is gone.
+def _continued(points: list[_Point]) -> dict[float, tuple[float, int]]:
+    """A curve by its steps: the last value and its row. What a run logged before it went back to a step is gone.
 
     A few rows in order below the newest one are such a restart; one alone may count other steps, as of an evaluation.
     Where steps fall more often than a run is started anew, the rows are in no order, and all of them count.
     """
-    steps = [step for step, _ in points]
+    steps = [step for step, *_ in points]
     falls = sum(later < earlier for earlier, later in pairwise(steps))
     anew = falls <= min(_MOST_RESTARTS, max(1, len(points) // _ROWS_OF_A_RESTART))
-    curve: dict[float, float] = {}
+    curve: dict[float, tuple[float, int]] = {}
     newest = -math.inf
-    for at, (step, value) in enumerate(points):
+    for at, (step, value, place) in enumerate(points):
         following = steps[at : at + _OF_A_RESTART]
         in_order = len(following) == _OF_A_RESTART and sorted(following) == following and following[-1] <= newest
         if anew and step < newest and in_order:
             curve = {old: kept for old, kept in curve.items() if old < step}
             newest = step
-        curve[step] = value
+        curve[step] = (value, place)
         newest = max(newest, step)
     return curve

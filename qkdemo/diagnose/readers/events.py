@@ -25,8 +25,8 @@ def is_events(data: bytes) -> bool:
 
 
 def read_events(data: bytes, name: str) -> list[dict[str, Any]]:
-    """A row per step: {"step": …, tag: value}. Raises InputError for a file that is damaged."""
-    steps: dict[int, dict[str, Any]] = {}
+    """A row per step, again where it comes back: {"step": …, tag: value}. Raises InputError for a damaged file."""
+    rows: list[dict[str, Any]] = []
     count = 0
     for record in _records(data, name):
         try:
@@ -36,9 +36,11 @@ def read_events(data: bytes, name: str) -> list[dict[str, Any]]:
         count += len(values)
         if count > _MOST_VALUES:
             raise InputError("many_events", name=name, most=_MOST_VALUES)
+        if values and (not rows or rows[-1]["step"] != step or values.keys() & rows[-1].keys()):
+            rows.append({"step": step})
         if values:
-            steps.setdefault(step, {"step": step}).update(values)
-    return list(steps.values())
+            rows[-1] |= values
+    return rows
 
 
 def _records(data: bytes, name: str) -> Iterator[bytes]:

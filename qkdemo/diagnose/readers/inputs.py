@@ -2,11 +2,14 @@
 
 * `InputError`: what was found, where, and what would be right;
 * `MOST_BYTES`: how large an array may be that is read whole;
-* `kind_of(head)`: what a file is that is none of ours, by its first bytes.
+* `kind_of(head)`: what a file is that is none of ours, by its first bytes; `never_read(stream)`: the kind of a file
+  of which no part is read, however small; `of_model(data)`: that of JSON which lies beside weights.
 """
 
+import json
+import zipfile
 from collections.abc import Sequence
-from typing import Final
+from typing import BinaryIO, Final
 
 from qkdemo.messages import say
 from qkdemo.notation import spelled
@@ -28,6 +31,8 @@ _KINDS: Final = (
     (b"\x1f\x8b", "gzip"),
     (b"\x89HDF", "hdf5"),
 )
+_READ: Final = ("npy", "parquet", "zip")  # .npz
+_NAMED: Final = 12  # of many names
 
 
 class InputError(ValueError):
@@ -46,6 +51,47 @@ class InputError(ValueError):
 def kind_of(head: bytes) -> str:
     """What a file with these first bytes is; empty if that is not known."""
     return next((say(f"input.kind.{word}") for start, word in _KINDS if head.startswith(start)), "")
+
+
+def never_read(stream: BinaryIO) -> str:
+    """What a file is that is of a kind that is not read here; empty if it is not known, or read."""
+    stream.seek(0)
+    head = stream.read(32)
+    word = next((word for start, word in _KINDS if head.startswith(start)), "")
+    if word == "zip" and _of_torch(stream):
+        word = "pickle"
+    stream.seek(0)
+    return say(f"input.kind.{word}") if word and word not in _READ else ""
+
+
+def _of_torch(stream: BinaryIO) -> bool:
+    """Whether an archive is what torch.save writes."""
+    try:
+        return any(name.endswith("/data.pkl") for name in zipfile.ZipFile(stream).namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def of_model(data: bytes) -> str:
+    """What JSON is that lies beside a model's weights and holds none; empty for anything else."""
+    try:
+        loaded = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(loaded, dict):
+        return ""
+    if isinstance(loaded.get("weight_map"), dict):
+        return say("input.kind.index")
+    return say("input.kind.config") if {"model_type", "architectures"} & loaded.keys() else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names.
+
+    >>> some(["a", "b"]), some("abcdefghijklm")
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l, …')
+    """
+    return ", ".join([*names[:_NAMED], *["…"] * (len(names) > _NAMED)])
 
 
 def listed(shape: Sequence[int]) -> str:

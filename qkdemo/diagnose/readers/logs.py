@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -98,17 +99,23 @@ def _decoded(data: bytes, name: str) -> str:
 
 
 def _of_json(text: str, name: str) -> list[Log]:
-    first = text.lstrip().split("\n", 1)[0]
+    if not _is_json(text.lstrip().split("\n", 1)[0]):
+        return [log_of(name, "lines", printed(text)) if printed_dicts(text) else _of_whole_json(text, name)]
+    lines = [(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    cut = not _is_json(lines[-1][0])  # as while a run goes on
+    loaded = [_loaded(*line) for line in (lines[:-1] if cut else lines)]
+    if len(loaded) == 1 and any(isinstance(value, list) for value in loaded[0].values()):
+        return [_of_whole_json(text, name)]
+    *logs, last = _by_run(_records(loaded), name, "jsonl")
+    return [*logs, replace(last, cut=cut)]
+
+
+def _is_json(text: str) -> bool:
     try:
-        json.loads(first)
+        json.loads(text)
     except (ValueError, RecursionError):
-        if printed_dicts(text):
-            return [log_of(name, "lines", printed(text))]
-        return [_of_whole_json(text, name)]
-    lines = [_loaded(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if len(lines) == 1 and any(isinstance(value, list) for value in lines[0].values()):
-        return [_of_whole_json(text, name)]
-    return _by_run(_records(lines), name, "jsonl")
+        return False
+    return True
 
 
 def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
@@ -175,12 +182,8 @@ def _records(rows: Any) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _further(one: float, other: float) -> float:
-    return max(abs(one), abs(other))
-
-
 _CHOSEN: Final[dict[str, Callable[[float, float], float]]] = {  # which head's is the worst
-    "max_logit": _further,
+    "max_logit": lambda *pair: max(map(abs, pair)),
     "entropy_fraction": min,
     "q_norm_max": max,
     "k_norm_max": max,

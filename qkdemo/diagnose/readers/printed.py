@@ -24,20 +24,31 @@ _NUMBER: Final = (
 )
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])")
 _BARE: Final = re.compile(rf"\b((?i:(?:train |val |lm )?loss|lr|grad norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])")
+_STEP: Final = rf"(?P<step>{_WHOLE})"
 _LINE_STEP: Final = re.compile(
-    rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})", re.IGNORECASE
+    rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}", re.IGNORECASE
 )
+_OUT_OF: Final = r"\s{0,9}/\s{0,9}\d"
 _LINE_PLACES: Final = (  # where no line of a text names a step; what counts out of how many is sought first
-    re.compile(rf"\bnum_updates\s{{0,9}}[:=]\s{{0,9}}({_WHOLE})", re.IGNORECASE),
-    re.compile(
-        rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})\s{{0,9}}/\s{{0,9}}\d", re.IGNORECASE
+    re.compile(rf"\bnum_updates\s{{0,9}}[:=]\s{{0,9}}{_STEP}", re.IGNORECASE),
+    re.compile(  # [1/300][10/1251]
+        rf"\[\s{{0,9}}(?P<epoch>\d{{1,9}})(?:{_OUT_OF}{{1,40}})?\s{{0,9}}\]\s{{0,9}}\[\s{{0,9}}{_STEP}{_OUT_OF}"
     ),
-    re.compile(rf"(?<!epoch )\[\s{{0,9}}({_WHOLE})\s{{0,9}}/\s{{0,9}}\d", re.IGNORECASE),
-    re.compile(rf"\|\s{{0,9}}({_WHOLE})/\s{{0,9}}\d{{1,40}}\s{{0,9}}(?:batches\b|\[)"),
-    re.compile(rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?({_WHOLE})(?![\w.])", re.IGNORECASE),
-    re.compile(rf"\[\s{{0,9}}({_WHOLE})\s{{0,9}}/\s{{0,9}}\d"),
+    re.compile(rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}{_OUT_OF}", re.IGNORECASE),
+    re.compile(rf"(?<!epoch )\[\s{{0,9}}{_STEP}{_OUT_OF}", re.IGNORECASE),
+    re.compile(rf"\|\s{{0,9}}{_STEP}/\s{{0,9}}\d{{1,40}}\s{{0,9}}(?:batches\b|\[)"),
+    re.compile(rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}(?![\w.])", re.IGNORECASE),
+    re.compile(rf"\[\s{{0,9}}{_STEP}{_OUT_OF}"),
+    re.compile(rf"^\s{{0,9}}\[\s{{0,9}}(?P<epoch>\d{{1,9}}),\s{{0,9}}{_STEP}\s{{0,9}}\]"),  # [1,  2000]
 )
-_LINE_EPOCH: Final = re.compile(r"\b(?:epoch\s{0,9}[:\s]\s{0,9}\[?|train: )(\d{1,9})(?=[\s\],:/|])", re.IGNORECASE)
+_LINE_EPOCH: Final = re.compile(
+    r"\b(?:epoch(?:\s?\(\w{1,20}\))?\s{0,9}[:=]?\s{0,9}\[?\s{0,9}|train: (?=\d{1,9} {1,9}\[))(\d{1,9})(?=[\s\],:/|]|$)",
+    re.IGNORECASE,
+)
+_EVALUATION: Final = re.compile(  # a line of one, whose places and losses are none of the training
+    r"\b(?:(?:test|val|valid|validation|eval)(?: \(\w{1,20}\))?\s{0,9}:?\s{0,9}\[\s{0,9}\d|epoch\s?\((?:val|test)\))",
+    re.IGNORECASE,
+)
 _COUNT: Final = re.compile(  # before a name, as in: step 10 loss: 2.5
     rf"\b(?:step|iter|iteration|it|batch|epoch)\b\s{{1,9}}\[?{_WHOLE}(?:\s{{0,9}}/\s{{0,9}}{_WHOLE})?\]?(?![\w.])",
     re.IGNORECASE,
@@ -66,14 +77,18 @@ def printed(text: str) -> list[dict[str, Any]]:
 def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> list[dict[str, Any]]:
     """Step and numbers of every line that has both, as they are written."""
     rows: list[dict[str, Any]] = []
+    epoch = ""  # of the line, or of one above it that names an epoch alone
     for line in _COLOUR.sub("", text).splitlines():
+        if _EVALUATION.search(line):
+            continue
         step = next(filter(None, (place.search(line) for place in places)), None)
         pairs = [*_PAIR.findall(_COUNT.sub("|", line)), *_BARE.findall(line)]
+        if named := _LINE_EPOCH.search(line):
+            epoch = named[1]
         if step and pairs:
             row = {key.strip(" |").lower(): value.replace(",", "") for key, value in reversed(pairs)}
-            epoch = _LINE_EPOCH.search(line)
-            row |= {"epoch": epoch[1]} if epoch and _LINE_STEP not in places else {}
-            rows.append({"step": step[1].replace(",", "")} | row)
+            of = step.groupdict().get("epoch") or epoch
+            rows.append({"step": step["step"].replace(",", "")} | ({"epoch": of} if of else {}) | row)
     for row in rows:
         for word in ("iter", "iteration"):
             row.pop(word, None)

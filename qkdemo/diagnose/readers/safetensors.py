@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, sized
+from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, never_read, sized
 
 _LONGEST_HEADER: Final = 100_000_000  # bytes, as the format's own reader has it
 _MOST_AXES: Final = 16
@@ -112,6 +112,7 @@ class Safetensors:
         if length > min(self._size - 8, _LONGEST_HEADER):
             self._stream.seek(0)
             if words := kind_of(self._stream.read(32)):
+                words = never_read(self._stream) or words  # an archive may be torch.save's
                 raise InputError("foreign", name=self.name, kind=words)
             if length > _LONGEST_HEADER:
                 raise InputError("long_header", name=self.name, length=length, most=_LONGEST_HEADER)

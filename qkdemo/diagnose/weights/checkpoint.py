@@ -1,12 +1,13 @@
 """A checkpoint's tensors, read by range: of shards of any size only what is asked for is in memory.
 
-* `open_checkpoint(path)`: a .safetensors file, or an index with its shards; `Checkpoint`: its tensors by name.
+* `open_checkpoint(path)`: a .safetensors file, or an index with its shards; `Checkpoint`: its tensors by name;
+* `one_file(file)`: one that is open.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePath
 from typing import Any, Final, Self
 
@@ -17,15 +18,25 @@ from qkdemo.diagnose.readers.safetensors import Entry, Safetensors
 
 _MOST_INDEX: Final = 64 << 20  # bytes
 _MOST_WEIGHT: Final = 4 << 30  # one layer's fused projection of a very wide model
+_SHARD: Final = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.safetensors")  # as transformers names them
 
 
 class Checkpoint:
     """Open files of one checkpoint; close it, or use it in a `with`. Raises InputError."""
 
-    def __init__(self, files: Mapping[str, Safetensors], homes: Mapping[str, str], missing: Sequence[str]) -> None:
-        """`homes`: tensor → file; `missing`: files that an index names and that are not there."""
+    def __init__(
+        self,
+        files: Mapping[str, Safetensors],
+        homes: Mapping[str, str],
+        missing: Sequence[str] = (),
+        elsewhere: Sequence[str] = (),
+    ) -> None:
+        """`homes`: tensor → file; `missing`: shards that are not read; `elsewhere`: tensors that an index places there.
+
+        Without an index it is not known what they hold.
+        """
         self._files, self._homes = files, homes
-        self.missing = tuple(missing)
+        self.missing, self.elsewhere = tuple(missing), tuple(elsewhere)
         self._open = ExitStack()
 
     @property
@@ -65,7 +76,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint at `path`: a .safetensors file, its .index.json, or a folder with either. Raises InputError.
 
     Of a folder without an index all files are read; a tensor that several hold is that of model.safetensors, or of the
-    first.
+    first. Of one shard beside its index only that shard is read.
     """
     files = [path]
     if path.is_dir():
@@ -74,10 +85,33 @@ def open_checkpoint(path: Path) -> Checkpoint:
             raise InputError("empty_folder", name=path.name)
     if files[0].suffix == ".json":
         return _of_index(files[0])
+    if files == [path] and (index := _index_of(path)):
+        return _of_index(index, path.name)
     with ExitStack() as stack:
         read = {file.name: Safetensors(stack.enter_context(_opened(file)), file.name) for file in files}
         homes = {tensor: name for name in reversed(read) for tensor in read[name].entries}
-        return Checkpoint(read, homes, ()).keep(stack.pop_all())
+        return Checkpoint(read, homes, _other_shards(read)).keep(stack.pop_all())
+
+
+def one_file(file: Safetensors) -> Checkpoint:
+    """A checkpoint of one file, which may be a shard by its name."""
+    return Checkpoint({file.name: file}, dict.fromkeys(file.entries, file.name), _other_shards([file.name]))
+
+
+def _other_shards(names: Collection[str]) -> list[str]:
+    """The shards that must be beside these, by their names."""
+    found = {match[1]: match[3] for name in names if (match := _SHARD.fullmatch(name))}
+    every = {f"{stem}-{at + 1:05}-of-{count}.safetensors" for stem, count in found.items() for at in range(int(count))}
+    return sorted(every - set(names))
+
+
+def _index_of(shard: Path) -> Path | None:
+    """The index beside a shard that places tensors in it."""
+    for index in sorted(shard.parent.glob("*.safetensors.index.json")):
+        with suppress(InputError):
+            if shard.name in _homes(index).values():
+                return index
+    return None
 
 
 def _order(path: Path) -> tuple[bool, str]:
@@ -91,7 +125,8 @@ def _opened(path: Path) -> Any:
         raise InputError("unopened", name=path.name, reason=error.strerror or "") from None
 
 
-def _of_index(path: Path) -> Checkpoint:
+def _homes(path: Path) -> dict[str, str]:
+    """Tensor → file, as an index has them."""
     with _opened(path) as file:
         text = file.read(_MOST_INDEX + 1)
     if len(text) > _MOST_INDEX:
@@ -104,11 +139,18 @@ def _of_index(path: Path) -> Checkpoint:
     for file in set(homes.values()):
         if not file.endswith(".safetensors") or file != PurePath(file).name or re.search(r"[\\:\x00-\x1f]", file):
             raise InputError("foreign_shard", name=path.name, file=repr(file))
-    there = {file for file in set(homes.values()) if (path.parent / file).is_file()}
+    return dict(homes)
+
+
+def _of_index(path: Path, only: str = "") -> Checkpoint:
+    """The shards of an index that are there, or `only` one of them."""
+    homes = _homes(path)
+    there = {only} if only else {file for file in set(homes.values()) if (path.parent / file).is_file()}
     if not there:
         raise InputError("index_alone", name=path.name, count=len(set(homes.values())))
     with ExitStack() as stack:
         files = {file: Safetensors(stack.enter_context(_opened(path.parent / file)), file) for file in sorted(there)}
         known = {name: file for name, file in homes.items() if file in files and name in files[file].entries}
         missing = sorted(set(homes.values()) - there)
-        return Checkpoint(files, known, missing).keep(stack.pop_all())
+        elsewhere = [name for name, file in homes.items() if file in missing]
+        return Checkpoint(files, known, missing, elsewhere).keep(stack.pop_all())

@@ -20,7 +20,7 @@ from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.facts.models import MODELS
 
 _NORM: Final = (
-    r"(?P<layer>.*?)(?:\.norm)?\.(?:(?P<side>q|k|query|key)_?(?:(?:layer|rms)?_?norm|ln)|(?:(?:rms_?)?norm|ln)_?(?P<second>q|k))"
+    r"(?:(?P<layer>.*?)\.)??(?:norm\.)?(?:(?P<side>q|k|query|key)_?(?:(?:layer|rms)?_?norm|ln)|(?:(?:rms_?)?norm|ln)_?(?P<second>q|k))"
     r"(?:\.norms\.(?P<head>\d+))?"  # StableLM has a norm of its own for each head
 )
 _GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")
@@ -47,7 +47,7 @@ def gains_of(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
     by_head: dict[tuple[str, str], dict[int, Tensor]] = {}
     for name in checkpoint.names:
         if match := _GAIN.fullmatch(name):
-            layer, side, gain = match["layer"], (match["side"] or match["second"])[0], checkpoint.read(name)
+            layer, side, gain = match["layer"] or "", (match["side"] or match["second"])[0], checkpoint.read(name)
             if match["head"] is not None:
                 by_head.setdefault((layer, side), {})[int(match["head"])] = gain.reshape(-1)
             else:
@@ -62,7 +62,7 @@ def gains_of(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
 def biased(checkpoint: Checkpoint) -> frozenset[str]:
     """Layers whose norm of q or k adds a bias other than 0."""
     matches = [(name, match) for name in checkpoint.names if (match := _BIAS.fullmatch(name))]
-    return frozenset(match["layer"] for name, match in matches if bool(checkpoint.read(name).any()))
+    return frozenset(match["layer"] or "" for name, match in matches if bool(checkpoint.read(name).any()))
 
 
 def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:

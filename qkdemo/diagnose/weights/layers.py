@@ -17,15 +17,15 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from qkdemo.diagnose.readers.inputs import InputError
+from qkdemo.diagnose.readers.inputs import InputError, some
 from qkdemo.diagnose.readers.safetensors import DTYPES
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.weights import gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
 
-_CONVOLUTION: Final = re.compile(r"(?P<layer>.*?)\.[^.]*conv[^.]*\.")
-_LATENT: Final = re.compile(r"(?P<layer>.*)\.(kv_b_proj|kv_a_proj_with_mqa)\.weight")
+_CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\.")
+_LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
 _FLAG: Final = re.compile(r"(use_|with_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)$")
 
 
@@ -78,17 +78,18 @@ class Result:
     latent: tuple[str, ...]  # layers with latent attention, whose keys are never formed whole
     flags: tuple[str, ...]  # of the config, that ask for QK norm
     unnormed: tuple[str, ...]  # layers without gains
-    missing: tuple[str, ...]  # shards that are not there
+    missing: tuple[str, ...]  # shards that were not read
     gains: bool = False  # whether any tensor is named as a gain of q or k
     biased: frozenset[str] = frozenset()  # layers whose norm of q or k adds a bias
     before: tuple[str, ...] = ()  # layers whose norms of q and k stand before the projection
     normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
     without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
+    placed: bool = False  # whether an index says what the missing shards hold
 
     @property
     def promised(self) -> bool:
-        """Whether the config asks for QK norm and no gain was found."""
-        return bool(self.flags) and not self.gains
+        """Whether the config asks for QK norm and no gain was found, in no shard."""
+        return bool(self.flags) and not self.gains and not self.missing
 
 
 def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Result:
@@ -103,7 +104,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
     if not made and not latent and not any(skipped):
         key = "no_attention_here" if checkpoint.missing else "no_attention"
-        raise InputError(key, count=len(checkpoint.names), names=", ".join(checkpoint.missing))
+        raise InputError(key, count=len(checkpoint.names), names=some(checkpoint.missing))
     return Result(
         layers=layers,
         packed=tuple(skipped.packed),
@@ -114,6 +115,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         flags=tuple(name for name, value in scope(config).items() if _FLAG.fullmatch(name) and value is True),
         unnormed=tuple(layer.name for layer in layers if layer.gain_q is None or layer.gain_k is None),
         missing=checkpoint.missing,
+        placed=bool(checkpoint.elsewhere),
         gains=bool(found),
         biased=gains.biased(checkpoint),
         before=tuple(sorted(found, key=_natural)) if before else (),
@@ -133,12 +135,14 @@ class _Skipped(NamedTuple):
 def _layers(
     checkpoint: Checkpoint, config: Mapping[str, Any], gains_: Mapping[str, dict[str, Tensor]], skipped: _Skipped
 ) -> Iterator[Layer]:
-    """Every layer that can be measured; the names of the others go to `skipped`."""
+    """Every layer that is here whole and can be measured; the names of others go to `skipped`."""
     found = found_in(checkpoint.names, str(config.get("model_type", "")))
-    convolved = {match["layer"] for name in checkpoint.names if (match := _CONVOLUTION.match(name))}
     for layer in sorted(found, key=_natural):
-        tensors, own = found[layer], scope(config, layer)
-        if layer in convolved:
+        tensors, own, prefix = found[layer], scope(config, layer), layer and f"{layer}."
+        if any(name.startswith(prefix) for name in checkpoint.elsewhere):  # a gain, as likely as not
+            continue
+        beside = (name.removeprefix(prefix) for name in checkpoint.names if name.startswith(prefix))
+        if any(map(_CONVOLUTION.match, beside)):
             skipped.convolved.append(layer)
             continue
         dtypes = {
@@ -182,7 +186,9 @@ def _weights(
 ) -> tuple[Tensor, Tensor, bool] | None:
     """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
     if "q" not in tensors:
-        if f"{layer}.attention_biases" in checkpoint.names:  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
+        if (
+            f"{layer}.attention_biases".lstrip(".") in checkpoint.names
+        ):  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
             return None
         weight, lacks = _read(checkpoint, tensors["fused"])
         both = parts(tensors["fused"], weight, config)
@@ -190,7 +196,7 @@ def _weights(
     (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
     if q.dim() != 2 or k.dim() != 2:
         return None
-    output = f"{layer}.o_proj.weight"
+    output = f"{layer}.o_proj.weight".lstrip(".")
     rows_of_v = checkpoint.entry(output).shape[-1] if output in checkpoint.names else None
     bare = ungated(q, rows_of_v, _width(config, of_layer, len(q), len(k)), config)
     return None if bare is None else (bare, k, q_lacks or k_lacks)

@@ -1,6 +1,6 @@
 """W_q and W_k among a checkpoint's tensors: what they are called, and how a matrix that holds both is laid out.
 
-* `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v;
+* `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v; of a module alone "" → …;
 * `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
 * `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
 * `ungated(…)`: a W_q that holds a gate beside each head, without it.
@@ -16,17 +16,24 @@ from typing import Any, Final, TypeAlias
 from torch import Tensor
 
 _SPLIT: Final = {
-    "q": re.compile(r"(?P<layer>.*)\.(q_proj|wq|query|q_lin|to_q|Wq)\.weight"),
-    "k": re.compile(r"(?P<layer>.*)\.(k_proj|wk|key|k_lin|to_k|Wk)\.weight"),
+    "q": re.compile(r"(?:(?P<layer>.*)\.)?(?:(?:q_proj|wq|query|q_lin|to_q|Wq)\.weight|q_proj_weight)"),
+    "k": re.compile(r"(?:(?P<layer>.*)\.)?(?:(?:k_proj|wk|key|k_lin|to_k|Wk)\.weight|k_proj_weight)"),
 }
 _FUSED: Final = re.compile(
-    r"(?P<layer>.*)(?<!crossattention)\.(qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv)\.weight|(?P<mha>.*)\.in_proj_weight"
+    r"(?:(?P<layer>.*)(?<!crossattention)\.)?"
+    r"(?:(?:qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv)\.weight|in_proj_weight)"
 )
-_TOWERS: Final = {
-    "vision_config": re.compile(r"(^|[._])(vision|visual|vit|image)", re.IGNORECASE),
-    "audio_config": re.compile(r"(^|[._])(audio|speech)", re.IGNORECASE),
+_BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
+_TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
+_CALLED: Final = {  # how layers call a part of the config, where that is not its own name
+    "vision": _TOWER.format("vision|visual|vit|image|img|video"),
+    "audio": _TOWER.format("audio|speech"),
+    "backbone": "backbone|pixel_level_module",
+    **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
-_OF_TEXT: Final = ("text_config", "llm_config", "language_config")
+_OF_TEXT: Final = ("text", "llm", "language")
+_MAIN: Final = re.compile(r"\.?((base_model|backbone_model|module|model|transformer|decoder)\.)*(layers?|h|blocks)\.\d")
+_OWN_HEADS: Final = re.compile(r"(?!n_|num_)(\w+?)_(num_|n_)?(attention_)?heads")  # as decoder_attention_heads
 _HEADS: Final = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 _KV_HEADS: Final = ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv", "kv_n_heads")
 _MULTI_QUERY: Final = ("falcon", "RefinedWebModel", "gpt_bigcode")  # whose code has one key head unless told otherwise
@@ -39,23 +46,66 @@ def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, 
     """Layer → q, k or fused → tensor."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
+        if _BETWEEN_CHANNELS.fullmatch(name):
+            continue
         for side, pattern in _SPLIT.items():
             if match := pattern.fullmatch(name):
-                found.setdefault(match["layer"], {})[side] = name
+                found.setdefault(match["layer"] or "", {})[side] = name
         match = _FUSED.fullmatch(name)
         if match and (not name.endswith("in_proj.weight") or model_type in _BY_ARCHITECTURE["in_proj"]):
-            found.setdefault(match["layer"] or match["mha"], {})["fused"] = name
+            found.setdefault(match["layer"] or "", {})["fused"] = name
     return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
 
 
 def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
-    """The part of a config that is about a layer: that of its tower, that of the text, or all of it."""
-    inner = next((config[name] for name in _OF_TEXT if isinstance(config.get(name), Mapping)), None)
-    for key, named in _TOWERS.items():
-        if named.search(layer) and (isinstance(config.get(key), Mapping) or isinstance(inner, Mapping)):
-            tower = config.get(key)
-            return tower if isinstance(tower, Mapping) else {}
-    return inner if isinstance(inner, Mapping) else config
+    """The part of a config that is about a layer; without a layer that of the text, or all of it.
+
+    A part is about layers that are named as it is. Where there are parts, nothing is said of a layer that is named as
+    none of them, unless it is one of the main stack, or the config has heads for it: those of one part are not those
+    of another.
+    """
+    parts = _parts_of(config)
+    inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
+    if not layer:
+        return config if inner is None else inner
+    named = {name: _CALLED.get(name, name) for name in (*parts, "vision", "audio")}
+    called = [(match, name) for name, words in named.items() if (match := _named(words, layer))]
+    if parts and called:
+        match, name = min(called, key=lambda each: (each[0].start(), -each[0].end(), each[1]))
+        return scope(parts[name], layer[match.end() :] or ".") if name in parts else {}
+    main = bool(_MAIN.match(layer))
+    own = _with_own_heads(inner if main and inner is not None else config, layer)
+    return {} if parts and not main and own is config else own
+
+
+def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The parts of a config that are configs of models."""
+    return {
+        key.removesuffix("_config"): part
+        for key, part in config.items()
+        if isinstance(part, Mapping)
+        and not key.startswith("att")
+        and ("model_type" in part or any(str(name).endswith("_heads") for name in part))
+    }
+
+
+def _named(words: str, layer: str) -> re.Match[str] | None:
+    return re.search(rf"(?:^|(?<=[._]))(?:{words})", layer, re.IGNORECASE)
+
+
+def _with_own_heads(config: Mapping[str, Any], layer: str) -> Mapping[str, Any]:
+    """A config with the heads of the part that a layer is in, where it names them: decoder_attention_heads."""
+    own = [
+        (called.start(), match[1], config[key])
+        for key in config
+        if (match := _OWN_HEADS.fullmatch(key)) and (called := _named(rf"{match[1]}(?=.*\.\d)", layer))
+    ]
+    if not own:
+        return config
+    _, stem, heads = min(own, key=lambda each: each[:2])
+    kv_heads = config.get(f"{stem}_num_key_value_heads", config.get("num_key_value_heads"))
+    head_dim = config.get(f"{stem}_head_dim")
+    return {**config, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": head_dim}
 
 
 def heads_of(config: Mapping[str, Any]) -> tuple[int, int]:
@@ -70,7 +120,8 @@ def heads_of(config: Mapping[str, Any]) -> tuple[int, int]:
     if kind == "chatglm":
         kv_heads = config.get("multi_query_group_num", 1) if config.get("multi_query_attention") else heads
     whole = all(isinstance(x, int) and not isinstance(x, bool) and x > 0 for x in (heads, kv_heads))
-    return (heads, kv_heads) if whole else (0, 0)
+    of_each = any(name.endswith("heads_per_stage") for name in config)  # Hiera's: the number above is the first stage's
+    return (heads, kv_heads) if whole and not of_each else (0, 0)
 
 
 # ---- layouts of a matrix with q, k and v
@@ -119,7 +170,7 @@ _OF_MAXVIT: Final = re.compile(r"\.attn_(block|grid)\.attn\.")  # of timm: by he
 
 def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, transposed: bool) -> Parts | None:
     kind = config.get("model_type", "")
-    word = "in_proj_weight" if name.endswith(".in_proj_weight") else name.split(".")[-2]
+    word = "in_proj_weight" if name.endswith("in_proj_weight") else name.split(".")[-2]
     known = _BY_ARCHITECTURE.get(word, {})
     if word == "query_key_value" and kind == "chatglm":
         return _blocks if config.get("multi_query_attention") else _groups

@@ -61,7 +61,7 @@ class Settings(Dials):
     format: Annotated[FormatWord, Choice()] = "float64"
     causal: Annotated[bool, Switch()] = False
     alignment: Annotated[float, Dial(0, 0.99, 0.01)] = 0.0
-    mean: Annotated[float, Dial(0, 3, 0.1, more=True)] = 0.0
+    mean: Annotated[float, Dial(0, 3, 0.1, more=True, use="of_heads")] = 0.0
     n_heads: Annotated[int, Dial(1, 4, more=True)] = 1
     head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 1.0
     norm_in_format: Annotated[bool, Switch(more=True)] = False

@@ -46,7 +46,7 @@ class Settings(training.Settings, _Grid):
     """The dials of every run, and of the grid. `learning_rate` is the one that is looked at; `seed` is the first."""
 
     schedule: Annotated[ScheduleWord, Choice()] = "cosine"
-    learning_rate: Annotated[float, Dial(1e-5, 3, log=True)] = 0.072
+    learning_rate: Annotated[float, Dial(1e-5, 3, log=True, use="looked_at")] = 0.072
     warmup: Annotated[int, Dial(0, 1000, only_for=("schedule", ("constant", "cosine")))] = 40
     steps: Annotated[int, Dial(20, 3000, 20)] = 400
 

@@ -1,10 +1,11 @@
 """Where a curve over learning rates stops solving its task: its right wall, of the mean and of every seed alone.
 
 * `Curve`: one remedy over all rates; `Wall`: where it ends; `wall_of(curve, settings)`, `seed_walls(curve, settings)`;
-* `about(curve, settings)`, `factor_words(...)`: a wall, and how much farther one gets, with what single seeds say.
+* `how_far(curve, settings)`: a wall in words, with what single seeds say.
+
+A wall lies between two rates that were tried. Where, nobody knows: a loss can jump from nothing to chance in between.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,14 +38,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Wall:
-    """Where a curve stops solving its task, from its lowest point to the right.
+    """Where a curve stops solving its task, from its lowest point to the right: at the earliest beyond `last_solved`.
 
-    `at` is where the line between the mean losses crosses the limit of *solved*, over the rate's logarithm; None if it
-    is solved up to the highest rate tried.
+    `not_solved` is the next rate that was tried; None if the task is solved up to the highest one.
     """
 
     last_solved: float
-    at: float | None
+    not_solved: float | None
 
 
 def wall_of(curve: Curve, settings: Settings) -> Wall | None:
@@ -74,45 +74,27 @@ def _wall(rates: Sequence[float], losses: Sequence[float], best: int, settings: 
         return None
     for at in range(best, len(rates) - 1):
         if not losses[at + 1] < limit:
-            share = (limit - losses[at]) / (losses[at + 1] - losses[at])
-            return Wall(rates[at], rates[at] * (rates[at + 1] / rates[at]) ** share)
+            return Wall(rates[at], rates[at + 1])
     return Wall(rates[-1], None)
 
 
-def about(curve: Curve, settings: Settings) -> str:
-    """How far a curve's mean is solved, and from where to where its single seeds are; nothing if it never is."""
-    wall, alone = wall_of(curve, settings), seed_walls(curve, settings)
+def how_far(curve: Curve, settings: Settings) -> str:
+    """Up to which rate a curve's mean is solved, and up to which its single seeds are; nothing if it never is."""
+    wall = wall_of(curve, settings)
     if wall is None:
         return ""
-    if wall.at is None:
-        return written(wall.last_solved)
-    rate = written(wall.at, 2)
+    if wall.not_solved is None:
+        return say("rates.at_least", rate=written(wall.last_solved))
+    far = say("rates.between", rate=written(wall.last_solved), beyond=written(wall.not_solved))
+    alone = sorted(seed_walls(curve, settings), key=lambda one: one.last_solved if one is not None else 0.0)
     if len(alone) == 1:
-        return rate
-    last = curve.found[-1].learning_rate
-    ends = sorted((wall.at or math.inf) if wall is not None else 0.0 for wall in alone)
-    texts = [
-        say("rates.no_rate")
-        if end == 0
-        else written(end, 2)
-        if end < math.inf
-        else say("rates.beyond", rate=written(last))
-        for end in (ends[0], ends[-1])
-    ]
-    return _by_seed(rate, *texts)
+        return far
+    low, high = (_of_seed(one) for one in (alone[0], alone[-1]))
+    return say("rates.by_seed" if low != high else "rates.by_seed_alike", far=far, low=low, high=high)
 
 
-def factor_words(factor: float, plain: Curve, twin: Curve, settings: Settings) -> str:
-    """How many times farther the wider one gets, and so seed by seed, where each has a wall of its own."""
-    number = written(max(factor, 1 / factor), 2)
-    pairs = list(zip(seed_walls(plain, settings), seed_walls(twin, settings), strict=True))
-    alone = [b.at / a.at for a, b in pairs if a is not None and b is not None and a.at is not None and b.at is not None]
-    if len(alone) < len(pairs) or len(pairs) == 1:
-        return number
-    ends = sorted(one if factor >= 1 else 1 / one for one in alone)
-    return _by_seed(number, written(ends[0], 2), written(ends[-1], 2))
-
-
-def _by_seed(number: str, low: str, high: str) -> str:
-    """A number of the means, with what the seeds say: from where to where, or all the same as far as it is written."""
-    return say("rates.by_seed" if low != high else "rates.by_seed_alike", number=number, low=low, high=high)
+def _of_seed(wall: Wall | None) -> str:
+    if wall is None:
+        return say("rates.no_rate")
+    rate = written(wall.last_solved)
+    return rate if wall.not_solved is not None else say("rates.at_least", rate=rate)

@@ -18,7 +18,7 @@ from qkdemo.charts.panels import Axis, Cells, Entry, Level, Line, Panel, PlainAx
 from qkdemo.charts.spec import Drawn, Exhibit, Pick, Tile
 from qkdemo.dials import Value
 from qkdemo.labs.learning_rates.lab import Result, Settings, median_logit, rates_of, seen_of
-from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, wall_of
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, how_far
 from qkdemo.labs.learning_rates.sensitivity import sensitivity
 from qkdemo.labs.learning_rates.words import explain, failures_of, finding
 from qkdemo.messages import in_each_language, say
@@ -224,11 +224,9 @@ def _view(result: Result, own: Own | None) -> Exhibit:
 
 
 def _longest_finding(result: Result) -> str:
-    rate = written(result.rates[-1])
-    if result.settings.n_seeds > 1:
-        rate = say("rates.by_seed", number=rate, low=rate, high=rate)
-    name = say(f"variant.{result.curves[-1].variant}.name")
-    return say("rates.finding.wider", plain=rate, twin=rate, variant=name, factor=rate, high=rate)
+    rate, name = written(result.rates[-1]), say(f"variant.{result.curves[-1].variant}.name")
+    rates = dict.fromkeys(("plain", "plain_not", "twin", "twin_not"), rate)
+    return say("rates.finding.wider", variant=name, **rates)
 
 
 def _logits(result: Result) -> list[float]:
@@ -263,12 +261,7 @@ def _counts(result: Result) -> Cells:
     rows: list[list[Entry]] = []
     for curve in result.curves:
         counts = summary(curve.all_outcomes)
-        wall = wall_of(curve, result.settings) if result.whole else None
-        if wall is None:
-            far = say("rates.unknown")
-        else:
-            far = about(curve, result.settings)
-            far = far if wall.at is not None else say("rates.at_least", rate=far)
+        far = (how_far(curve, result.settings) if result.whole else "") or say("rates.unknown")
         number = written(sensitivity(curve.found), 3) if result.whole else say("rates.unknown")
         name = say(f"variant.{curve.variant}.name")
         how = failures_of(curve.all_outcomes) or say("rates.unknown")

@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qkdemo.labs.learning_rates.lab import Result
-from qkdemo.labs.learning_rates.max_stable_lr import Curve, about, factor_words, wall_of
+from qkdemo.labs.learning_rates.max_stable_lr import Curve, Wall, wall_of
 from qkdemo.labs.learning_rates.sensitivity import by_side, sensitivity
 from qkdemo.messages import say
 from qkdemo.notation import written
 from qkdemo.training.outcome import FAILURES, LAST_STEPS, Outcome, ends_of, solved_below
 from qkdemo.training.settings import RemedyWord
 from qkdemo.training.tasks import TASKS
-
-_ALIKE: Final = 1.25  # walls that lie nearer to each other are called alike: the grid resolves no less
-
 
 _MAJORITY: Final = 0.5
 
@@ -30,27 +27,36 @@ def finding(result: Result) -> str:
         losses = {"plain_loss": _lowest(plain), "twin_loss": _lowest(twin)}
         return say("rates.finding.unknown", variant=_name(twin.variant), **losses)
     walls = [wall_of(curve, result.settings) for curve in (plain, twin)]
-    at = [wall.at if wall is not None else None for wall in walls]
-    key = "_".join("never" if wall is None else "open" if wall.at is None else "wall" for wall in walls)
-    factor = 1.0
-    if at[0] is not None and at[1] is not None:
-        factor = at[1] / at[0]
-        key = "wider" if factor > _ALIKE else "narrower" if factor < 1 / _ALIKE else "alike"
-    return say(
-        f"rates.finding.{key}",
-        variant=_name(twin.variant),
-        high=written(result.rates[-1]),
-        factor=factor_words(factor, plain, twin, result.settings),
-        **{name: about(curve, result.settings) for name, curve in zip(("plain", "twin"), (plain, twin), strict=True)},
-        **{name: _lowest(curve) for name, curve in zip(("plain_loss", "twin_loss"), (plain, twin), strict=True)},
+    values = {"variant": _name(twin.variant), "highest": written(result.rates[-1])}
+    values |= {"plain_loss": _lowest(plain), "twin_loss": _lowest(twin)}
+    return say(f"rates.finding.{_which(*walls)}", **values, **_between("plain", walls[0]), **_between("twin", walls[1]))
+
+
+def _which(plain: Wall | None, twin: Wall | None) -> str:
+    """The sentence for two walls: which of them there are; and if both are, which stands farther right."""
+    if plain is not None and twin is not None and plain.not_solved is not None and twin.not_solved is not None:
+        if plain.last_solved == twin.last_solved:
+            return "alike"
+        return "wider" if plain.last_solved < twin.last_solved else "narrower"
+    return "_".join(
+        "never" if wall is None else "open" if wall.not_solved is None else "wall" for wall in (plain, twin)
     )
+
+
+def _between(name: str, wall: Wall | None) -> dict[str, str]:
+    """The last rate that is solved, and the next one, under the names that sentences have for them."""
+    if wall is None or wall.not_solved is None:
+        return {}
+    return {name: written(wall.last_solved), f"{name}_not": written(wall.not_solved)}
 
 
 def _finding_of_one(result: Result, plain: Curve) -> str:
     wall = wall_of(plain, result.settings)
     if wall is None:
         return say(f"rates.one_{'never' if _can_be_solved(result) else 'unknown'}", plain=_lowest(plain))
-    return say("rates.one_open" if wall.at is None else "rates.one", plain=about(plain, result.settings))
+    if wall.not_solved is None:
+        return say("rates.one_open", plain=written(wall.last_solved))
+    return say("rates.one", **_between("plain", wall))
 
 
 def explain(result: Result) -> list[str]:
@@ -64,7 +70,7 @@ def explain(result: Result) -> list[str]:
         sentences += _fails_too(curve, result)
     task = TASKS[result.settings.task]
     walls = [wall_of(curve, result.settings) for curve in result.curves] if result.whole else []
-    if any(wall is not None and wall.at is not None for wall in walls):  # else nothing is said to end “about” there
+    if any(wall is not None and wall.not_solved is not None for wall in walls):  # else no curve is said to end
         seeds = result.settings.n_seeds
         values = {"limit": written(solved_below(task), 3), "steps": LAST_STEPS, "seeds": seeds}
         sentences.append(say("rates.limit" if seeds > 1 else "rates.limit_one", **values))
@@ -90,10 +96,12 @@ def _number(curve: Curve) -> str:
 def _solved_again(curve: Curve, result: Result) -> Iterator[str]:
     """At which rates beyond its wall a curve is below the limit once more."""
     wall = wall_of(curve, result.settings)
-    if wall is None or wall.at is None:
+    if wall is None:
         return
     limit = solved_below(TASKS[result.settings.task])
-    again = [point.learning_rate for point in curve.found if point.learning_rate > wall.at and point.mean < limit]
+    again = [
+        point.learning_rate for point in curve.found if point.learning_rate > wall.last_solved and point.mean < limit
+    ]
     if again:
         yield say("rates.again", variant=_name(curve.variant), rates=", ".join(map(written, again)))
 

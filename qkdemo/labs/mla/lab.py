@@ -66,7 +66,7 @@ class Settings(Dials):
     format: Annotated[FormatWord, Choice(use="latent")] = "float64"
     projections: Annotated[float, Dial(0.1, 100, log=True, stops=_SCALES, sign="×")] = 3.0
     clip_threshold: Annotated[float, Dial(1, 1000, log=True, use="latent")] = 30.0
-    head_spread: Annotated[float, Dial(1, 16, 0.5, more=True)] = 4.0
+    head_spread: Annotated[float, Dial(1, 16, 0.5, more=True, use="latent")] = 4.0
     n_keys: Annotated[int, Dial(1, 32, log=True, stops=(1, 2, 4, 8, 16, 32), more=True, use="drawn")] = 16
     query: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 15
     key: Annotated[int, Dial(0, 31, below="n_keys", more=True)] = 4

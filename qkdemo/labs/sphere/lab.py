@@ -37,7 +37,7 @@ class Settings(Dials):
     latitude: Annotated[int, Dial(-90, 90, 5)] = 20
     longitude: Annotated[int, Dial(-180, 180, 5)] = 30
     query_length: Annotated[float, Dial(0, 3, 0.1)] = 1.5
-    n_keys: Annotated[int, Dial(2, 5)] = 5
+    n_keys: Annotated[int, Dial(2, 5, use="sphere")] = 5
     key: Annotated[int, Dial(0, 4, below="n_keys")] = 0
     turn: Annotated[int, Dial(-180, 180, 5, more=True)] = 45
     tilt: Annotated[int, Dial(-85, 85, 5, more=True)] = 25

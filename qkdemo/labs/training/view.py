@@ -27,6 +27,7 @@ from qkdemo.messages import say
 from qkdemo.notation import superscript, written
 from qkdemo.runs.durations import duration
 from qkdemo.runs.kept.record import Chunk, joined_chunks
+from qkdemo.runs.kept.shipped import SHADE
 from qkdemo.runs.plan import Plan
 from qkdemo.runs.workers.live import Status
 from qkdemo.training.tasks import TASKS
@@ -132,6 +133,7 @@ def live_view(settings: Settings, plan: Plan, live: Live, alt: str) -> Exhibit:
             "selected": None,
             "query_label": say("drift.query"),
             "key_label": say("drift.key"),
+            "coarse": SHADE,
         }
         for role, name in zip(ROLES, names, strict=True)
     ]

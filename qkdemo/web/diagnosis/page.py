@@ -122,6 +122,7 @@ def _options(data: bytes, name: str) -> dict[str, Any]:
             swapped = st.toggle(say("diagnose.swap"), key="diagnose:swap")
             causal = st.toggle(say("diagnose.causal"), key="diagnose:causal")
             scale = st.number_input(say("diagnose.scale"), value=None, format="%g", key="diagnose:scale")
+            st.caption(say("diagnose.of_pair"))
             return {"swapped": swapped, "causal": causal, "scale": scale}
         named = {role: st.text_input(say("diagnose.column", role=role), key=f"diagnose:{role}") for role in ROLES}
         return {"columns": {role: column for role, column in named.items() if column.strip()}}

@@ -74,7 +74,7 @@ def _refusal(scope: Scope) -> Response | None:
     headers, path = Headers(scope=scope), str(scope["path"])
     host = headers.get("host", "")
     if not knows(host, proxied=any(name in headers for name in _PROXY)) and not path.endswith(_HEALTH):
-        return PlainTextResponse(say("server.host", host=_shown(host)), _MISDIRECTED)
+        return PlainTextResponse(say("server.host", host=_shown(_name(host))), _MISDIRECTED)
     if path.endswith(_COUNTERS) and os.environ.get(METRICS) != "1":
         return PlainTextResponse(say("server.metrics"), 404)
     return None
@@ -84,9 +84,14 @@ def knows(host: str, *, proxied: bool) -> bool:
     """Whether a request to `host`, as its header has it, may be answered."""
     if st.get_option("server.allowedHosts"):
         return is_host_allowed(host)
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    name = name.strip("[]").rstrip(".").lower()
+    name = _name(host)
     return proxied or name == "localhost" or name.endswith(".localhost") or name in own_names() or _is_address(name)
+
+
+def _name(host: str) -> str:
+    """The name alone, as Streamlit compares it: no port, and no brackets around an address of IPv6."""
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return name.strip("[]").rstrip(".").lower()
 
 
 def _is_address(name: str) -> bool:
@@ -149,4 +154,4 @@ def _frames() -> str:
 
 
 def _shown(host: str) -> str:
-    return "".join(letter for letter in host if letter.isalnum() or letter in ".-:[]")[:100]
+    return "".join(letter for letter in host if letter.isalnum() or letter in ".-_:")[:100]

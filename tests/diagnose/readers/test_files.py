@@ -17,6 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qkdemo.diagnose.findings import examine as examined
 from qkdemo.diagnose.readers import arrays
 from qkdemo.diagnose.readers.arrays import read_arrays
 from qkdemo.diagnose.readers.inputs import InputError
@@ -54,6 +55,12 @@ def npz(**members: bytes) -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(f"{name}.npy", data)
+    return out.getvalue()
+
+
+def saved_by_torch(count: int = 2) -> bytes:
+    out = io.BytesIO()
+    torch.save({f"layers.{at}.weight": torch.ones(2, 3) for at in range(count)}, out)
     return out.getvalue()
 
 
@@ -115,6 +122,7 @@ WRONG_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "Git LFS pointer"),
     "page": (b"<!DOCTYPE html><html><body>no</body></html>", "a web page"),
     "zip": (npz(a=npy(np.zeros(2))), "a ZIP archive"),
+    "of torch.save": (saved_by_torch(), "not a .safetensors file, but a Python pickle"),
     "pickle": (b"\x80\x02}q\x00" + bytes(60), "pickle, which could run anything"),
     "length bomb": (struct.pack("<Q", 2**63) + b"{}", "claims a header of 9223372036854775808 bytes"),
     "just too long": (struct.pack("<Q", 100_000_001) + b"{}", "claims a header of 100000001 bytes"),
@@ -193,12 +201,6 @@ def bomb() -> bytes:
     return npz(a=npy(np.zeros(1 << 21)))
 
 
-def saved_by_torch() -> bytes:
-    out = io.BytesIO()
-    torch.save({"q": torch.ones(2, 3), "k": torch.ones(2, 3)}, out)
-    return out.getvalue()
-
-
 WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "objects": (lambda: npy(np.array([{"a": 1}, None], dtype=object), allow_pickle=True), "holds Python objects"),
     "structured": (lambda: npy(np.zeros(2, [("a", "f4")])), "is a structured array"),
@@ -214,10 +216,11 @@ WRONG_ARRAYS: dict[str, tuple[Callable[[], bytes], str]] = {
     "long header": (lambda: header_of("(1,)" + " " * 60_000), "has no .npy header that can be read"),
     "header bomb": (lambda: b"\x93NUMPY\x02\x00\xf0\xff\xff\xff", "has no .npy header that can be read"),
     "version": (lambda: b"\x93NUMPY\x09\x00" + bytes(40), ".npy format 9.0"),
-    "zip bomb": (bomb, "unpacks"),
+    "zip bomb": (bomb, "Save it without compression: np.savez, not np.savez_compressed."),
     "member": (lambda: npz(a=header_of("(1000000000000,)")), "a.npy in x claims the shape"),
     "cut zip": (lambda: npz(a=npy(np.zeros(9)))[:-30], "is no whole ZIP archive"),
     "of torch.save": (saved_by_torch, "is a Python pickle, which could run anything and is never opened: save"),
+    "of torch.save, 144 tensors": (lambda: saved_by_torch(144), "is a Python pickle, which could run anything"),
     "foreign": (lambda: b"hello, world, this is text", "x is of a kind that is not known here"),
     "pickle": (lambda: b"\x80\x04\x95" + bytes(40), "could run anything"),
 }
@@ -244,8 +247,53 @@ def test_a_zip_of_other_things_or_of_too_many_gets_its_sentence() -> None:
         archive.writestr("../evil.txt", "x")
     with pytest.raises(InputError, match=r"holds \.npy files alone"):
         read_arrays(io.BytesIO(out.getvalue()), "x.npz")
+    with zipfile.ZipFile(out, "a") as archive:
+        for at in range(101):
+            archive.writestr(f"{at}.jpg", "x")
+    with pytest.raises(InputError, match=r"holds \.npy files alone"):
+        read_arrays(io.BytesIO(out.getvalue()), "x.npz")
     with pytest.raises(InputError, match="holds 101 arrays"):
         read_arrays(io.BytesIO(npz(**{f"a{at}": npy(np.zeros(1)) for at in range(101)})), "x.npz")
+
+
+LARGE: dict[str, tuple[bytes, str]] = {
+    "m.gguf": (b"GGUF\x03\x00\x00\x00", "m.gguf is a GGUF file, which is not read here"),
+    "old.bin": (b"\x80\x02}q\x00", "old.bin is a Python pickle, which could run anything"),
+    "torch.bin": (saved_by_torch(144), "torch.bin is a Python pickle, which could run anything"),
+    "m.h5": (b"\x89HDF\r\n\x1a\n", "m.h5 is an HDF5 file"),
+    "x.msgpack": (bytes(8), "Bring a part of it as .npz, .safetensors or a log"),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_of_what_is_too_large_the_kind_is_told_first(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of such a file is read either, where its kind is not."""
+    data, sentence = LARGE[name]
+    monkeypatch.setattr(examined, "MOST_BYTES", 4)
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError) as error:
+        examined.examine_path(tmp_path / name)
+    assert sentence in str(error.value)
+    with pytest.raises(InputError) as error:
+        examined.examine(data, name)
+    wanted = sentence if "part" not in sentence else "From a shell a .safetensors checkpoint of any size is read"
+    assert wanted in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("model.safetensors.index.json", {"weight_map": {"a": "b.safetensors"}}, "an index of shards"),
+        ("config.json", {"architectures": ["X"], "model_type": "x", "windows": [1]}, "the config.json of a model"),
+        ("config.json", {"architectures": ["X"], "model_type": "x"}, "the config.json of a model"),
+        ("config.json", {"a": [[1], [2, 3]], "model_type": "x"}, "the config.json of a model"),
+    ],
+)
+def test_what_lies_beside_weights_is_told_by_its_kind(name: str, content: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is no training log, but {sentence}"):
+        examined.examine(json.dumps(content, indent=2).encode(), name)
 
 
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255), cut=st.integers(0, 10_000))

@@ -9,8 +9,9 @@ import numpy as np
 
 from qkdemo.labs.learning_rates import lab
 from qkdemo.labs.learning_rates.lab import Settings, plans_of, rates_of, words_of
+from qkdemo.labs.learning_rates.max_stable_lr import how_far
 from qkdemo.labs.learning_rates.words import explain
-from qkdemo.messages import say
+from qkdemo.messages import ENGLISH, LANGUAGES, say
 from qkdemo.notation import written
 from qkdemo.training.tasks import TASKS
 from qkdemo.training.telemetry import CURVES
@@ -18,6 +19,9 @@ from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
 DRAWN: Final = 250
 LOSS: Final = CURVES.index("loss")
+
+
+Ends = tuple[float, float]
 
 
 class Told:
@@ -71,17 +75,14 @@ class Told:
         finals = self.finals[:, word]
         return np.where(np.isfinite(finals), np.minimum(finals, first), first)
 
-    def wall(self, losses: np.ndarray[Any, Any], start: int) -> float | None:
-        """Where losses from a place on cross the limit: 0 if they begin above it, ∞ if they never do."""
+    def wall(self, losses: np.ndarray[Any, Any], start: int) -> Ends:
+        """The last rate, from a place on, with losses below the limit, and the next; 0 and ∞ if there is none."""
         if losses[start] >= self.solved:
-            return 0.0
-        for at in range(start + 1, len(losses)):
-            if losses[at] >= self.solved:
-                share = (self.solved - losses[at - 1]) / (losses[at] - losses[at - 1])
-                return float(np.exp(np.interp(share, [0, 1], np.log(self.rates[at - 1 : at + 1]))))
-        return math.inf
+            return 0.0, self.rates[start]
+        beyond = [at for at in range(start, len(losses)) if losses[at] >= self.solved]
+        return (self.rates[beyond[0] - 1], self.rates[beyond[0]]) if beyond else (self.rates[-1], math.inf)
 
-    def walls(self, word: int) -> tuple[float | None, list[float | None]]:
+    def walls(self, word: int) -> tuple[Ends, list[Ends]]:
         """That of the mean, and those of the seeds."""
         losses = self.capped(word)
         best = int(losses.mean(-1).argmin())
@@ -94,34 +95,51 @@ class Told:
         return float(self.capped(word).mean(-1).min())
 
 
-def _first(text: object) -> float:
-    return Said("", {"x": str(text)}).number("x")
-
-
 def walls(*right: Any) -> Oracle:
-    """Whether the walls of plain attention and of the first remedy are so, and where they are said to be."""
+    """Whether the walls of plain attention and of the first remedy are so, and between the rates that are said."""
 
     def holds(said: Said, told: Told) -> bool:
-        kinds = {"never": lambda x: x == 0, "wall": lambda x: 0 < x < math.inf, "open": lambda x: x == math.inf}
         found = [told.walls(word)[0] for word in range(len(right))]
-        if not all(kinds[kind](at) for kind, at in zip(right, found, strict=True)):
+        if [_kind(ends) for ends in found] != list(right):
             return False
-        for name, at in zip(("plain", "twin"), found, strict=False):
-            said_so = f"{said.values.get(name, '')}" in said.sentence and at and at < math.inf
-            if said_so and not near(_first(said.values[name]), at, 0.06):
+        for name, ends in zip(("plain", "twin"), found, strict=False):
+            rates = [said.number(key) for key in (name, f"{name}_not") if f"{{{key}}}" in LANGUAGES[ENGLISH][said.key]]
+            if _kind(ends) == "wall" and not all(map(near, rates, ends)):
                 return False
-        return "high" not in said.values or near(said.number("high"), told.rates[-1])
+        return "highest" not in said.values or near(said.number("highest"), told.rates[-1])
 
     return holds
 
 
-def factor(low: float, high: float) -> Oracle:
+def _kind(ends: Ends) -> str:
+    return "never" if ends[0] == 0 else "open" if ends[1] == math.inf else "wall"
+
+
+def farther(sign: int) -> Oracle:
+    """Whether the remedy's wall stands farther right (1), in the same gap (0), or farther left (−1)."""
+
     def holds(said: Said, told: Told) -> bool:
-        ratio = (told.walls(1)[0] or 0) / (told.walls(0)[0] or 1)
-        written = "factor" not in said.sentence or near(_first(said.values["factor"]), max(ratio, 1 / ratio), 0.06)
-        return walls("wall", "wall")(said, told) and low <= ratio <= high and written
+        plain, twin = told.walls(0)[0], told.walls(1)[0]
+        return walls("wall", "wall")(said, told) and np.sign(twin[0] - plain[0]) == sign == np.sign(twin[1] - plain[1])
 
     return holds
+
+
+def between(said: Said, told: Told) -> bool:
+    ends = (said.number("rate"), said.number("beyond"))
+    return any(all(map(near, ends, told.walls(word)[0])) for word in range(len(told.words)))
+
+
+def by_seed(said: Said, told: Told) -> bool:
+    """The least and the most that a seed alone gets, of some curve."""
+    texts = [said.values["low"], said.values.get("high", said.values["low"])]
+    for word in range(len(told.words)):
+        alone = told.walls(word)[1]
+        kinds = [(_kind(ends), written(ends[0])) for ends in (min(alone), max(alone))]
+        words = {"never": "none", "open": "{} or more", "wall": "{}"}
+        if texts == [words[kind].format(rate) for kind, rate in kinds]:
+            return True
+    return False
 
 
 def losses(said: Said, told: Told) -> bool:
@@ -144,7 +162,7 @@ def again(said: Said, told: Told) -> bool:
     """Those rates, and no others beyond the wall, are below the limit."""
     means = told.capped(told.word(said.values["variant"])).mean(-1)
     for best in np.flatnonzero(means <= means.min() + 1e-6):  # rounding decides between equal lowest losses
-        wall = (told.wall(means, int(best)) or math.inf) * (1 + 1e-9)
+        wall = told.wall(means, int(best))[0] or math.inf
         beyond = [rate for rate, mean in zip(told.rates, means, strict=True) if rate > wall and mean < told.solved]
         if said.values["rates"] == ", ".join(map(written, beyond)) != "":
             return True
@@ -162,10 +180,9 @@ def number(said: Said, told: Told) -> bool:
 
 
 def limit(said: Said, told: Told) -> bool:
-    """Its number; and that some curve ends at a rate that “up to about” is said of."""
-    ends = [told.walls(word)[0] for word in range(len(told.words))]
-    about = all(told.trained) and any(end and end < math.inf for end in ends)
-    return near(said.number("limit"), told.solved, 6e-3) and about
+    """Its number; and that some curve ends at a rate that “up to” is said of."""
+    kinds = [_kind(told.walls(word)[0]) for word in range(len(told.words))]
+    return near(said.number("limit"), told.solved, 6e-3) and all(told.trained) and "wall" in kinds
 
 
 def _end(told: Told, loss: np.ndarray[Any, Any]) -> str:
@@ -221,9 +238,9 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "rates.one_unknown": lambda said, told: (
         near(said.number("plain"), told.lowest(0), 6e-3) and told.task.floor is None
     ),
-    "rates.finding.wider": factor(1.25, math.inf),
-    "rates.finding.alike": factor(0.8, 1.25),
-    "rates.finding.narrower": factor(0, 0.8),
+    "rates.finding.wider": farther(1),
+    "rates.finding.alike": farther(0),
+    "rates.finding.narrower": farther(-1),
     "rates.finding.unknown": losses,
     "rates.finding.never_never": never,
     **{
@@ -232,10 +249,11 @@ ORACLES: Final[Mapping[str, Oracle]] = {
         for b in ("never", "wall", "open")
         if (a, b) not in (("never", "never"), ("wall", "wall"))
     },
-    "rates.by_seed": lambda said, told: told.settings.n_seeds > 1,
-    "rates.by_seed_alike": lambda said, told: told.settings.n_seeds > 1,
-    "rates.no_rate": lambda said, told: any(0.0 in told.walls(word)[1] for word in range(len(told.words))),
-    "rates.beyond": lambda said, told: any(math.inf in told.walls(word)[1] for word in range(len(told.words))),
+    "rates.between": between,
+    "rates.by_seed": by_seed,
+    "rates.by_seed_alike": by_seed,
+    "rates.no_rate": NOTHING,
+    "rates.at_least": lambda said, told: near(said.number("rate"), told.rates[-1]),
     "rates.again": again,
     "rates.fails": fails,
     "rates.limit": limit,
@@ -257,7 +275,10 @@ def search(seeds: range) -> set[str]:
         with np.errstate(all="ignore"):
             told = Told(np.random.default_rng(seed))
             with heard() as said:
-                explain(told.result())
+                result = told.result()
+                explain(result)
+                for curve in result.curves if result.whole else ():
+                    how_far(curve, told.settings)
             asked |= hold(said, ORACLES, told, f"seed {seed}")
     return asked
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from qkdemo.charts.columns import coded
+from qkdemo.charts.columns import coded, step_of
 from qkdemo.charts.panels import BRIGHTEST, UNDEFINED
 from qkdemo.charts.spec import Drawn
 from qkdemo.dials import Choice, Dial, Switch, declarations
@@ -16,6 +16,7 @@ from qkdemo.labs.registry import LABS
 from qkdemo.labs.training import Settings as Training
 from qkdemo.labs.training import plan_of
 from qkdemo.labs.training.view import ROLES, live_view
+from qkdemo.runs.kept.shipped import SHADE, shipped
 from qkdemo.runs.workers.live import Live as RunLive
 from qkdemo.training.telemetry import CURVES
 from qkdemo.web.lab.exhibit import spoken
@@ -126,8 +127,33 @@ def test_the_browser_says_a_code_as_paper_does() -> None:
     program = f"""
     const {{ weight }} = await import("./qkdemo/web/exhibit/heard/cells.js");
     const codes = Array.from({{ length: {BRIGHTEST + 1} }}, (_, code) => code);
-    console.log(JSON.stringify(codes.map((code) => weight(code, {json.dumps(words)}))));
+    const words = {json.dumps(words)};
+    const told = (step) => codes.filter((code) => code % step === 0).map((code) => weight(code, words, step));
+    console.log(JSON.stringify([1, {SHADE}].map(told)));
     """
     command = [node(), "--input-type=module", "--eval", BROWSER + program]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
-    assert json.loads(told) == [coded(code) for code in range(BRIGHTEST + 1)]
+    assert json.loads(told) == [[coded(code, step) for code in range(0, BRIGHTEST + 1, step)] for step in (1, SHADE)]
+
+
+def test_of_a_run_that_came_with_the_app_no_more_is_heard_than_its_fewer_codes_hold() -> None:
+    """Each code stands for five: a weight of 0.982 is kept as the brightest, and is not “more than 0.996”."""
+    settings, plan = Training(), plan_of(Training())
+    record = shipped().record(plan)
+    assert record is not None
+    rows = rows_between(RunLive(plan, owner="", generation=1, chunks=[record.chunk]), (0, 0), 0, 60)
+    view = live_view(settings, plan, {}, "")
+    panel = next(panel for panel in view["panels"] if panel["kind"] == "heat")
+    said = [each.words for each in listened_live(view, stream._encoded(rows), (56,)) if each.panel["kind"] == "heat"]
+    exact = np.array([0, 1e-5, 0.004, 0.94, 0.982, 1])
+    codes = np.rint(np.rint(np.sqrt(exact) * BRIGHTEST) / SHADE) * SHADE
+    assert step_of(list(codes), panel["coarse"]) == SHADE
+    assert [coded(int(code), SHADE) for code in codes] == [
+        *["less than 1·10⁻⁴"] * 2,
+        "less than 4.9·10⁻³",
+        "about 0.9",
+        "more than 0.98",
+        "more than 0.98",
+    ]
+    assert said
+    assert not any("0.996" in words or "4·10⁻⁶" in words for words in said)

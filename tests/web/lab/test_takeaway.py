@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 from datetime import date
 
 import pytest
@@ -68,6 +70,17 @@ def test_a_page_offers_its_figures_and_its_pdf() -> None:
     assert len(choices) == 5
     kinds = [each.label for each in app.get("download_button")]
     assert kinds[1:] == [say(f"takeaway.{kind}") for kind in ("svg", "png", "pdf")]
+
+
+def test_the_program_of_placement_is_said_to_print_its_two_pipelines_and_no_table_of_mistakes() -> None:
+    app = visit("placement", {"preset": "all_mistakes"})
+    app.segmented_control(key="placement:takeaway").set_value(say("takeaway.code")).run()
+    program = next(code.value for code in app.code if code.language == "python")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) == {"relative_score_error", "largest_weight_difference"}
+    told = next(each.value for each in app.markdown if each.value.startswith("A standalone program"))
+    assert "how far apart their logits and their attention weights are" in told
+    assert "The table of all mistakes is no part of it." in told
 
 
 @pytest.mark.parametrize("page", ["models", "sphere"])

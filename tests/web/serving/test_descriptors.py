@@ -44,6 +44,7 @@ def test_two_hundred_tabs_that_watch_are_enough_and_one_less_is_said() -> None:
     assert too_few(None) == too_few(enough) == ""
     assert too_few(enough - 1).startswith("This process may have 1099 files and connections open, enough for about 199")
     assert "\n" not in too_few(enough - 1)
+    assert "Raise the hard limit: " in too_few(enough - 1)  # the soft one is raised by then
 
 
 class Kept(logging.Handler):

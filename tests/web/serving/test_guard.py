@@ -1,10 +1,10 @@
 """Whom the server answers, and what its answers say."""
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit import config
 from streamlit.file_util import get_static_dir
 
 from qkdemo.web.serving import guard, visitors
@@ -87,11 +88,34 @@ def test_what_a_proxy_passes_on_is_answered(client: TestClient) -> None:
         assert connection.receive_text() == "hello"
 
 
-def test_where_names_are_listed_those_alone_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(st, "get_option", lambda name: ["qk.example.org"])
-    monkeypatch.setattr(guard, "is_host_allowed", lambda host: host == "qk.example.org")
+@pytest.fixture
+def listing() -> Iterator[Callable[[Sequence[str]], None]]:
+    """Lists names as a server's start does, for Streamlit to compare with."""
+    yield lambda names: config.set_option("server.allowedHosts", [*names])
+    config.set_option("server.allowedHosts", [])
+
+
+def test_where_names_are_listed_those_alone_are_answered(listing: Callable[[Sequence[str]], None]) -> None:
+    listing(["qk.example.org"])
     assert knows("qk.example.org", proxied=False)
     assert not knows("localhost", proxied=True)
+
+
+@pytest.mark.parametrize(
+    "host", ["foo.example.org:8619", "foo.example.org", "Foo.Example.org.:80", "my_host:8501", "[2001:db8::7]:8501"]
+)
+def test_the_command_of_a_refusal_lets_that_name_in_and_no_name_that_it_does_not_list(
+    client: TestClient, listing: Callable[[Sequence[str]], None], host: str
+) -> None:
+    listing(["localhost"])  # so that an address is refused too
+    told = client.get("/", headers={"host": host}).text
+    assert "only the listed ones are answered" in told
+    names = re.findall(r"--server\.allowedHosts (\S+)", told)
+    assert len(names) == told.count("--server.allowedHosts") == 2
+    listing(names)
+    assert client.get("/", headers={"host": host}).status_code == 200
+    assert client.get("/", headers={"host": "localhost:8619"}).status_code == 200
+    assert client.get("/", headers={"host": "127.0.0.1:8619"}).status_code == 421
 
 
 def test_the_sentence_repeats_nothing_but_a_name(client: TestClient) -> None:

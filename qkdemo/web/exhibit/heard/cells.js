@@ -8,14 +8,19 @@ const FEW = 4; // below that code, half a step is more than a fourth of the weig
 const COARSE = 0.01; // a weight from which on a code holds a second digit
 const NAMED = 3; // places that are named, where they look alike
 
-// The weight of a code, as `coded` in `qkdemo/charts/columns.py` writes it.
-export function weight(code, words) {
+// The weight of a code, as `coded` in `qkdemo/charts/columns.py` writes it. `step`: from one code that was kept to the next.
+export function weight(code, words, step = 1) {
   if (code === MASKED) return words.hidden ?? "";
   if (code === undefined || code === UNDEFINED) return words.undefined;
-  const [low, here, high] = [code - 0.5, code, code + 0.5].map((part) => (part / TOP) ** 2);
-  if (code < FEW) return fill(words.less, { x: written(high, 2, words) });
+  const [low, here, high] = [code - step / 2, code, code + step / 2].map((part) => (part / TOP) ** 2);
+  if (code < FEW * step) return fill(words.less, { x: written(high, 2, words) });
   if (code === TOP) return fill(words.more, { x: written(low, 3, words) });
-  return fill(words.about, { x: written(here, here < COARSE ? 1 : 2, words) });
+  return fill(words.about, { x: written(here, here < COARSE || step > 1 ? 1 : 2, words) });
+}
+
+// From one code to the next: runs that came with the app hold fewer codes.
+export function stepOf(codes, { coarse = 1 }) {
+  return codes.every((code) => code > TOP || code % coarse === 0) ? coarse : 1;
 }
 
 // The query and the key of a cell, or all those of which it holds the largest weight.

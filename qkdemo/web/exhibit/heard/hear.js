@@ -2,7 +2,7 @@
 //
 // Formed when the dial rests, never while it moves. `scene` is what the picture is drawn from; its words come from Python.
 
-import { keysOf, largestOf, oneOf, placed, weight, whereOf } from "./cells.js";
+import { keysOf, largestOf, oneOf, placed, stepOf, weight, whereOf } from "./cells.js";
 import { crossings } from "./crossings.js";
 import { fill, written } from "./numbers.js";
 
@@ -22,7 +22,10 @@ export function nameOf(role, { panels }) {
 // What a cell of a matrix, or a place in a row, holds.
 export function cellOf(cell, scene) {
   const { panel, sweep, row } = scene;
-  if (panel.kind === "heat") return ofWeights(panel) ? weight(sweep.list(panel.column, row)?.[cell[0] * panel.columns + cell[1]], scene.view.words) : "";
+  if (panel.kind === "heat") {
+    const codes = ofWeights(panel) ? sweep.list(panel.column, row) : null;
+    return codes ? weight(codes[cell[0] * panel.columns + cell[1]], scene.view.words, stepOf(codes, panel)) : "";
+  }
   return sides(scene, (line) => toldAt(scene, line, cell[1]));
 }
 
@@ -48,7 +51,8 @@ function curves(scene) {
     end(view.words.first, first),
     end(view.words.last, last),
     ...crossings(lines, scene).map(({ one, other, at }) => fill(view.words.cross, { one, other, dial: place(at) })),
-    ...marks.map(([mark, at]) => whose(mark) + (/\d/.test(mark.label) ? `${mark.label}.` : `${mark.label}: ${place(at)}.`)), // where it stands already, and more exactly
+    // A label with a number says where it stands already, and more exactly.
+    ...marks.map(([mark, at]) => whose(mark) + (/\d/.test(mark.label) ? `${mark.label}.` : `${mark.label}: ${place(at)}.`)),
   ];
 }
 
@@ -66,7 +70,7 @@ function ofHeat(scene) {
   if (!most) return [when, here];
   const where = oneOf(most.at.map((key) => keysOf(key, panel)), words);
   const sentence = panel.pooled ? words.most_of : words.most;
-  return [when, here, fill(sentence, { where, value: weight(most.code, words) })];
+  return [when, here, fill(sentence, { where, value: weight(most.code, words, stepOf(codes, panel)) })];
 }
 
 // Where nothing is chosen: the largest weight of all.
@@ -74,7 +78,7 @@ function overall(codes, { panel, view: { words } }) {
   const most = largestOf(codes);
   if (!most) return words.undefined;
   const where = oneOf(most.at.map((at) => whereOf([Math.floor(at / panel.columns), at % panel.columns], panel)), words);
-  return fill(words.largest, { values: `${weight(most.code, words)}, ${where}` });
+  return fill(words.largest, { values: `${weight(most.code, words, stepOf(codes, panel))}, ${where}` });
 }
 
 function ofRow(scene) {

@@ -1,0 +1,69 @@
+"""Steps of a log that begin anew, as within each epoch, counted on.
+
+* `counted_on(steps, epochs, losses)`: steps of all rows, and the word of `Log.steps` for how they are counted.
+
+An epoch begins at the first step again; a run that is started anew goes back by a bit, or to its first loss, too.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, Literal
+
+_LEAST_TURNS: Final = 2  # of passes that nothing names: a single one may be a run that was started once more
+
+
+def counted_on(
+    steps: Sequence[float], epochs: Sequence[float], losses: Sequence[float]
+) -> tuple[list[float], Literal["named", "epochs", "passes"]]:
+    """Steps as they are, or those of an epoch after those of the epochs before it. NaN is what a row does not have."""
+    if _begin_anew(steps, epochs):
+        return _one_after_the_other(steps, epochs), "epochs"
+    if passes := _passes(steps, losses):
+        return _one_after_the_other(steps, passes), "passes"
+    return list(steps), "named"
+
+
+def _begin_anew(steps: Sequence[float], epochs: Sequence[float]) -> bool:
+    """Whether steps fall where the epoch rises.
+
+    A run that was started anew falls without a rise, steps of the whole run rise with the epoch: never both at once.
+    """
+    known = [(step, epoch) for step, epoch in zip(steps, epochs, strict=True) if math.isfinite(step + epoch)]
+    turns = {(later[0] < earlier[0], later[1] > earlier[1]) for earlier, later in pairwise(known)}
+    whole = all(epoch.is_integer() for _, epoch in known)
+    return whole and (True, True) in turns and not {(True, False), (False, True)} <= turns
+
+
+def _passes(steps: Sequence[float], losses: Sequence[float]) -> list[float]:
+    """The pass of each row, where nothing names an epoch: steps go from one first to one last, and the loss goes on.
+
+    None, if the loss begins anew as well: then these are runs of their own.
+    """
+    rows = [at for at, (step, loss) in enumerate(zip(steps, losses, strict=True)) if math.isfinite(step + loss)]
+    turns = [(before, after) for before, after in pairwise(rows) if steps[after] < steps[before]]
+    last, first = {steps[before] for before, _ in turns}, {steps[after] for _, after in turns}
+    if len(turns) < _LEAST_TURNS or len(last) > 1 or first != {steps[rows[0]]}:
+        return []
+    goes_on = sum(abs(losses[after] - losses[before]) for before, after in turns)
+    if goes_on >= sum(abs(losses[after] - losses[rows[0]]) for _, after in turns):
+        return []
+    begun = {after for _, after in turns}
+    passes, now = list[float](), 0.0
+    for at in range(len(steps)):
+        now += at in begun
+        passes.append(now)
+    return passes
+
+
+def _one_after_the_other(steps: Sequence[float], epochs: Sequence[float]) -> list[float]:
+    """Every step plus the length of the epochs before; a row that names none is of that of the row before it."""
+    there = [step for step in steps if math.isfinite(step)]
+    gap = next((later - earlier for earlier, later in pairwise(there) if later > earlier), 1.0)
+    length = max(there) - min(there) + gap
+    first = now = next(filter(math.isfinite, epochs))
+    counted = list[float]()
+    for step, epoch in zip(steps, epochs, strict=True):
+        now = epoch if math.isfinite(epoch) else now
+        counted.append(step + (now - first) * length)
+    return counted
