@@ -290,6 +290,7 @@ TRUTHS: Final[dict[str, Truth]] = {
     "cause.rms_too": lambda it, v: other_norm(it, "l2", "rms"),
     "cause.gains_too": lambda it, v: it.left.stored == "gamma" and would(it, stored="one_plus"),
     "cause.unit_vectors": lambda it, v: it.constant(1.0, read(v["ratio"])) and other_norm(it, "rms", "l2"),
+    "cause.near_one": lambda it, v: it.constant(1.0, read(v["ratio"])) and abs(read(v["ratio"]) - 1) < 0.004,
     "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
     **{
         f"cause.{name}": lambda it, v, name=name: it.constant(sizes(it, name))
@@ -313,6 +314,7 @@ CAUSES: Final = (
         "rms_too",
         "gains_too",
         "unit_vectors",
+        "near_one",
         "constant",
         "norm_skipped",
         "full_width",
