@@ -1,6 +1,7 @@
 """Which known pipeline gives somebody's logits, from the q and k that they were computed from.
 
-* `identified(logits, block, …)`: the first one that does; `relative(one, other)`: how far two arrays are apart.
+* `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
+* `relative(one, other)`: how far two arrays are apart.
 """
 
 import itertools
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.labs.placement.scales import NEAR
 
 _LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
@@ -41,10 +43,20 @@ def identified(
             constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
             if relative(constant * raw, target) < exact:
                 found = _scaled(supposed.but(cap=cap), block, constant, exact)
-                if found[0].scale in _USUAL:
+                if named(*found)[0].scale in _USUAL:
                     return found
                 unusual = unusual or found
     return unusual
+
+
+def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:
+    """With the known scale that a learned one is but for a factor near 1, and that factor."""
+    if pipeline.scale == "learned":
+        for word in _SCALED:
+            factor = float(torch.as_tensor(block.learned_scale / SCALES[word](block)))
+            if math.isclose(factor, 1, rel_tol=NEAR):
+                return pipeline.but(scale=word), factor
+    return pipeline, 1.0
 
 
 def _uncapped(logits: Tensor, cap: float) -> Tensor | None:

@@ -27,20 +27,18 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
-from qkdemo.diagnose.pipelines import identified, in_range, relative
+from qkdemo.diagnose.pipelines import identified, in_range, named, relative
 from qkdemo.diagnose.readers.inputs import InputError, listed
-from qkdemo.diagnose.watching.heads import HIDES
+from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
+from qkdemo.labs.placement.scales import TOLERANCE, cause_of, other_scale
 
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
 _POSITIONS: Final = 48  # from which pipelines are told: a fit of gains needs a few hundred pairs
-_NARROW: Final = (torch.bfloat16, torch.float16)  # the coarser first
-_WORKING: Final = torch.float32  # in which sums are formed
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
-_LEAST_HIDDEN: Final = 0.8 * HIDES  # of a mask that hides, with the logits that it is added to
 _OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
 _GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 
@@ -58,6 +56,7 @@ class Port:
     masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
     queries: int = 0  # of a sequence, as they were brought
     sequences: int = 1
+    later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
 
     @property
     def fitted(self) -> int:
@@ -73,14 +72,19 @@ class Port:
     def stored(self) -> float:
         """The relative difference of both that storing them may leave, and forming each sum."""
         terms = _WIDEST if self.block is None else self.block.d_head
-        return _roundoff(self.format) + terms * _roundoff(_WORKING)
+        return _roundoff(self.format) + terms * _roundoff(WORKING)
 
     @property
     def exact(self) -> float:
         """The relative difference that rounding at every step may leave; float32 turns by rounded angles."""
         places = max(self.queries, self.mine.shape[2])
-        stepwise = math.sqrt(_STEPS) * _roundoff(self.format) + places * _roundoff(_WORKING)
+        stepwise = math.sqrt(_STEPS) * _roundoff(self.format) + places * _roundoff(WORKING)
         return max(EXACT, self.stored, stepwise)
+
+    @property
+    def differ_later(self) -> list[int]:
+        """The sequences after the first that are off by more than rounding may leave."""
+        return [at for at, off in enumerate(self.later, 1) if off > self.exact]
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,10 @@ class Result:
     same: float  # relative difference of the two arrays
     worst: Row  # the row of one head in which they differ most
     ratio: float  # of mine over the reference, if it is the same but for rounding over all; else NaN
+    told: float  # the ratio that the verdict was read from, of the first queries; without one the same
     apart: Row  # in which mine differs most from that ratio times the reference
     reference: Pipeline | None
+    factor: float  # of the reference's scale over the one that `reference` names
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
@@ -112,7 +118,7 @@ class Result:
 
     @property
     def uneven(self) -> bool:
-        """Whether a row is not that ratio times the reference's, by more than rounding every step may leave."""
+        """Whether a row is not `told` times the reference's, by more than rounding every step may leave."""
         return self.apart.error > _OF_A_ROW * self.port.exact
 
     @property
@@ -145,21 +151,23 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
         word: next(x for name, x in arrays.items() if pattern.fullmatch(name.lower()))
         for word, pattern in (("mine", MINE), ("reference", REFERENCE))
     }
-    mine, reference = (_of_heads(word, x) for word, x in found.items())
+    every = [sequences(word, x) for word, x in found.items()]
+    mine, reference = (x[0] for x in every)
     if mine.shape != reference.shape:
         raise InputError("other_logits", mine=listed(mine.shape), reference=listed(reference.shape))
-    seen = [_seen(x) for x in (mine, reference)]
-    visible = (seen[0] & seen[1]).all(0)
-    kinds = [_format(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
+    shown = [seen(x) for x in (mine, reference)]
+    visible = (shown[0] & shown[1]).all(0)
+    kinds = [narrowest(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
     block = _block(arrays, mine.shape, visible, theta)
     gains = any(name in arrays for names in _GAINS.values() for name in names)
-    brought = mine.shape[1], found["mine"].shape[0] if found["mine"].dim() == 4 else 1
+    later = tuple(_difference(*pair) for pair in zip(*(x[1:] for x in every), strict=False))
     chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
     if block is not None:
         seen_by = visible[chosen][:, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
     kind = max(kinds, key=_roundoff)
-    return Port(mine, reference, visible, kind, block, gains, int((seen[0] != seen[1]).sum()), *brought)
+    otherwise = int((shown[0] != shown[1]).sum())
+    return Port(mine, reference, visible, kind, block, gains, otherwise, mine.shape[1], max(map(len, every)), later)
 
 
 def run(port: Port) -> Result:
@@ -169,17 +177,16 @@ def run(port: Port) -> Result:
     a, b = in_range(mine, reference)
     constant = float((a * b).sum() / b.square().sum())
     ratio = constant if relative(a, constant * b) < port.exact else math.nan
-    known = verdict = other = None
+    known, factor, other, verdict = None, 1.0, None, None
     if port.block is not None:
         n, block = port.fitted, port.block
-        seen = port.visible[:n, :n]
-        of_logits = partial(identified, block=block, visible=seen, exact=port.exact, gains=port.gains)
+        of_logits = partial(identified, block=block, visible=port.visible[:n, :n], exact=port.exact, gains=port.gains)
         found = of_logits(reference[:, :n, :n])
         if found is not None:
-            known, block = found
-            verdict = diagnose(known, block, port.mine[:, :n, :n], port.exact)
-            again = of_logits(mine[:, :n, :n]) if verdict.cause != "same" else None
-            other = again[0] if again else None
+            known, factor = named(*found)
+            verdict, other = _by_scale(diagnose(*found, port.mine[:, :n, :n], port.exact), known, port)
+            again = of_logits(mine[:, :n, :n]) if other is None else None
+            other = named(*again)[0] if again else other
     errors = [
         {
             "head": head,
@@ -191,12 +198,33 @@ def run(port: Port) -> Result:
         for head in range(port.heads)
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
-    worst, apart = (_worst_row(a, made, port.visible) for made in (b, constant * b))
-    return Result(port, same, worst, ratio, apart, known, other, verdict, ordered)
+    of_part = verdict.ratio if verdict and verdict.cause != "same" and known and known.cap == "none" else math.nan
+    told = ratio if math.isnan(of_part) else of_part
+    worst, apart = (_worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
+    return Result(port, same, worst, ratio, told, apart, known, factor, other, verdict, ordered)
+
+
+def _by_scale(verdict: Verdict, reference: Pipeline, port: Port) -> tuple[Verdict, Pipeline | None]:
+    """The cause of a constant ratio beside a scale that is named now; and the port, where the scale alone makes it."""
+    if math.isnan(verdict.ratio) or port.block is None:
+        return verdict, None
+    beside = reference, port.block.d_head, max(TOLERANCE, 2 * port.exact)
+    if verdict.cause == "constant":
+        verdict = replace(verdict, cause=cause_of(verdict.ratio, *beside))
+    scale = other_scale(verdict.ratio, *beside) if verdict.cause.startswith("scale") else None
+    scale = reference.scale if verdict.cause in ("same", "near_one") else scale
+    return verdict, reference.but(scale=scale) if scale else None
 
 
 def _roundoff(kind: torch.dtype) -> float:
     return torch.finfo(kind).eps / 2
+
+
+def _difference(mine: Tensor, reference: Tensor) -> float:
+    """Of one sequence; ∞ where masks differ, or a logit is not finite."""
+    shown, other = seen(mine), seen(reference)
+    off = relative(mine.masked_fill(~shown, 0), reference.masked_fill(~shown, 0))
+    return off if off < math.inf and bool((shown == other).all()) else math.inf
 
 
 def _worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
@@ -213,54 +241,18 @@ def _worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
 # ---- reading
 
 
-def _seen(logits: Tensor) -> Tensor:
-    """True where a number is a logit, and not −∞ or what a mask was added to.
-
-    Such numbers are HIDES or less, and between them and the logits lies a gap, wider than all logits are apart: logits
-    that reach as far down without a gap are logits.
-    """
-    low = logits[(logits <= _LEAST_HIDDEN) & logits.isfinite()].sort(descending=True).values
-    others = logits[(logits > _LEAST_HIDDEN) & logits.isfinite()]
-    if not low.numel() or low[-1] > HIDES:
-        return (logits > -math.inf) | logits.isnan()
-    if not others.numel():
-        return (logits > HIDES) | logits.isnan()
-    above = torch.cat([others.min()[None], low[:-1]])
-    apart = (above - low >= others.max() - above).nonzero()
-    return (logits > (low[apart[0, 0]] if len(apart) else -math.inf)) | logits.isnan()
-
-
-def _format(x: Tensor, numbers: Tensor) -> torch.dtype:
-    """The narrowest format that holds every one of the numbers, as where bfloat16 was saved as float32."""
-    if x.is_floating_point() and x.element_size() == 1:
-        return x.dtype
-    held = numbers[numbers.isfinite()]
-    return next((kind for kind in _NARROW if bool((held.to(kind).double() == held).all())), _WORKING)
-
-
-def _of_heads(word: str, x: Tensor) -> Tensor:
-    """[heads, queries, keys] of the first sequence, in float64."""
-    if not 2 <= x.dim() <= 4:
-        if word in "qk":
-            raise InputError("bad_axes", name=word, shape=listed(x.shape))
-        raise InputError("bad_logits", which=word, shape=listed(x.shape))
-    if x.numel() == 0:
-        raise InputError("empty", name=word, shape=listed(x.shape))
-    x = x.float() if x.is_floating_point() and x.element_size() == 1 else x
-    x = x.double()
-    return x[0] if x.dim() == 4 else x[(None,) * (3 - x.dim())]
-
-
 def _block(arrays: Mapping[str, Tensor], shape: torch.Size, visible: Tensor, theta: float | None) -> Block | None:
     """A block whose projections are q and k; None where they were not brought."""
     given = {name.lower(): x for name, x in arrays.items()}
     if not {"q", "k"} <= given.keys():
         return None
-    q, k = (_of_heads(side, given[side]) for side in "qk")
+    q, k = (sequences(side, given[side])[0] for side in "qk")
     heads, positions, width = q.shape
-    fits = q.shape[:2] == shape[:2] and k.shape[1:] == (shape[2], width) and positions == k.shape[1]
-    if not fits or heads % k.shape[0]:
+    fits = q.shape[:2] == shape[:2] and k.shape[1:] == (shape[2], width) and heads % k.shape[0] == 0
+    if not fits:
         raise InputError("other_pair", q=listed(q.shape), k=listed(k.shape), logits=listed(shape))
+    if positions != k.shape[1]:
+        raise InputError("pair_of_counts", queries=positions, keys=k.shape[1])
     kv_heads = k.shape[0]
     x = torch.cat([side.movedim(0, 1).flatten(1) for side in (q, k)], 1)
     one = torch.eye(x.shape[1], dtype=torch.float64)

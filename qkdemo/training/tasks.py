@@ -92,7 +92,7 @@ def _noisy_copy(generator: np.random.Generator, batch: int, length: int) -> tupl
 def _induction(generator: np.random.Generator, batch: int, length: int) -> tuple[Tokens, NDArray[np.bool_]]:
     """Random symbols repeated with a period of its own for each sequence: only the content says where to look.
 
-    Where the repetition begins the period is not known yet, so the least possible loss is about 0.011 nats; it is
+    Where the repetition begins the period may not be known yet, so the least possible loss is about 0.001 nats; it is
     counted as 0.
     """
     low, high = (length - 1) // 4, (length - 1) // 2

@@ -180,6 +180,7 @@ def test_a_server_that_is_started_again_is_waited_for_and_the_run_goes_on(page: 
         until(page, lambda: step(page) > before + 5)
         button(page, "Stop").click()
         expect(page.locator(".bar .status")).to_contain_text("stopped")
+        expect(page.locator(BAR)).to_be_hidden()  # it is one server, though it has another name than before
         page.goto("about:blank")
     forget(page)
 

@@ -19,7 +19,7 @@ def test_the_page_opens_with_finished_curves_and_a_button_trains_them_here(serve
     expect(page.get_by_text("What became of 27 runs of each")).to_be_visible()
     page.get_by_role("button", name="Train it live here").click()
     page.get_by_role("button", name="Stop").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text(re.compile("of 9 rates trained, .* · stopped"))).to_be_visible()
+    expect(page.get_by_text(re.compile("of 9 rates trained; .* · stopped"))).to_be_visible()
     page.get_by_role("button", name="Show the recorded curves").click()
     expect(page.get_by_text("54 runs, came with the app, recorded")).to_be_visible()
 
@@ -51,7 +51,7 @@ def test_a_click_on_a_curve_sets_the_dial_and_the_link(server: str, page: Page) 
 def test_stop_stops_and_the_rest_can_be_trained_later(server: str, page: Page) -> None:
     page.goto(f"{server}/sensitivity?{GRID}&steps=2000&seed=22")
     page.get_by_role("button", name="Stop").click(timeout=PATIENCE_MS)
-    expect(page.get_by_text(re.compile("of 3 rates trained, .* · stopped"))).to_be_visible()
+    expect(page.get_by_text(re.compile("of 3 rates trained; .* · stopped"))).to_be_visible()
     rest = page.get_by_role("button", name=re.compile("^.*Train( the rest)?$"))
     expect(rest).to_be_visible()
     before = page.get_by_text(re.compile(r"of 3 rates trained")).text_content()

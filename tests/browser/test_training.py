@@ -291,7 +291,7 @@ def test_many_seeds_can_be_stopped_and_are_kept_waiting_while_their_tab_is_open(
     open_run(page, server, "seed=31&steps=3000&speed=10")
     page.get_by_role("button", name="Train 10 pairs").click()
     expect(page.get_by_text(re.compile("20 runs together: .*waiting for a worker: number 1"))).to_be_visible()
-    expect(page.locator(".notice")).to_contain_text("you started another one")
+    expect(page.locator(".notice")).to_contain_text("whoever trained it started another one")
     page.wait_for_timeout(3000)
     asked = page.locator(".st-key-training-opened").get_by_role("button", name="Stop")
     asked.click()

@@ -276,7 +276,7 @@ def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_a
     bare = examine(safetensors.torch.save({name: x.double() for name, x in named.items()}), "pair.safetensors")
     logits = [report.tables["heads"][0]["max_logit"] for report in (with_them, bare)]
     assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
-    assert said(without).keys() == {"tensors_unscaled"}  # no size, no entropy, no loss of a format
+    assert said(without).keys() == {"tensors_read", "tensors_unscaled"}  # no size, no entropy, no loss of a format
     assert not without.tables
     assert "with no scale beside them that fits (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
     unfit = examine(safetensors.torch.save(named | scales | {"layers.0.q_scale": torch.ones(5)}), "pair.safetensors")
@@ -290,12 +290,12 @@ def test_of_8_bits_without_a_scale_nothing_is_said_that_depends_on_it(kind: torc
     q[0, 3] = 0
     arrays = {"q": q.to(kind), "k": q.to(kind)}
     found = examine(safetensors.torch.save(arrays), "pair.safetensors")
-    assert said(found).keys() == {"tensors_unscaled"}
+    assert said(found).keys() == {"tensors_read", "tensors_unscaled"}
     assert found.pair is not None
     with pytest.raises(InputError, match="they have 8 bits and no scale that fits"):
         opened(found.pair)
     of_q = examine(safetensors.torch.save({"q": q.to(kind), "k": 1000 * q}), "pair.safetensors")
-    assert said(of_q).keys() == {"tensors_unscaled", "key_cache"}  # the keys are as they are
+    assert said(of_q).keys() == {"tensors_read", "tensors_unscaled", "key_cache"}  # the keys are as they are
 
 
 def test_of_two_arrays_the_one_that_is_named_is_not_taken_for_the_other() -> None:

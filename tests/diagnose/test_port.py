@@ -3,13 +3,16 @@
 import io
 import json
 import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from qkdemo.attention.blocks import BlockRecipe, draw_block
+from qkdemo.attention.blocks import Block, BlockRecipe, draw_block
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_port import of_port
@@ -272,7 +275,7 @@ def test_all_of_both_logits_is_compared_where_pipelines_are_told_from_a_part() -
     given = {"q": right.q_projected, "k": right.k_projected, "mine": wrong, "reference": right.logits}
     given |= {"gamma_q": block.gain_q[0], "gamma_k": block.gain_k[0]}
     found = {finding.key: finding.level for finding in of_port(run(port_of(given)), "port").findings}
-    assert found == {"port_pattern": "bad", "port_fit": "good", "port_reference": "good"}
+    assert found == {"port_pattern": "bad", "port_later": "bad", "port_fit": "good", "port_reference": "good"}
     wrong = right.logits.clone()
     wrong[:, 60:] += 1
     keys = {finding.key for finding in of_port(run(port_of(given | {"mine": wrong})), "port").findings}
@@ -371,7 +374,7 @@ def test_a_ratio_near_one_is_told_from_one() -> None:
     )
     (fitted,) = (each.sentence for each in of_port(run(port_of(found)), "x").findings if each.key == "port")
     assert "logit of the port is 1.0001 times the reference’s" in alone
-    assert "every logit is 1.0001 times the expected one" in fitted
+    assert "Every logit is 1.0001 times the expected one: a rounded scale does that" in fitted
 
 
 @pytest.mark.parametrize("head", range(4))
@@ -426,3 +429,130 @@ def test_of_the_references_pipeline_what_is_unusual_is_named(choice: dict[str, A
         for each in of_port(run(port_of(arrays(reference.but(scale="one"), reference))), "x").findings
     }
     assert named in said["port_reference"]
+
+
+SEQUENCE = torch.ones(40, 40, dtype=torch.bool).triu(1)
+
+
+def of_size(size: float, rows: int = 40) -> Block:
+    """A block of 64 channels a head, whose q has entries of about that size."""
+    block = draw_block(BlockRecipe(n_heads=2, n_kv_heads=2, d_head=64, d_model=32, n_keys=rows))
+    return replace(block, x=block.x * size / trace(BARE, block).q_projected.square().mean().sqrt())
+
+
+def said_of(block: Block, mine: torch.Tensor, reference: torch.Tensor) -> dict[str, tuple[str, str]]:
+    """By key, the sentence and the advice on both logits beside q and k, in float32."""
+    made = trace(BARE, block)
+    given = {"q": made.q_projected, "k": made.k_projected, "mine": mine, "reference": reference}
+    found = of_port(run(port_of({name: x.float() for name, x in given.items()})), "x").findings
+    return {finding.key: (finding.sentence, finding.advice) for finding in found}
+
+
+BARE = Pipeline(gain="none")
+OTHER = BARE.but(epsilon=1e-5)
+
+
+@pytest.mark.parametrize("size", [0.6, 0.8, 1.0])
+def test_a_reference_with_another_epsilon_is_said_with_its_scale_and_the_factor(size: float) -> None:
+    """ε of 1e-5 for 1e-6 leaves 1 − 9e-6/size² of every logit, and that is no scale g."""
+    block = of_size(size)
+    right = trace(OTHER, block).logits
+    named = said_of(block, right, right)["port_reference"][0]
+    factor = re.search(r"scale: 1/√d, but for a factor (0\.9999\d*), as another ε or a rounded scale may leave", named)
+    assert factor is not None
+    assert 1 - float(factor[1]) == pytest.approx(9e-6 / size**2, rel=0.5)
+    told = said_of(block, 8 * right, right)
+    assert "A missing 1/√d does that" in told["port"][0]
+    assert "differs in: scale." in told["port"][0]
+    both = said_of(block, 8 * trace(BARE, block).logits, right)["port"][0]
+    assert "A missing 1/√d does that" in both
+
+
+@pytest.mark.parametrize("size", [0.6, 1.0])
+def test_a_port_with_another_epsilon_is_not_told_to_change_its_scale(size: float) -> None:
+    block = of_size(size)
+    right, other = trace(BARE, block).logits, trace(OTHER, block).logits
+    for mine, reference, ratio in ((other, right, "0.9999"), (right, other, "1.0000")):
+        sentence, advice = said_of(block, mine, reference)["port"]
+        assert f"Every logit is {ratio}" in sentence
+        assert "a rounded scale does that, or another ε" in sentence
+        assert "differs in" not in sentence
+        assert "Compare ε of both norms" in advice
+    report = of_port(run(port_of({"mine": 1.0001 * right, "reference": right})), "x").findings
+    (alone,) = (each for each in report if each.key == "port_ratio")
+    assert "A rounded scale may do that, or another ε" in alone.sentence
+    assert "Compare ε of both norms" in alone.advice
+
+
+def test_a_scale_that_is_applied_twice_is_no_other_norm() -> None:
+    """RMSNorm with 1/d is L2 with 1: both are that port, and one of them is one change from the reference."""
+    block = of_size(1.0)
+    right = trace(BARE, block).logits
+    sentence = said_of(block, right / 8, right)["port"][0]
+    assert "1/√d applied twice does that" in sentence
+    assert "differs in: scale." in sentence
+
+
+def test_scores_that_overflow_are_not_taken_for_another_mask() -> None:
+    """q · k in fp16 before the scale is −∞ from −65 520 on; the mask of both is the same."""
+    raw = 83_600 * torch.linspace(-1, 0.7, 40).repeat(2, 40, 1)
+    mine, reference = (x.masked_fill(SEQUENCE, -math.inf) for x in ((raw.half() / 128**0.5).float(), raw / 128**0.5))
+    found = {each.key: each for each in of_port(run(port_of({"mine": mine, "reference": reference})), "x").findings}
+    lost = int(((raw < -65_520) & ~SEQUENCE).sum())
+    assert found["port_mask"].sentence.endswith(f": {lost}. The masks differ, or scores overflowed to −∞.")
+    assert "−∞ or a mask’s number in one of the two, and a logit in the other" in found["port_mask"].sentence
+    assert "the number format in which q · k is formed" in found["port_mask"].advice
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 40), (8, 40), (16, 77)])
+def test_q_and_k_of_other_counts_are_refused_by_a_sentence_that_says_so(queries: int, keys: int) -> None:
+    """A decode step, the last chunk of a prompt, and cross attention."""
+    logits = {name: torch.zeros(8, queries, keys) for name in ("mine", "reference")}
+    with pytest.raises(InputError, match="only logits of as many queries as keys are read") as error:
+        port_of(logits | {"q": torch.ones(8, queries, 64), "k": torch.ones(2, keys, 64)})
+    assert "do not fit" not in str(error.value)
+    assert port_of(logits).block is None
+    with pytest.raises(InputError, match="do not fit"):
+        port_of(logits | {"q": torch.ones(8, queries, 64), "k": torch.ones(2, keys + 1, 64)})
+
+
+def test_a_later_sequence_that_differs_is_found() -> None:
+    logits = torch.randn(4, 2, 12, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def said(change: Callable[[torch.Tensor], object]) -> dict[str, str]:
+        mine = logits.clone()
+        change(mine)
+        found = of_port(run(port_of({"mine": mine, "reference": logits})), "x").findings
+        return {each.key: each.sentence for each in found}
+
+    for change in (
+        lambda mine: mine[2].mul_(1.5),
+        lambda mine: mine[2, 0, 3, :2].fill_(-math.inf),
+        lambda mine: mine[2, 0, 3, 3].fill_(math.nan),
+    ):
+        told = said(change)
+        assert "1 of 3" in told["port_sequences"]
+        assert "sequence 2" in told["port_sequences"]
+    assert "port_sequences" not in said(lambda mine: mine)
+    assert "port_sequences" not in said(lambda mine: mine.mul_(2))  # which the first one shows
+
+
+@pytest.mark.parametrize("times", [1.0, 8.0])
+def test_an_odd_row_after_those_that_pipelines_are_told_from_is_named(times: float) -> None:
+    block = of_size(1.0, 100)
+    right = trace(BARE, block).logits
+    mine = times * right
+    mine[1, 70] *= 1.3
+    told = said_of(block, mine, right)
+    key = "port_later" if times == 1 else "port_ratio_row"
+    assert "query 70 in head 1" in told[key][0]
+    mine = times * right
+    assert key not in said_of(block, mine, right)
+
+
+def test_of_an_unknown_reference_another_epsilon_is_asked_for() -> None:
+    block = of_size(0.1)
+    right = trace(BARE.but(epsilon=1e-2), block).logits
+    sentence, advice = said_of(block, right, right)["port_unknown_reference"]
+    assert "ε of RMSNorm other than 10⁻⁶" in sentence
+    assert "once with 10⁻⁶" in advice

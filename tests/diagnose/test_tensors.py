@@ -230,7 +230,7 @@ def test_what_is_not_finite_in_q_is_placed_and_no_format_is_blamed(lost: float) 
 def test_where_no_key_is_seen_nothing_is_said_of_logits() -> None:
     mask = torch.zeros(6, 6, dtype=torch.bool)
     report = of_tensors(run(pair_of({"q": drawn(6, 8), "k": drawn(6, 8), "mask": mask})), "pair")
-    assert {finding.key for finding in report.findings} == {"no_key"}
+    assert {finding.key for finding in report.findings} == {"tensors_read", "no_key"}
 
 
 def test_zeros_are_measured() -> None:
@@ -315,7 +315,7 @@ def test_the_shape_that_is_told_is_named_as_it_was_read() -> None:
     """A file of three axes has no batch: what is axis 1 of the four is its axis 0."""
     report = of_tensors(run(pair_of({"q": drawn(8, 8, 4), "k": drawn(8, 8, 4, seed=1)})), "x")
     (sentence,) = (each.sentence for each in report.findings if each.key == "axes")
-    assert "q was read as [batch, heads, positions, d_head] = [1, 8, 8, 4]" in sentence
+    assert "Read as [batch, heads, positions, d_head] = [1, 8, 8, 4], q has" in sentence
     assert "xis 1" not in sentence
 
 
@@ -425,3 +425,31 @@ def test_of_two_arrays_the_one_named_for_queries_is_q_in_any_order(names: tuple[
         pair = pair_of(each)
         assert torch.equal(pair.q[0], q)
         assert torch.equal(pair.k[0], k)
+
+
+@pytest.mark.parametrize(
+    ("causal", "mask", "seen"),
+    [
+        (False, False, "every query is taken to see every key."),
+        (True, False, "every query is taken to see no later key."),
+        (False, True, "every query is taken to see what the mask shows."),
+        (True, True, "every query is taken to see what the mask shows, and no later key."),
+    ],
+)
+def test_how_q_was_read_is_always_said(*, causal: bool, mask: bool, seen: str) -> None:
+    """As saved before the transpose, and as Megatron has it: neither can be told by its shape."""
+    for shape in ((1, 6, 12, 64), (64, 2, 8, 64)):
+        arrays = {"q": drawn(*shape), "k": drawn(*shape, seed=1)}
+        arrays |= {"mask": torch.ones(shape[2], shape[2], dtype=torch.bool)} if mask else {}
+        found = of_tensors(run(pair_of(arrays, causal=causal)), "x").findings
+        (read,) = (each for each in found if each.key == "tensors_read")
+        assert read.sentence == f"q was read as [batch, heads, positions, d_head] = {list(shape)}; {seen}"
+        assert read.level == "good"
+
+
+def test_a_mask_of_batch_and_keys_is_refused_with_the_shape_that_is_read() -> None:
+    arrays = {"q": drawn(2, 4, 12, 8), "k": drawn(2, 4, 12, 8, seed=1)}
+    mask = torch.ones(2, 12, dtype=torch.bool)
+    with pytest.raises(InputError, match=re.escape("Save one of [batch, keys] as [batch, 1, 1, keys]")):
+        pair_of(arrays | {"mask": mask})
+    assert pair_of(arrays | {"mask": mask[:, None, None]}).visible is not None

@@ -187,7 +187,7 @@ def drawn_port(rng: np.random.Generator) -> port.Port:
     """Logits of a port and of its reference, with nothing else."""
     heads, queries, n_keys = (int(rng.choice([1, 1, 2, 60])) if at else 2 for at in range(3))
     reference = rng.standard_normal((heads, queries, n_keys)) * rng.choice([0, 1, 1, 1, 1, 1e-200, 1e200])
-    mine = reference * rng.choice([0, 1, 1, 4, 8, 0.125, 64, 1 / 64, 1.7, -8])
+    mine = reference * rng.choice([0, 1, 1.0001, 4, 8, 0.125, 64, 1 / 64, 1.7, -8])
     if rng.random() < 0.3:
         mine = mine + 0.1 * rng.standard_normal(mine.shape)
     for x in (mine, reference):
@@ -291,12 +291,20 @@ PORT: Final[Mapping[str, Oracle]] = {
     "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
     "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),
     "port_ratio": port_ratio,
+    "port_ratio_near_one": lambda said, made: abs(fitted_ratio(made) - 1) < 2.0**-8,
     "port_ratio_scale_one": lambda said, made: near(ratio_of(made), math.sqrt(said.number("d")), 0.01),
     "port_ratio_scale_twice": lambda said, made: near(ratio_of(made), said.number("d") ** -0.5, 0.01),
     "port_ratio_scale_root": lambda said, made: near(ratio_of(made), said.number("d"), 0.01),
     "port_ratio_unit_vectors": lambda said, made: near(ratio_of(made), 1 / said.number("d"), 0.01),
     "port_needs": NOTHING,
 }
+
+
+def fitted_ratio(made: port.Port) -> float:
+    """By least squares."""
+    _, mine, reference = both(made)
+    mine, reference = (x / np.abs(reference).max() for x in (mine, reference))
+    return float((mine * reference).sum() / (reference * reference).sum())
 
 
 def ratio_of(made: port.Port) -> float:
@@ -306,7 +314,7 @@ def ratio_of(made: port.Port) -> float:
 
 
 ORACLES: Final = {f"finding.{key}": oracle for key, oracle in (CHECKPOINT | PORT).items()} | dict.fromkeys(
-    keys("advice."), NOTHING
+    keys("advice.", "finding.act."), NOTHING
 )
 
 

@@ -236,8 +236,16 @@ def beyond_e4m3(said: Said, told: Told) -> bool:
     return near(said.number("share"), 100 * max(shares), 0.06)
 
 
+SEEN: Final[Mapping[str, Oracle]] = {
+    "every": lambda said, told: told.pair.visible is None and bool(told.seen.all()),
+    "causal": lambda said, told: told.pair.visible is None and told.pair.causal,
+    "mask": lambda said, told: told.pair.visible is not None and not told.pair.causal,
+    "mask_causal": lambda said, told: told.pair.visible is not None and told.pair.causal,
+}
 WITHOUT_SCALE: Final = {
     "tensors_unscaled",
+    "tensors_read",
+    *(f"seen.{key}" for key in SEEN),
     "axes",
     "axes_supposed",
     "of_sequence",
@@ -254,6 +262,8 @@ WITHOUT_SCALE: Final = {
 }
 LARGE: Final = ("length", "at_usual", "alignment", "both", "neither", "unusual")
 FINDINGS: Final[Mapping[str, Oracle]] = {
+    "tensors_read": lambda said, told: said.values["shape"] == str(list(told.q.shape)),
+    **{f"seen.{key}": oracle for key, oracle in SEEN.items()},
     "axes": lambda said, told: (
         str(list(told.q.shape)) == said.values["shape"]
         and told.q.shape[1] >= told.q.shape[2]

@@ -97,6 +97,7 @@ declare namespace Spec {
     query_label: string;
     key_label: string;
     pooled?: Pooled;
+    coarse?: number;
     ramp?: [number, string][];
     details?: Details;
   }

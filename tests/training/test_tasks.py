@@ -72,18 +72,24 @@ def test_induction_repeats_with_a_period_of_its_own() -> None:
 
 @pytest.mark.parametrize("n_keys", LENGTHS)
 def test_of_induction_the_least_possible_loss_is_what_the_page_says(n_keys: int) -> None:
-    """Of one who holds every period for equally likely, and each that does not fit for impossible."""
-    batch = drawn("induction", n_keys, batch=4000)
+    """Of one who holds every period that has begun for equally likely, and each that does not fit for impossible.
+
+    That it has begun is known: only from there on losses count.
+    """
+    batch = drawn("induction", n_keys, batch=20_000)
     text = np.concatenate([batch.tokens, batch.targets[:, -1:]], axis=1)
     periods = np.arange(n_keys // 4, n_keys // 2 + 1)
     still, loss = np.ones((len(text), len(periods))), np.zeros(text.shape)
     for at in range(text.shape[1]):
         fits = np.stack([text[:, at] == text[:, at - p] if at >= p else np.full(len(text), 1 / 16) for p in periods], 1)
-        loss[:, at] = -np.log((still * fits).sum(1) / still.sum(1))
+        if at > periods[0]:
+            begun = still * (periods < at)  # the first symbol that is repeated does not count yet
+            with np.errstate(divide="ignore", invalid="ignore"):
+                loss[:, at] = -np.log((begun * fits).sum(1) / begun.sum(1))
         still *= fits
     least = loss[:, 1:][batch.counted].mean()
-    assert f"{least:.2f}" == "0.01"
-    assert "In “induction” the least possible loss, about 0.01 nats, is counted as 0." in say("how.training")
+    assert 1e-4 < least < 0.002
+    assert "In “induction” the least possible loss, less than 0.002 nats, is counted as 0." in say("how.training")
 
 
 @pytest.mark.parametrize("n_keys", LENGTHS)

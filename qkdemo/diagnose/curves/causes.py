@@ -44,14 +44,10 @@ class Result:
     events: tuple[Event, ...]
     growth: Growth | None
     causes: tuple[Cause, ...]
+    event: Event | None = None  # the one that is spoken of
     no_share: str = ""  # a column named for an entropy that holds no share, and was not read
     all_rows: int = 0  # of the log, before it was thinned
     named: frozenset[str] = frozenset()  # roles whose column the reader named
-
-    @property
-    def worst(self) -> Event | None:
-        """The event that matters most; None without one."""
-        return worst(self.events)
 
     @property
     def healthy(self) -> bool:
@@ -82,9 +78,10 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
-    found += _causes(columns, events, grown, log.step)
+    event = _spoken_of(columns, events, log.step)
+    found += _causes(columns, events, event, grown, log.step)
     causes = tuple(sorted(found, key=lambda cause: -cause.weight))
-    return Result(log=log, roles=known, events=events, growth=grown, causes=causes, no_share=no_share)
+    return Result(log, known, events, grown, causes, event, no_share)
 
 
 def _is_share(entropy: Numbers) -> bool:
@@ -93,21 +90,38 @@ def _is_share(entropy: Numbers) -> bool:
     return bool(numbers.size and numbers.min() >= -_ROUNDING and numbers.max() <= 1 + _ROUNDING)
 
 
+def _spoken_of(columns: Mapping[str, Numbers], events: tuple[Event, ...], step: Numbers) -> Event | None:
+    """The worst event. Of several spikes that matter, the first of those that have the best supported cause."""
+    event = worst(events)
+    if event is None or event.kind != "spike":
+        return event
+    last = np.flatnonzero(~np.isnan(columns["loss"]))[-1]  # a spike that ends there may not have passed
+    spikes = [spike for spike in _that_matter(columns["loss"], events) if spike.stop < last]
+    return max(spikes or [event], key=lambda spike: max(cause.weight for cause in _explained(columns, spike, step)))
+
+
+def _explained(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> list[Cause]:
+    return [*of_updates(columns, event, step), _of_event(columns, event, step)]
+
+
 def _causes(
-    columns: Mapping[str, Numbers], events: tuple[Event, ...], grown: Growth | None, step: Numbers
+    columns: Mapping[str, Numbers],
+    events: tuple[Event, ...],
+    event: Event | None,
+    grown: Growth | None,
+    step: Numbers,
 ) -> list[Cause]:
     found = of_lost_logits(columns, step)
-    event = worst(events)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]
     stuck = None if event is not None and _ends_badly(columns["loss"], event) else of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
-    if event is not None and event.kind == "spike" and _passes(columns["loss"], events):
+    if event is not None and event.kind == "spike" and not _that_matter(columns["loss"], events):
         return [*found, *_warnings(columns, grown, step), _of_passed(columns["loss"], events, step)]
     if event is None:
         return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
-    return [*found, *of_updates(columns, event, step), _of_event(columns, event, step)]
+    return [*found, *_explained(columns, event, step)]
 
 
 def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
@@ -146,8 +160,8 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
     if passed.size and event.kind != "rise":
         numbers = {"last_large": float(step[passed[-1]]), "logit": float(sizes[rows["max_logit"]].max())}
         return Cause("logits_passed", 0.6, moment | numbers)
-    calm = {"spike": "one_batch", "rise": "unsettled"}.get(event.kind, "not_attention")
-    return Cause(calm, 0.6, moment | _largest(columns, event))
+    calm = {"spike": "not_attention" if event.slow else "one_batch", "rise": "unsettled"}
+    return Cause(calm.get(event.kind, "not_attention"), 0.6, moment | _largest(columns, event))
 
 
 # ---- the loss
@@ -173,13 +187,13 @@ def _ends_badly(loss: Numbers, event: Event) -> bool:
     return event.kind == "non_finite" or (event.kind == "divergence" and 0 < most < last)
 
 
-def _passes(loss: Numbers, events: tuple[Event, ...]) -> bool:
-    """Whether every spike, but in the first steps, stays well below the loss of the start: batches differ."""
+def _that_matter(loss: Numbers, events: tuple[Event, ...]) -> list[Event]:
+    """The spikes, but in the first steps, that do not stay well below the loss of the start: batches differ."""
     most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
     if most <= 0:  # of a loss below 0 no size is small or large
-        return False
+        return list(events)
     later = [event for event in events if event.start > len(loss) // 20]
-    return all(np.nanmax(loss[event.start : event.stop + 1]) < most for event in later)
+    return [event for event in later if np.nanmax(loss[event.start : event.stop + 1]) >= most]
 
 
 def _of_passed(loss: Numbers, events: tuple[Event, ...], step: Numbers) -> Cause:
@@ -251,10 +265,13 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     if last >= LARGE:
         entropy = there(columns.get("entropy", np.empty(0)))[-BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
-            return [Cause("nearly_one_hot", 0.8, {"logit": last, "entropy": 100 * float(np.median(entropy))})]
+            rows = np.flatnonzero(~np.isnan(columns["max_logit"]))[-_JUST_BEFORE:]
+            since = _since(columns["max_logit"], rows, _BAD["max_logit"]) or 0
+            numbers = {"logit": last, "entropy": 100 * float(np.median(entropy)), "earliest": float(step[since])}
+            return [Cause("nearly_one_hot", 0.8, numbers)]
         return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": last})]
     soon = at[-1] + 0.5 * (at[-1] - at[0])  # within half as many steps again
-    if grown is None or not grown.grows or last <= CALM / 5:
+    if grown is None or not grown.grows or grown.slows or last <= CALM / 5:
         return []
     large_at = float(at[-1] + np.log(LARGE / last) / grown.rate)  # again, if it was there before
     if step[-1] < large_at <= soon:

@@ -13,6 +13,7 @@ from qkdemo.diagnose.curves.loss import Numbers
 
 LARGE: Final = 100.0  # |logit| from which a softmax over any context can be one-hot, and trouble is reported (anchors)
 _FLOAT16: Final = 65504.0
+_LEAST: Final = 6  # values of which a slope is told
 _MOST_POINTS: Final = 300
 _Z: Final = 1.96
 
@@ -28,6 +29,7 @@ class Growth:
     large_at: float | None  # step at which it passes LARGE, or did; None if it does not grow
     limit_at: float | None  # and 65504
     by: str  # norms, alignment, both or unknown
+    slows: bool = False  # whether in the last tenth of its values it surely grows at less than half that rate
 
     @property
     def grows(self) -> bool:
@@ -40,19 +42,20 @@ def growth(
 ) -> Growth | None:
     """How the largest |logit| grows over the later two thirds; None if fewer than six of its values are finite."""
     kept = np.isfinite(logit) & (np.abs(logit) > 0)
-    if kept.sum() < 6:
+    if kept.sum() < _LEAST:
         return None
     x, y = _later(step[kept], np.log(np.abs(logit[kept])))
     rate, low, high = slope(x, y)
-    last = float(np.exp(np.median(y[-3:])))
+    end = max(_LEAST, kept.sum() // 10)
     return Growth(
         rate=rate,
         low=low,
         high=high,
-        last=last,
+        last=float(np.median(np.abs(logit[kept][-3:]))),
         large_at=_reached(step[kept], np.abs(logit[kept]), LARGE, (rate, low)),
         limit_at=_reached(step[kept], np.abs(logit[kept]), _FLOAT16, (rate, low)),
         by=_grown_by(step, logit, q_norm, k_norm),
+        slows=slope(x[-end:], y[-end:])[2] < rate / 2,
     )
 
 
@@ -90,7 +93,7 @@ def _fewer_rows(rest: Numbers) -> float:
 
 def _later(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     start = len(x) // 3
-    return (x[start:], y[start:]) if len(x) - start >= 6 else (x, y)
+    return (x[start:], y[start:]) if len(x) - start >= _LEAST else (x, y)
 
 
 def _reached(step: Numbers, size: Numbers, limit: float, rates: tuple[float, float]) -> float | None:
@@ -107,7 +110,7 @@ def _grown_by(step: Numbers, logit: Numbers, q_norm: Numbers | None, k_norm: Num
         return "unknown"
     lengths_there = np.isfinite(q_norm) & np.isfinite(k_norm) & (q_norm > 0) & (k_norm > 0)
     kept = np.isfinite(logit) & lengths_there & (np.abs(logit) > 0)
-    if kept.sum() < 6:
+    if kept.sum() < _LEAST:
         return "unknown"
     x = step[kept]
     whole = slope(*_later(x, np.log(np.abs(logit[kept]))))

@@ -16,6 +16,7 @@ EventKind: TypeAlias = Literal["spike", "rise", "divergence", "non_finite"]
 Numbers: TypeAlias = NDArray[np.float64]
 
 _TIMES_NOISE: Final = 4.0
+_TIMES_LASTING: Final = 3.0  # of a smoothed loss, for a tenth of the log: a median of eleven varies by 0.4 of the noise
 _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
 _OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
 _BEFORE: Final = 10  # values that say what was usual
@@ -33,7 +34,7 @@ class Event:
     kind: EventKind
     start: int
     stop: int
-    slow: bool = False  # a divergence without a jump: `start` is where the smoothed loss is lowest
+    slow: bool = False  # without a jump: `start` is the first row in which a smoothed loss is clearly above its lowest
 
 
 def loss_events(loss: Numbers) -> tuple[Event, ...]:
@@ -43,11 +44,19 @@ def loss_events(loss: Numbers) -> tuple[Event, ...]:
     gone = np.flatnonzero(np.isinf(values))
     finite = values[: gone[0]] if gone.size else values
     events = _jumps(finite)
-    if not any(event.kind in ("divergence", "rise") for event in events) and not gone.size:
-        events += _slow(finite)
     if gone.size:
         events.append(Event("non_finite", int(gone[0]), len(values) - 1))
-    return tuple(replace(event, start=int(rows[event.start]), stop=int(rows[event.stop])) for event in events)
+    elif len(finite) >= 2 * _BEFORE and all(event.kind == "spike" for event in events):
+        rest = np.ones(len(finite), bool)
+        for event in events:
+            rest[event.start : event.stop] = False
+        events += _at(np.flatnonzero(rest), _slow(finite[rest]))
+    return tuple(_at(rows, sorted(events, key=lambda event: event.start)))
+
+
+def _at(rows: NDArray[np.intp], events: Sequence[Event]) -> list[Event]:
+    """Events of some rows, as events of all."""
+    return [replace(event, start=int(rows[event.start]), stop=int(rows[event.stop])) for event in events]
 
 
 def worst(events: Sequence[Event]) -> Event | None:
@@ -101,13 +110,19 @@ def smoothed(values: Numbers) -> Numbers:
 
 
 def _slow(values: Numbers) -> list[Event]:
-    """A rise without a jump: the end lies well above the best that was."""
-    if len(values) < 2 * _BEFORE:
-        return []
-    smooth = smoothed(values)
-    best = int(smooth.argmin())
-    least = max(_TIMES_NOISE * noise_of(values), _SHARE * abs(smooth[best]), _OF_FIRST * abs(values[0]))
-    low = int(np.flatnonzero(smooth <= smooth[best] + least)[-1])  # from here on it is above
-    back = float(np.median(values[-3:])) <= smooth[best] + least  # which the smoothed curve is late to show
-    lasts = not back and _lasts(len(values) - 1 - low, len(values))
-    return [Event("divergence", best, len(values) - 1, slow=True)] if lasts else []
+    """Rises without a jump: a smoothed loss is clearly above its lowest so far, until it comes back or the log ends."""
+    smooth, noise, events, at = smoothed(values), noise_of(values), list[Event](), 0
+    lowest = np.minimum.accumulate(smooth)
+    counts = np.maximum(_SHARE * np.abs(lowest), _OF_FIRST * abs(values[0]))
+    least = np.maximum(counts, _TIMES_LASTING * noise)
+    while (above := np.flatnonzero(smooth[at:] > (lowest + least)[at:])).size:
+        at += int(above[0])
+        usual, enough = float(lowest[at]), float(least[at])
+        back = np.flatnonzero(smooth[at:] <= usual + enough / 2)
+        stop = at + int(back[0]) if back.size else len(values) - 1
+        returns = back.size or np.median(values[-3:]) <= usual + counts[at]  # a smoothed end is late to show it
+        lasts = _lasts(stop - at, len(values))
+        if lasts or float(smooth[at : stop + 1].max()) > usual + _TIMES_NOISE * noise:
+            events.append(Event("spike" if returns else "divergence" if lasts else "rise", at, stop, slow=True))
+        at = stop if back.size else len(values)
+    return events

@@ -6,6 +6,7 @@ from typing import Final
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
+from qkdemo.diagnose.curves.loss import Event
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, names_attention
@@ -64,13 +65,7 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
             name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
         }
         values |= _beside_a_limit(result, cause)
-        if result.worst is not None:
-            step = _whole(result.log.step[result.worst.start])
-            kind = "slow" if result.worst.slow else result.worst.kind
-            values["what"] = say(f"finding.event.{kind}", step=step)
-        if "from_start" in cause.numbers:
-            values["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
-        values |= _order(result, cause)
+        values |= _in_words(result, cause) | _order(result, cause)
         level = _CAUSES.get(cause.key, "bad" if at == 0 else "watch")
         if cause.key == "logits_alone" and cause.numbers["logit"] >= LARGE:
             level = "watch"
@@ -84,7 +79,7 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
             "run": run,
             "by": "" if grown.by == "unknown" else say(f"finding.by.{grown.by}"),
         }
-        growing = any(cause.key in _GROWING for cause in result.causes)
+        growing = grown.last >= LARGE or any(cause.key in _GROWING for cause in result.causes)
         yield Finding("watch" if growing else "good", "growth", values)
     if result.all_rows > len(result.log.step):
         rows = {"rows": counted(len(result.log.step)), "all": counted(result.all_rows)}
@@ -93,11 +88,30 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         yield Finding("good", "sampled", {"run": run})
 
 
+def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
+    """Words for what the loss did, and for whose entropy it is."""
+    said = dict[str, object]()
+    if result.event is not None:
+        said["what"] = _what(result, result.event)
+    if "from_start" in cause.numbers:
+        said["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
+    if cause.key in _BY_ENTROPY:
+        said["where"] = say("finding.of_worst") if _over_heads(result, result.roles.get("entropy", "")) else ""
+    return said
+
+
+def _what(result: causes.Result, event: Event) -> str:
+    """What the loss did, and how many rises it has beside the one that is spoken of."""
+    what = say(f"finding.event.{'slow_' if event.slow else ''}{event.kind}", step=_whole(result.log.step[event.start]))
+    more = len(result.events) - 1
+    return f"{what} {say('finding.event.more', count=more)}" if more and event.kind == "spike" else what
+
+
 def _beside_a_limit(result: causes.Result, cause: Cause) -> dict[str, str]:
-    """Numbers with as many digits as show on which side of 100, or of the log's last step, they are."""
+    """Numbers with as many digits as show that they are below 100, or beyond the log's last step."""
     found = dict[str, str]()
     logit, large_at = (cause.numbers.get(name) for name in ("logit", "large_at"))
-    if logit is not None:
+    if logit is not None and logit < LARGE:
         text = at_most if cause.key == "logits_passed" else written
         found["logit"] = text(logit, digits_apart(logit, [LARGE], most=12 if text is at_most else 17, text=text))
     if large_at is not None:
@@ -118,13 +132,21 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     if cause.key.startswith("updates"):
         earlier = any(other.numbers.get("earliest", math.inf) <= numbers["at"] for other in result.causes)
         said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
-    passes = "passes" if result.worst is not None and result.worst.kind == "spike" else "stays"
+    if "earliest" in numbers:
+        spike = result.event is not None and result.event.kind == "spike"
+        passes = "passes" if spike and cause.key != "nearly_one_hot" else "stays"
+        anew = "_anew" if numbers["earliest"] == result.log.step[0] else ""
+        said["again"] = say(f"finding.again.{passes}{anew}", since=_whole(numbers["earliest"]))
+        if cause.key == "together_max_logit":  # no spike is in the first row
+            said["then"] = say(f"finding.then.{passes}{anew}", **steps)
     if cause.key.startswith("attention_"):
-        said["again"] = say(f"finding.again.{passes}", since=_whole(numbers["earliest"]))
         said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
-    if cause.key == "together_max_logit":
-        said["then"] = say(f"finding.then.{passes}", **steps)
     return said
+
+
+def _over_heads(result: causes.Result, columns: str) -> bool:
+    """Whether numbers of a step are those of the worst of its layers or heads."""
+    return bool(columns) and (result.log.kind == "watch" or OVER_LAYERS in columns)
 
 
 def _whole(step: float) -> str:
@@ -148,7 +170,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     if column and "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     logits = result.roles.get("max_logit", "")
-    if (logits or column) and (result.log.kind == "watch" or OVER_LAYERS in logits + column):
+    if _over_heads(result, logits + column):
         yield Finding("good", "worst_of_each", {"run": run})
     if logits and not names_attention(logits) and "max_logit" not in result.named:
         yield Finding("watch", "logit_read", {"run": run, "column": logits})

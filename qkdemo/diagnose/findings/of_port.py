@@ -6,13 +6,15 @@ from typing import Final
 
 from torch import Tensor
 
+from qkdemo.attention.norms import RMS_EPSILON
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
+from qkdemo.labs.placement.scales import NEAR
 from qkdemo.messages import say
-from qkdemo.notation import digits_apart, written
+from qkdemo.notation import digits_apart, power, written
 
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
@@ -42,6 +44,8 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     if made.sequences > 1:
         yield Finding("good", "port_part")
+    if (later := made.differ_later) and result.same <= made.exact:
+        yield Finding("bad", "port_sequences", {"count": len(later), "of": len(made.later), "at": later[0]})
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
         return
@@ -65,16 +69,17 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield Finding("good", "port_fit", {"rows": made.fitted, "all": made.queries})
     if result.verdict is None or result.reference is None:
         if made.block is not None and _any(made.reference, made.visible):
-            yield Finding("watch", "port_unknown_reference", {"theta": written(made.block.theta)})
+            values = {"theta": written(made.block.theta), "epsilon": power(RMS_EPSILON)}
+            yield Finding("watch", "port_unknown_reference", values)
         yield from _from_logits(result)
         return
     if not lost and (result.verdict.cause == "same" or not _any(made.mine, made.visible)):
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
-        if result.uneven and not math.isnan(result.ratio):
+        if result.uneven and not math.isnan(result.told):
             yield _odd_row(result)
-    yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference)})
+    yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference, result.factor)})
 
 
 def _of_same(result: port.Result) -> Finding:
@@ -96,7 +101,7 @@ def _row(row: port.Row) -> dict[str, object]:
 
 def _ratio(result: port.Result) -> str:
     """With as many digits as tell it from 1: a scale that was rounded leaves a ratio near it."""
-    return written(result.ratio, digits_apart(result.ratio, [1.0]))
+    return written(result.told, digits_apart(result.told, [1.0]))
 
 
 def _odd_row(result: port.Result) -> Finding:
@@ -113,7 +118,7 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
     look = ("placement", _dials("left", reference) | _dials("right", result.mine or reference))
-    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few")
+    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "near_one")
     values = {"error": written(100 * result.same, 2), "pattern": pattern}
     return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
 
@@ -122,8 +127,11 @@ def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
     return {f"{side}_{choice}": getattr(pipeline, choice) for choice in _DIALS}
 
 
-def _in_words(pipeline: Pipeline) -> str:
-    """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout."""
+def _in_words(pipeline: Pipeline, factor: float) -> str:
+    """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout.
+
+    Its scale is the one that is named times `factor`.
+    """
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
     words = {
@@ -136,6 +144,9 @@ def _in_words(pipeline: Pipeline) -> str:
         for choice, usual in _USUAL.items()
         if getattr(pipeline, choice) != usual
     }
+    if factor != 1:
+        near = written(factor, digits_apart(factor, [1.0]))
+        words["scale"] = say("finding.port_scale_nearly", scale=words["scale"], factor=near)
     if pipeline.norm == "none" and pipeline.order != "none":
         words["order"] = say("finding.port_rotary_alone")
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
@@ -157,15 +168,21 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         yield Finding("bad", "port_zero" if shown[1] else "port_zero_reference")
     elif math.isnan(result.ratio):
         yield Finding("bad", "port_pattern", values)
+        if result.verdict and result.verdict.cause == "same":  # of the first queries
+            part = {"rows": result.port.fitted, "all": result.port.queries}
+            yield Finding("bad", "port_later", _row(result.worst) | part)
     else:
-        widths = {word: power(result.ratio) for word, power in _POWERS.items() if result.ratio > 0}
+        widths = {word: width(result.ratio) for word, width in _POWERS.items() if result.ratio > 0}
         if result.port.block is not None:  # and then the width is known
             widths = {word: d for word, d in widths.items() if round(d) == result.port.block.d_head}
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
-        ways = " ".join(say(f"finding.port_ratio_{word}", d=d) for word, d in likely)
-        key = "port_ratio_over_all" if result.uneven else "port_ratio"
-        yield Finding("bad", key, values | {"ratio": _ratio(result), "ways": ways})
+        near = math.isclose(result.ratio, 1, rel_tol=NEAR)
+        ways = [say("finding.port_ratio_near_one")] if near else []
+        ways += [say(f"finding.port_ratio_{word}", d=d) for word, d in likely]
+        values |= {"ratio": _ratio(result), "ways": " ".join(ways)}
+        values |= {"act": say(f"finding.act.{'near_one' if near else 'scaled'}")}
+        yield Finding("bad", "port_ratio_over_all" if result.uneven else "port_ratio", values)
         if result.uneven:
             yield _odd_row(result)
     if result.port.block is None:

@@ -104,8 +104,10 @@ def _keys_seen(pair: Pair) -> Tensor:
 
 
 def _of_reading(pair: Pair) -> Iterator[Finding]:
-    """What may have been read otherwise than it was meant."""
+    """How they were read, and what may have been meant otherwise."""
     heads, width = pair.q.shape[1], pair.q.shape[-1]
+    seen = "_".join(["mask"] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
+    yield Finding("good", "tensors_read", {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}")})
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": listed(pair.q.shape)})
     if pair.axes == "supposed":

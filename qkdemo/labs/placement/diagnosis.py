@@ -48,10 +48,10 @@ def diagnose(
 
     `exact`: the relative misfit that rounding may leave, more for logits of a narrow number format.
 
-    Words: same, cap; scale_one, scale_twice, scale_root, scale_other, unit_vectors, constant; norm_skipped, full_width,
-    input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half, rotated_quarter,
-    tiled, no_norm, over_all_heads, of_input; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma, gain_not_permuted,
-    gain; too_few, unknown.
+    Words: same, cap; scale_one, scale_twice, scale_root, scale_other, unit_vectors, near_one, constant; norm_skipped,
+    full_width, input; layernorm, rms, rotary_first, norm_first, layout, direction, rotated_all, rotated_half,
+    rotated_quarter, tiled, no_norm, over_all_heads, of_input; q_gain_on_k, gamma_as_one_plus, one_plus_as_gamma,
+    gain_not_permuted, gain; too_few, unknown.
     """
     reference = _plainly(reference)
     expected = trace(reference, block)

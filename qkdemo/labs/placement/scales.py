@@ -27,6 +27,7 @@ _SAME_BUT_ROOT: Final = {"rms": "l2", "l2": "rms"}  # norms whose sizes are √d
 _OF_SCALES: Final[dict[ScaleWord, int]] = {"inverse_root": -1, "one": 0, "root": 1, "inverse": -2}  # powers of √d
 _FROM_INVERSE_ROOT: Final = {1: "scale_one", -1: "scale_twice", 2: "scale_root"}
 TOLERANCE: Final = 1e-4  # relative, of a ratio that was found to be a power
+NEAR: Final = 2.0**-8  # of 1, a ratio that a scale rounded to bfloat16 may leave, and another epsilon, too
 
 
 def cause_of(ratio: float, reference: Pipeline, d_head: int, tolerance: float) -> str:
@@ -34,7 +35,11 @@ def cause_of(ratio: float, reference: Pipeline, d_head: int, tolerance: float) -
 
     >>> [cause_of(8.0, Pipeline(scale=scale), 64, 1e-6) for scale in ("inverse_root", "one", "learned")]
     ['scale_one', 'scale_other', 'constant']
+    >>> cause_of(0.99999, Pipeline(), 64, 1e-6)
+    'near_one'
     """
+    if math.isclose(ratio, 1, rel_tol=NEAR):
+        return "near_one"
     if other_scale(ratio, reference, d_head, tolerance) is not None:
         power = _power(ratio, d_head, tolerance)
         return _FROM_INVERSE_ROOT[power] if reference.scale == "inverse_root" else "scale_other"

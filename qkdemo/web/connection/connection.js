@@ -45,6 +45,19 @@ async function ask() {
   return names;
 }
 
+// A server that was started anew has another name, and is one all the same: after every outage they are asked again.
+let [asked, serving] = [null, ""];
+function askAnew() {
+  [asked, serving] = [ask().catch(() => new Set()), ""];
+  judge();
+}
+
+async function judge() {
+  const mine = asked;
+  const names = await mine;
+  if (mine === asked) several = names.size > 1 || Boolean(serving && names.size && !names.has(serving));
+}
+
 bar.id = "qkdemo-connection";
 bar.style.cssText = `position: fixed; z-index: 1000001; left: 50%; bottom: 1rem; transform: translateX(-50%); margin: 0;
   width: max-content; max-width: min(40rem, calc(100vw - 2rem)); padding: 0.6rem 1rem; border-radius: 8px;
@@ -52,11 +65,11 @@ bar.style.cssText = `position: fixed; z-index: 1000001; left: 50%; bottom: 1rem;
 tell("");
 document.body.append(bar);
 setInterval(look, LOOK_MS);
-const asked = ask().catch(() => new Set());
-asked.then((names) => (several ||= names.size > 1));
-document.addEventListener("qkdemo:served", async ({ detail: { server, page } }) => {
+askAnew();
+document.addEventListener("qkdemo:back", askAnew);
+document.addEventListener("qkdemo:served", ({ detail: { server, page } }) => {
   unknown = page ? "" : opened;
   opened = "";
-  const names = await asked;
-  several ||= names.size > 0 && !names.has(server);
+  serving = server;
+  judge();
 });

@@ -387,7 +387,7 @@ def test_updates_that_jumped_after_logits_were_large_did_not_come_first() -> Non
 
 def test_logits_that_were_large_from_the_first_row_on_are_said_to_be() -> None:
     found = said(loss=LOST_LATE, max_logit=np.full(200, 300.0))["attention_max_logit"]
-    assert "already in the first row that holds it, at step 0, and the loss moved only at step 150" in found
+    assert "already in the first row that holds it, at step 0, and the loss did this only at step 150" in found
     assert "no row just before" not in found
     assert (
         "at step 93, and in no row just before step 93." in said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
@@ -486,6 +486,8 @@ def test_that_the_worst_layer_or_head_is_looked_at_is_said(watched: bool) -> Non
     rows += [{"step": at, "loss": 3.0 - at / 20 + 2 * (at > 40)} for at in range(60)]
     report = examine("\n".join(map(json.dumps, rows)).encode(), "x.jsonl")
     assert {"attention_entropy", "worst_of_each"} <= {finding.key for finding in report.findings}
+    (entropy,) = (finding.sentence for finding in report.findings if finding.key == "attention_entropy")
+    assert "A low entropy of attention, in its worst layer or head, came before that" in entropy
 
 
 def test_a_column_that_the_reader_named_is_not_doubted() -> None:

@@ -28,6 +28,14 @@ def stays_low(told: Told) -> bool:
     return bool(last <= best + max(0.5 * abs(best), 0.1 * abs(v[0]), 10 * noise(v)))
 
 
+def never_rises(told: Told) -> bool:
+    """Whether a loss, each value taken with those around it, is never far above the lowest before."""
+    v = told.losses
+    course = rolling(v, 10)
+    lowest = np.minimum.accumulate(course)
+    return bool((course <= lowest + np.maximum(0.5 * np.abs(lowest), max(0.1 * abs(v[0]), 10 * noise(v)))).all())
+
+
 def never_jumps(told: Told) -> bool:
     """Whether no value of a loss is far above all before, by a wide measure."""
     v = told.losses
@@ -189,9 +197,18 @@ def higher(said: Said, told: Told) -> bool:
 
 
 def slowly(said: Said, told: Told) -> bool:
+    """Above all that was before by then, and back at the end, or not."""
     v, at = told.loss, told.row(said)
-    around = rolling(there(v[max(0, at - 5) : at + 6]))
-    return bool(np.median(there(v)[-max(3, len(there(v)) // 10) :]) > around.min())
+    course, row = rolling(told.losses, 5), len(there(v[:at]))
+    lowest = course[: row + 1].min()
+    above, end = course[row : row + 12].max() > lowest, float(np.median(told.losses[-3:]))
+    back = course[row:].min() < max(end, course[row:].max())
+    return bool(above and back) if said.key.endswith("spike") else bool(above and end > lowest)
+
+
+def others(said: Said, told: Told) -> bool:
+    """Beside the one that is spoken of: no more than the loss has rows that are above the one before."""
+    return bool(1 <= said.number("count") < (np.diff(told.losses) > 0).sum())
 
 
 def open_end(said: Said, told: Told) -> bool:
@@ -227,7 +244,11 @@ def share(values: Numbers, bad: Callable[[Numbers], Any]) -> float:
 
 FINDINGS: Final[Mapping[str, Oracle]] = {
     "healthy": lambda said, told: (
-        np.isfinite(there(told.loss)).all() and len(told.losses) >= 20 and never_jumps(told) and stays_low(told)
+        np.isfinite(there(told.loss)).all()
+        and len(told.losses) >= 20
+        and never_jumps(told)
+        and never_rises(told)
+        and stays_low(told)
     ),
     "loss_ends": lambda said, told: (
         not there(told.loss[told.row(said) + 1 :]).size
@@ -304,10 +325,14 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "first.updates_later": NOTHING,
     "first.updates_lost": NOTHING,
     "first.updates_lost_later": NOTHING,
-    "again.stays": NOTHING,  # of an advice, as the next three
+    "again.stays": NOTHING,  # of an advice, as the next six
     "again.passes": NOTHING,
+    "again.stays_anew": NOTHING,
+    "again.passes_anew": NOTHING,
     "then.stays": NOTHING,
+    "then.stays_anew": NOTHING,
     "then.passes": NOTHING,
+    "of_worst": lambda said, told: told.log.kind == "watch",
     "still.start": stands("start"),
     "still.tenth": stands("tenth"),
     "by.norms": by(0.69, math.inf),
@@ -315,7 +340,10 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "by.alignment": by(-math.inf, 0.31),
     "event.spike": spike,
     "event.divergence": higher,
-    "event.slow": slowly,
+    "event.slow_divergence": slowly,
+    "event.slow_spike": slowly,
+    "event.slow_rise": slowly,
+    "event.more": others,
     "event.rise": open_end,
     "event.non_finite": lambda said, told: np.flatnonzero(np.isinf(told.loss))[0] == told.row(said),
 }
@@ -356,5 +384,9 @@ RARE: Final = {
         "replaced",
         "cut_line",
         "worst_of_each",
+        "of_worst",
+        "then.stays_anew",
+        "event.slow_rise",
+        "event.slow_spike",
     )
 }  # said of few logs that are drawn at random, the last six of files: see readers/test_logs.py and test_steps.py

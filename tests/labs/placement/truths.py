@@ -362,6 +362,7 @@ TRUTHS: Final[dict[str, Truth]] = {
     ),
     "cause.rms_alone": lambda it, v: other_norm(it, "l2", "rms"),
     "cause.unit_vectors": lambda it, v: it.constant(1.0, read(v["ratio"])) and other_norm(it, "rms", "l2"),
+    "cause.near_one": lambda it, v: it.constant(1.0, read(v["ratio"])) and abs(read(v["ratio"]) - 1) < 0.004,
     "cause.constant": lambda it, v: it.constant(1.0, read(v["ratio"])),
     **{
         f"cause.{name}": lambda it, v, name=name: it.constant(sizes(it, name))
@@ -387,6 +388,7 @@ CAUSES: Final = (
         "gains_alone",
         "rms_alone",
         "unit_vectors",
+        "near_one",
         "constant",
         "norm_skipped",
         "full_width",

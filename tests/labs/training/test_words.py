@@ -59,9 +59,7 @@ def test_the_help_of_a_fork_names_the_last_step_there_can_be(name: str) -> None:
 
 @pytest.mark.parametrize(("variant", "leaf"), [("rms", "gamma_q"), ("dyt", "alpha_k"), ("cosine", "log_scale")])
 def test_what_a_fork_gives_plain_attention_begins_where_the_dials_begin(variant: RemedyWord, leaf: str) -> None:
-    assert say("training.fork.norm_on_help").endswith(
-        "begin at the defaults of their dials, or where an earlier fork left them."
-    )
+    assert say("training.fork.norm_on_help").endswith("begin at their defaults, or where an earlier fork left them.")
     turned = {"gamma": 5.0, "alpha": 3.0, "temperature": 1.0}
     plan = lab.plan_of(lab.Settings(variant=variant, fork="norm_on", **turned))  # type: ignore[arg-type]
     plain, given, fresh = plan.legs[0].runs[0], plan.legs[1].runs[0], Settings(variant=variant)
