@@ -57,8 +57,8 @@ def test_the_form_of_one_is_for_one_alone() -> None:
         "11 more parts",
         "21 more parts",
     ]
-    assert said[1].endswith("was left out.")
-    assert said[2].endswith("were left out.")
+    assert said[1].endswith("was changed or left out.")
+    assert said[2].endswith("were changed or left out.")
 
 
 def test_a_sentence_that_counts_says_what_it_would_say_of_one() -> None:

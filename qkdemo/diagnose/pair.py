@@ -1,9 +1,11 @@
 """q and k that somebody brings, with what their attention was computed with.
 
-* `Pair`: both, with four axes; `q_first(one, other)`: which of two arrays is q, by their names.
+* `Pair`: both, with four axes; `mask_of(arrays)`: the mask among arrays, whose names `MASK` fits;
+* `q_first(one, other)`: which of two arrays is q, by their names.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +14,9 @@ from torch import Tensor
 
 from qkdemo.diagnose.watching.heads import Call
 
+MASK: Final = re.compile(
+    r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
+)
 _LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
 _LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
 
@@ -33,11 +38,22 @@ class Pair:
     mask_axes: str = ""  # what a mask's first axis was read as, queries or heads, where it could be sequences, too
     biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
+    unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
     @property
     def call(self) -> Call:
         """As the measures take it."""
         return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)
+
+
+def mask_of(arrays: Mapping[str, Tensor]) -> tuple[Tensor | None, tuple[str, ...]]:
+    """The mask among arrays, or a bias if there is none, and the names of those that are not read.
+
+    A mask of padding is not: programs differ on whether True hides a key there or shows it.
+    """
+    names = sorted(filter(MASK.fullmatch, arrays), key=lambda name: not name.lower().endswith("mask"))
+    read = next((name for name in names if "padding" not in name.lower()), None)
+    return None if read is None else arrays[read], tuple(name for name in names if name != read)
 
 
 def q_first(one: str, other: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import Pair, q_first
+from qkdemo.diagnose.pair import MASK, Pair, mask_of, q_first
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
@@ -26,9 +26,6 @@ from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
 _V: Final = re.compile(r"(.*[._/])?(v|value|values|value_states|xv)$", re.IGNORECASE)
-_MASK: Final = re.compile(
-    r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
-)
 _GAINS: Final = (
     re.compile(r"(.*[._/])?(gamma_q|q_gain|q_norm\.weight)$"),
     re.compile(r"(.*[._/])?(gamma_k|k_gain|k_norm\.weight)$"),
@@ -88,7 +85,7 @@ def pair_of(
     for gain in gains:
         if gain is not None and gain.numel() not in (1, q.shape[-1]):
             raise InputError("bad_gain", shape=listed(gain.shape), d=q.shape[-1])
-    mask = next((x for name, x in arrays.items() if _MASK.fullmatch(name)), None)
+    mask, unread = mask_of(arrays)
     return Pair(
         q=q,
         k=k,
@@ -103,6 +100,7 @@ def pair_of(
         axes="swapped" if swapped else axes,
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
+        unread=unread,
     )
 
 
@@ -160,7 +158,7 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
         return found[0][0], found[1][0]
     if any(len(each) > 1 for each in found):
         raise InputError("many_pairs", names=_first(arrays))
-    if len(arrays) == 2 and not any(_V.fullmatch(name) or _MASK.fullmatch(name) for name in arrays):
+    if len(arrays) == 2 and not any(_V.fullmatch(name) or MASK.fullmatch(name) for name in arrays):
         return q_first(*arrays)
     raise InputError("no_pair", names=_first(arrays) or "–")
 

@@ -353,6 +353,21 @@ def test_a_mask_of_ones_and_zeros_hides_what_it_hides_in_any_format() -> None:
         assert torch.equal(pair.visible[0, 0], causal.bool()), mask.dtype
 
 
+def test_of_several_masks_the_one_that_is_read_is_said_and_none_of_padding_is() -> None:
+    """As nn.MultiheadAttention's key_padding_mask, in which True hides a key; elsewhere True shows it."""
+    q, k, causal = drawn(2, 6, 8), drawn(2, 6, 8), torch.ones(6, 6, dtype=torch.bool).tril()
+    of_padding, alibi = torch.arange(6) >= 4, -torch.arange(6.0).expand(6, 6)
+    for others in ({"key_padding_mask": of_padding}, {"alibi": alibi}, {"alibi": alibi, "padding_mask": of_padding}):
+        pair = pair_of({"q": q, "k": k, **others, "attention_mask": causal})
+        assert pair.visible is not None
+        assert torch.equal(pair.visible[0, 0], causal)
+        (found,) = (each for each in of_tensors(run(pair), "x").findings if each.key == "masks_unread")
+        assert set(found.values["names"].split(", ")) == set(others)
+    alone = pair_of({"q": q, "k": k, "key_padding_mask": of_padding})
+    assert (alone.visible, alone.unread) == (None, ("key_padding_mask",))
+    assert not pair_of({"q": q, "k": k, "attention_mask": causal}).unread
+
+
 def test_a_mask_that_is_added_to_logits_is_said_to_be_left_out() -> None:
     away = -(torch.arange(6)[:, None] - torch.arange(6)).abs().float()  # as ALiBi's
     hiding = torch.zeros(6, 6).masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -1e9)

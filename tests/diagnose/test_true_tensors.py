@@ -250,6 +250,7 @@ WITHOUT_SCALE: Final = {
     "axes_supposed",
     "of_sequence",
     "mask_added",
+    "masks_unread",
     "all_heads",
     "mask_axes_queries",
     "mask_axes_heads",
@@ -278,6 +279,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "not_finite": not_finite,
     "of_sequence": NOTHING,  # of the sentence before it
     "mask_added": NOTHING,  # see test_tensors.py
+    "masks_unread": NOTHING,  # see there, too
     "all_heads": lambda said, told: (
         told.pair.flat and told.q.shape[-1] == said.number("d") > 256 and told.q.shape[1] == said.number("heads")
     ),
@@ -343,6 +345,7 @@ def search(seeds: range) -> set[str]:
 def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
     asked = search(range(DRAWN))
     rare = {  # of shapes that are not drawn: see test_tensors.py
-        f"finding.{key}" for key in ("axes_supposed", "mask_added", "mask_axes_queries", "mask_axes_heads", "all_heads")
+        f"finding.{key}"
+        for key in ("axes_supposed", "mask_added", "masks_unread", "mask_axes_queries", "mask_axes_heads", "all_heads")
     }
     assert {f"finding.{key}" for key in FINDINGS} - asked <= rare

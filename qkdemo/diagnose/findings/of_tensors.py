@@ -116,6 +116,8 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
         yield Finding("watch", "all_heads", {"heads": heads, "d": width})
     if pair.biased:
         yield Finding("watch", "mask_added")
+    if pair.unread:
+        yield Finding("watch", "masks_unread", {"names": ", ".join(pair.unread)})
     if pair.mask_axes:
         yield Finding("watch", f"mask_axes_{pair.mask_axes}", {"count": pair.q.shape[0]})
 

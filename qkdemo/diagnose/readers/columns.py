@@ -23,7 +23,7 @@ _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
 _STEPS: Final = (
     *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
-    *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps"),
+    *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps", "iterations"),
 )
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {

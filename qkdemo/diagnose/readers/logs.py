@@ -71,21 +71,26 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "{":
         return _of_json(text, name)
     if start == "[":
-        return _of_list(text, name)
+        return _or_lines(_of_list, text, name)
     header = text.lstrip().split("\n", 1)[0]
     if re.search("[,;\t]", header) and not (re.search(r"\d\.\d", header) or names_step(header) or "\n{'" in text):
-        return _of_csv(text, name)
+        return _or_lines(_of_csv, text, name)
     return [log_of(name, "lines", printed(text))]
 
 
-def _of_list(text: str, name: str) -> list[Log]:
-    """A list in JSON; or printed lines that begin with a time, a rank or a level in brackets, as Megatron's."""
+def _or_lines(read: Callable[[str, str], list[Log]], text: str, name: str) -> list[Log]:
+    """What `read` finds; or printed lines, whose first ones may have commas, or a time or rank in brackets."""
     try:
-        return _by_run(_records(_loaded(text, name)), name, "json")
+        logs = read(text, name)
     except InputError:
         if rows := printed(text):
             return [log_of(name, "lines", rows)]
         raise
+    return logs if any(log.columns for log in logs) else [log_of(name, "lines", printed(text))]
+
+
+def _of_list(text: str, name: str) -> list[Log]:
+    return _by_run(_records(_loaded(text, name)), name, "json")
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -252,7 +257,8 @@ def _of_own(rows: list[dict[str, Any]]) -> list[Log]:
 def _of_csv(text: str, name: str) -> list[Log]:
     try:
         mark = next(mark for mark in ",;\t" if mark in text.lstrip().split("\n", 1)[0])
-        reader = csv.DictReader(io.StringIO(text), delimiter=mark)
+        reader = csv.DictReader(io.StringIO(text), delimiter=mark, skipinitialspace=True)
+        reader.fieldnames = [column.strip() for column in reader.fieldnames or ()]
         rows = list(reader)
         header = [column for column in reader.fieldnames or () if column]
     except csv.Error:
@@ -287,11 +293,8 @@ def _of_chart(rows: list[dict[str, Any]], header: list[str], steps: str) -> list
     for column in header:
         if " - " in column and not column.endswith(("__MIN", "__MAX")):
             runs.setdefault(column.rpartition(" - ")[0], []).append(column)
-    return [
-        log_of(run, "wandb_chart", [{"step": row[steps], **_shortened(row, columns)} for row in rows], sampled=True)
-        for run, columns in runs.items()
-    ]
-
-
-def _shortened(row: Mapping[str, Any], columns: Iterable[str]) -> dict[str, Any]:
-    return {column.rpartition(" - ")[2]: row[column] for column in columns}
+    logs = []
+    for run, columns in runs.items():
+        of_run = [{"step": row[steps], **{name.rpartition(" - ")[2]: row[name] for name in columns}} for row in rows]
+        logs.append(log_of(run, "wandb_chart", of_run, sampled=True))
+    return logs

@@ -148,3 +148,27 @@ def test_an_entropy_of_tokens_is_not_that_of_attention(beside: str) -> None:
     assert "entropy" not in roles(log)
     (named,) = read_logs(table([{**row, "attn/entropy": 0.5} for row in rows]), "x.csv")
     assert roles(named)["entropy"] == "attn/entropy"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "using world size: 8, data-parallel size: 8, tensor-model-parallel size: 1",
+        "tokens per iteration will be: 491,520",
+        "2024-01-01 12:00:00,123 - INFO - Starting training",
+        "GPU available: True (cuda), used: True",
+        "loss; throughput; memory of every rank follow",
+    ],
+)
+def test_a_printed_log_may_begin_with_a_line_that_looks_like_a_header(first: str) -> None:
+    lines = [f"iter {s}: loss {x:.4f}, time 12.50ms" for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join([first, *lines]).encode(), "train.log")
+    assert (log.kind, log.step.tolist()) == ("lines", STEPS)
+    assert log.columns["loss"].tolist() == pytest.approx(LOSS, abs=1e-4)
+
+
+@pytest.mark.parametrize("header", ["epoch, step, loss", '"epoch", "step", "loss"', "epoch,Iterations,loss"])
+def test_blanks_around_the_names_of_a_table_are_no_part_of_them(header: str) -> None:
+    rows = [f"0, {s}, {x}" for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs("\n".join([header, *rows]).encode(), "x.csv")
+    assert (log.steps, log.step.tolist(), log.columns["loss"].tolist()) == ("named", STEPS, LOSS)
