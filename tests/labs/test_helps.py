@@ -63,8 +63,14 @@ def test_only_layernorm_of_each_head_takes_the_mean_away_again(place: Any, norm:
     gone = bool((shifted - base).norm() < 1e-9 * base.norm())
     assert gone == (norm == "layernorm" and place in ("per_head", "in_product"))
     told = help_of("placement", "mean")
-    assert "LayerNorm of each head’s q and k subtracts it again." in told
+    assert "LayerNorm of each head’s q and k subtracts it again, unless rotary positions come before it." in told
     assert "no norm before the projection does" in told
+
+
+def test_a_layernorm_after_rotary_does_not_take_the_mean_away_for_a_rotation_does_not_keep_it() -> None:
+    state = placement.Settings(left_norm="layernorm", left_order="rotary_norm")
+    base, shifted = (placement.run(state.but(mean=mean)).left.logits for mean in (0.0, 2.0))
+    assert (shifted - base).norm() > 0.1 * base.norm()
 
 
 @pytest.mark.parametrize("name", ["head_spread", "projections"])
