@@ -17,6 +17,7 @@ from qkdemo.diagnose.watching.heads import Call
 MASK: Final = re.compile(
     r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
 )
+SOFTCAP: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?(logits?_?)?soft_?cap(ping)?|logits?_cap", re.IGNORECASE)
 _LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
 _LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
 
@@ -38,6 +39,7 @@ class Pair:
     mask_axes: str = ""  # what a mask's first axis was read as, queries or heads, where it could be sequences, too
     biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
+    softcap: str = ""  # the name of one that lies beside, and is not applied
     unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
     @property

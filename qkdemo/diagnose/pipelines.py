@@ -1,13 +1,15 @@
 """Which known pipeline gives somebody's logits, from the q and k that they were computed from.
 
+* `compared(mine, reference, …)`: what is `Known` of both, and within which rounding;
 * `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
 * `relative(one, other)`: how far two arrays are apart.
 """
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -15,11 +17,65 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
-from qkdemo.labs.placement.scales import NEAR
+from qkdemo.labs.placement.diagnosis import Verdict, diagnose
+from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
 
 _LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
 _USUAL: Final = ("inverse_root", "one")
+_UNTOLD: Final = ("unknown", "too_few")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a port and its reference; nothing, unless told."""
+
+    reference: Pipeline | None = None
+    factor: float = 1.0  # of the reference's scale over the one that it names
+    mine: Pipeline | None = None
+    verdict: Verdict | None = None
+    limit: float = math.inf  # of rounding, within which the verdict holds; ∞ for one that tells no cause
+    rough: bool = False  # whether the reference is known only within more than the first limit
+
+    @property
+    def ratio(self) -> float:
+        """Of the port's logits over the reference's, if the verdict has one that is constant; else NaN."""
+        verdict, cap = self.verdict, self.reference.cap if self.reference else ""
+        return verdict.ratio if verdict and verdict.cause != "same" and cap == "none" else math.nan
+
+
+def compared(
+    mine: Tensor, reference: Tensor, visible: Tensor, block: Block, limits: Sequence[float], *, gains: bool
+) -> Known:
+    """What is known of both logits. `limits`: what rounding may have left, the least first; the first that tells it."""
+    fit = partial(identified, block=block, visible=visible, gains=gains)
+    tried = ((limit, found) for limit in limits if (found := fit(reference, exact=limit)))
+    least, found = next(tried, (math.inf, None))
+    if found is None:
+        return Known()
+    told, factor = named(*found)
+    known = Known()
+    for limit in (limit for limit in limits if limit >= least):
+        verdict, other = _by_scale(diagnose(*found, mine, limit), told, block, limit)
+        again = fit(mine, exact=limit) if other is None else None
+        other = named(*again)[0] if again else other
+        said = verdict.cause not in _UNTOLD or other is not None
+        known = Known(told, factor, other, verdict, limit if said else math.inf, least > limits[0])
+        if said:
+            break
+    return known
+
+
+def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float) -> tuple[Verdict, Pipeline | None]:
+    """The cause of a constant ratio beside a scale that is named now; and the port, where the scale alone makes it."""
+    if math.isnan(verdict.ratio):
+        return verdict, None
+    beside = reference, block.d_head, max(TOLERANCE, 2 * exact)
+    if verdict.cause == "constant":
+        verdict = replace(verdict, cause=cause_of(verdict.ratio, *beside))
+    scale = other_scale(verdict.ratio, *beside) if verdict.cause.startswith("scale") else None
+    scale = reference.scale if verdict.cause in ("same", "near_one") else scale
+    return verdict, reference.but(scale=scale) if scale else None
 
 
 def identified(

@@ -11,14 +11,14 @@ What rounding may leave is taken from the narrowest format that holds every numb
 to store a logit moves it by u of its size at most, and a sum of n products formed in float32 by about √n u of their
 sizes, which together are about √n times as large as the sum. (Higham, Accuracy and Stability of Numerical Algorithms,
 2002, section 3.1; Higham and Mary, SIAM Journal on Scientific Computing 41, 2019.) Independent errors of several
-steps add up by their squares.
+steps add up by their squares. Steps may have been rounded to the format of q and k where logits were not: what the
+logits' own format explains is said first.
 """
 
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 import torch
@@ -27,12 +27,11 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
-from qkdemo.diagnose.pipelines import identified, in_range, named, relative
+from qkdemo.diagnose.pipelines import Known, compared, in_range, relative
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
-from qkdemo.labs.placement.diagnosis import EXACT, Verdict, diagnose
-from qkdemo.labs.placement.scales import TOLERANCE, cause_of, other_scale
+from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
@@ -51,6 +50,7 @@ class Port:
     reference: Tensor
     visible: Tensor  # [queries, keys] the pairs that both have
     format: torch.dtype  # the narrowest that holds the numbers of both; float32 for wider ones
+    steps: torch.dtype  # to which steps may have been rounded: that of q and k, if it is coarser
     block: Block | None  # whose projections give q and k
     gains: bool = False  # whether gains were brought
     masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
@@ -74,17 +74,16 @@ class Port:
         terms = _WIDEST if self.block is None else self.block.d_head
         return _roundoff(self.format) + terms * _roundoff(WORKING)
 
-    @property
-    def exact(self) -> float:
-        """The relative difference that rounding at every step may leave; float32 turns by rounded angles."""
+    def left(self, kind: torch.dtype) -> float:
+        """The relative difference that rounding every step to it may leave; float32 turns by rounded angles."""
         places = max(self.queries, self.mine.shape[2])
-        stepwise = math.sqrt(_STEPS) * _roundoff(self.format) + places * _roundoff(WORKING)
+        stepwise = math.sqrt(_STEPS) * _roundoff(kind) + places * _roundoff(WORKING)
         return max(EXACT, self.stored, stepwise)
 
     @property
-    def differ_later(self) -> list[int]:
-        """The sequences after the first that are off by more than rounding may leave."""
-        return [at for at, off in enumerate(self.later, 1) if off > self.exact]
+    def limits(self) -> list[float]:
+        """What rounding to the logits' own format leaves, then what rounding to that of q and k may."""
+        return sorted({self.left(kind) for kind in (self.format, self.steps)})
 
 
 @dataclass(frozen=True)
@@ -104,13 +103,16 @@ class Result:
     same: float  # relative difference of the two arrays
     worst: Row  # the row of one head in which they differ most
     ratio: float  # of mine over the reference, if it is the same but for rounding over all; else NaN
-    told: float  # the ratio that the verdict was read from, of the first queries; without one the same
+    told: float  # that of the first queries, if the verdict was read from one; without it the same
     apart: Row  # in which mine differs most from that ratio times the reference
     reference: Pipeline | None
     factor: float  # of the reference's scale over the one that `reference` names
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
+    exact: float  # the relative difference that is put down to rounding
+    rounded: torch.dtype  # the format to which every step was rounded, if `exact` is right
+    rough: bool  # whether the reference was told only as if its steps were rounded to the format of q and k
 
     def within(self, limit: float) -> bool:
         """Whether both differ by no more than that, over all and, by twice as much, in every row."""
@@ -119,7 +121,12 @@ class Result:
     @property
     def uneven(self) -> bool:
         """Whether a row is not `told` times the reference's, by more than rounding every step may leave."""
-        return self.apart.error > _OF_A_ROW * self.port.exact
+        return self.apart.error > _OF_A_ROW * self.exact
+
+    @property
+    def differ_later(self) -> list[int]:
+        """The sequences after the first that are off by more than rounding may leave."""
+        return [at for at, off in enumerate(self.port.later, 1) if off > self.exact]
 
     @property
     def differing(self) -> list[str]:
@@ -166,8 +173,10 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
         seen_by = visible[chosen][:, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
     kind = max(kinds, key=_roundoff)
+    steps = max([kind, *_of_pair(arrays)], key=_roundoff)
     otherwise = int((shown[0] != shown[1]).sum())
-    return Port(mine, reference, visible, kind, block, gains, otherwise, mine.shape[1], max(map(len, every)), later)
+    counts = mine.shape[1], max(map(len, every))
+    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later)
 
 
 def run(port: Port) -> Result:
@@ -175,18 +184,12 @@ def run(port: Port) -> Result:
     mine, reference = (x.masked_fill(~port.visible, 0) for x in (port.mine, port.reference))
     same = relative(mine, reference)
     a, b = in_range(mine, reference)
-    constant = float((a * b).sum() / b.square().sum())
-    ratio = constant if relative(a, constant * b) < port.exact else math.nan
-    known, factor, other, verdict = None, 1.0, None, None
-    if port.block is not None:
-        n, block = port.fitted, port.block
-        of_logits = partial(identified, block=block, visible=port.visible[:n, :n], exact=port.exact, gains=port.gains)
-        found = of_logits(reference[:, :n, :n])
-        if found is not None:
-            known, factor = named(*found)
-            verdict, other = _by_scale(diagnose(*found, port.mine[:, :n, :n], port.exact), known, port)
-            again = of_logits(mine[:, :n, :n]) if other is None else None
-            other = named(*again)[0] if again else other
+    constant = _ratio(a, b)
+    steady = relative(a, constant * b)
+    exact = next((limit for limit in port.limits if steady < limit), port.limits[-1])
+    known = Known() if port.block is None else _known(port, port.block, mine, reference)
+    exact = min(exact, known.limit)
+    ratio = constant if steady < exact else math.nan
     errors = [
         {
             "head": head,
@@ -198,26 +201,32 @@ def run(port: Port) -> Result:
         for head in range(port.heads)
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
-    of_part = verdict.ratio if verdict and verdict.cause != "same" and known and known.cap == "none" else math.nan
-    told = ratio if math.isnan(of_part) else of_part
+    told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (_worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
-    return Result(port, same, worst, ratio, told, apart, known, factor, other, verdict, ordered)
+    rounded = port.format if exact == port.left(port.format) else port.steps
+    found = known.reference, known.factor, known.mine, known.verdict, ordered
+    return Result(port, same, worst, ratio, told, apart, *found, exact, rounded, known.rough)
 
 
-def _by_scale(verdict: Verdict, reference: Pipeline, port: Port) -> tuple[Verdict, Pipeline | None]:
-    """The cause of a constant ratio beside a scale that is named now; and the port, where the scale alone makes it."""
-    if math.isnan(verdict.ratio) or port.block is None:
-        return verdict, None
-    beside = reference, port.block.d_head, max(TOLERANCE, 2 * port.exact)
-    if verdict.cause == "constant":
-        verdict = replace(verdict, cause=cause_of(verdict.ratio, *beside))
-    scale = other_scale(verdict.ratio, *beside) if verdict.cause.startswith("scale") else None
-    scale = reference.scale if verdict.cause in ("same", "near_one") else scale
-    return verdict, reference.but(scale=scale) if scale else None
+def _known(port: Port, block: Block, mine: Tensor, reference: Tensor) -> Known:
+    """What is known of both from the first queries and keys."""
+    n = port.fitted
+    part = mine[:, :n, :n], reference[:, :n, :n], port.visible[:n, :n]
+    return compared(*part, block, port.limits, gains=port.gains)
+
+
+def _ratio(mine: Tensor, reference: Tensor) -> float:
+    """By least squares."""
+    return float((mine * reference).sum() / reference.square().sum())
 
 
 def _roundoff(kind: torch.dtype) -> float:
     return torch.finfo(kind).eps / 2
+
+
+def _of_pair(arrays: Mapping[str, Tensor]) -> list[torch.dtype]:
+    """The narrowest formats of q and of k, where they were brought. No step is rounded to 8 bits."""
+    return [narrowest(x.double(), x.double()) for name, x in arrays.items() if name.lower() in ("q", "k")]
 
 
 def _difference(mine: Tensor, reference: Tensor) -> float:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import MASK, Pair, mask_of, q_first
+from qkdemo.diagnose.pair import MASK, SOFTCAP, Pair, mask_of, q_first
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
@@ -101,6 +101,7 @@ def pair_of(
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
         unread=unread,
+        softcap=next(filter(SOFTCAP.fullmatch, arrays), ""),
     )
 
 

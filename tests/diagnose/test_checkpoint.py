@@ -230,6 +230,8 @@ def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
     assert found(saved(tmp_path, no_gains), CONFIG).layers[0].place == ""
     dead = said(saved(tmp_path, {name: torch.zeros_like(x) for name, x in weights().items()}))
     assert "attention is uniform" in dead["weights_zero"]
+    (zero,) = (each for each in examine_path(tmp_path / "model.safetensors").findings if each.key == "weights_zero")
+    assert "If W_q starts at 0" in zero.advice
     assert "spectral" not in dead
 
 
@@ -248,6 +250,53 @@ def test_gains_over_all_heads_leave_the_heads_to_the_config_and_without_one_a_gu
     assert (layer.d_head, layer.place) == (8, "")
     guess = said(saved(tmp_path, weights()))["heads_guessed"]
     assert "model.layers.0.self_attn is read as 2 heads of width 16" in guess
+
+
+def test_of_gains_over_all_heads_no_bound_is_formed_while_heads_are_a_guess(tmp_path: Path) -> None:
+    """OLMo 2 without its config: 4 heads of 8 leave √2 times as much as 2 heads of 16, and one of 32 even less."""
+    stem = "model.layers.0.self_attn."
+    for keys in (32, 16):
+        tensors = {f"{stem}{side}_proj.weight": torch.randn(rows, 32) for side, rows in (("q", 32), ("k", keys))}
+        tensors |= {f"{stem}{side}_norm.weight": torch.ones(rows) for side, rows in (("q", 32), ("k", keys))}
+        path = saved(tmp_path, tensors)
+        assert {"heads_guessed", "gains_unheaded"} == said(path).keys()
+        (layer,) = found(path).layers
+        assert layer.bound("gamma") is None
+        assert found(path, {"num_attention_heads": 4}).layers[0].bound("gamma") is not None
+
+
+def test_a_weight_that_is_no_number_is_lost_however_narrow_a_head_is(tmp_path: Path) -> None:
+    tensors = {f"l.0.attn.{side}_proj.weight": torch.randn(4, 16) for side in "qk"}
+    tensors["l.0.attn.q_proj.weight"][1, 0] = torch.nan
+    (layer,) = found(saved(tmp_path, tensors), {"num_attention_heads": 4}).layers
+    assert layer.spectral.isfinite().tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("heads", [2, 5])
+def test_heads_that_do_not_fit_the_rows_of_k_are_a_guess(tmp_path: Path, heads: int) -> None:
+    """24 rows of q make 2 heads of 12, and 8 of k none of these: they are read as heads of 8."""
+    tensors = {"l.0.attn.q_proj.weight": torch.randn(24, 32), "l.0.attn.k_proj.weight": torch.randn(8, 32)}
+    (layer,) = found(saved(tmp_path, tensors), {"num_attention_heads": heads}).layers
+    assert (layer.heads, layer.kv_heads, layer.d_head, layer.guessed) == (3, 1, 8, True)
+    q, k = tensors.values()
+    norms = [torch.linalg.matrix_norm(part.T @ k, 2) for part in q.split(8)]
+    assert layer.spectral.float().tolist() == pytest.approx([float(norm) for norm in norms], rel=1e-4)
+
+
+@pytest.mark.parametrize(("stored", "most"), [(2.302585, "10"), (9.0, "100")])
+def test_a_logit_scale_of_each_head_bounds_logits(tmp_path: Path, stored: float, most: str) -> None:
+    """As Swin V2 has it: a logarithm, clamped at that of 100; with W_q and W_k of any size."""
+    stem = "layers.0.blocks.0.attn."
+    tensors = {f"{stem}qkv.weight": 100 * torch.randn(96, 32), f"{stem}logit_scale": torch.full((4, 1, 1), 1.0)}
+    tensors[f"{stem}logit_scale"][2] = stored
+    path = saved(tmp_path, tensors)
+    told = said(path)
+    assert (
+        f"exceeds {most}, before a bias of positions is added. That is the bound of layers.0.blocks.0.attn"
+        in told["cosine"]
+    )
+    assert told.keys() == {"cosine"}
+    assert (found(path).layers[0].heads, found(path, {"model_type": "swinv2"}).normed) == (4, ())
 
 
 def test_a_bound_is_written_with_the_head_width_of_its_own_layer(tmp_path: Path) -> None:

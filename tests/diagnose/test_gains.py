@@ -159,7 +159,7 @@ def test_a_norm_before_the_projection_bounds_no_logit(tmp_path: Path) -> None:
     assert "before W_q and W_k: 1. Such a norm bounds what enters them, and no logit." in said["gains_before"]
     assert not any(key.startswith(("gains_gamma", "gains_one")) for key in said)
     assert "spectral" in said
-    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").write_text(json.dumps({"num_attention_heads": 4}), encoding="utf-8")
     unknown = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
     assert "uses them after the projection" in unknown["gains_gamma"]
 

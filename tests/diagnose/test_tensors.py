@@ -406,9 +406,39 @@ def test_a_mask_whose_first_axis_could_be_sequences_is_said_to_be_read_otherwise
 
 
 def test_a_head_wider_than_usual_is_said_to_be_perhaps_all_heads() -> None:
-    for shape, said in (((1, 6, 512), True), ((6, 512), True), ((1, 6, 256), False), ((1, 1, 6, 512), False)):
+    for shape, said in (
+        ((1, 6, 512), True),
+        ((6, 512), True),
+        ((1, 6, 256), True),
+        ((6, 128), False),
+        ((1, 1, 6, 512), False),
+    ):
         found = of_tensors(run(pair_of({"q": drawn(*shape), "k": drawn(*shape, seed=1)})), "x").findings
         assert ("all_heads" in {finding.key for finding in found}) is said, shape
+    shared = of_tensors(run(pair_of({"q": drawn(4, 6, 256), "k": drawn(2, 6, 256, seed=1)})), "x").findings
+    assert "all_heads" not in {finding.key for finding in shared}
+
+
+def test_where_shapes_do_not_tell_heads_from_positions_it_is_said() -> None:
+    """A short prompt of a model whose positions come first is as long as heads may be many."""
+    for q, k, untold in (
+        ((1, 5, 32, 16), (1, 5, 32, 16), True),
+        ((1, 5, 32, 16), (1, 5, 40, 16), False),  # a cache of keys: these are positions
+        ((1, 8, 32, 16), (1, 2, 32, 16), False),  # shared keys
+        ((1, 8, 300, 16), (1, 8, 300, 16), False),  # no model has as many heads
+        ((6, 16), (6, 16), False),
+    ):
+        found = of_tensors(run(pair_of({"q": drawn(*q), "k": drawn(*k, seed=1)})), "x").findings
+        (read,) = (each.sentence for each in found if each.key == "tensors_read")
+        assert ("do not tell heads from positions" in read) is untold, (q, k)
+
+
+def test_a_softcap_that_lies_beside_is_said_not_to_be_applied() -> None:
+    given = {"q": drawn(2, 6, 8), "k": drawn(2, 6, 8, seed=1)}
+    for name in ("softcap", "attn_logit_softcapping", "logit_cap"):
+        found = of_tensors(run(pair_of(given | {name: torch.tensor([50.0])})), "x").findings
+        assert f"Not used: {name}" in {each.key: each.sentence for each in found}["softcap_unread"]
+    assert "softcap_unread" not in {each.key for each in of_tensors(run(pair_of(given)), "x").findings}
 
 
 @pytest.mark.parametrize("sequence", [0, 1])
@@ -458,7 +488,7 @@ def test_how_q_was_read_is_always_said(*, causal: bool, mask: bool, seen: str) -
         arrays |= {"mask": torch.ones(shape[2], shape[2], dtype=torch.bool)} if mask else {}
         found = of_tensors(run(pair_of(arrays, causal=causal)), "x").findings
         (read,) = (each for each in found if each.key == "tensors_read")
-        assert read.sentence == f"q was read as [batch, heads, positions, d_head] = {list(shape)}; {seen}"
+        assert f"q was read as [batch, heads, positions, d_head] = {list(shape)}; {seen}" in read.sentence
         assert read.level == "good"
 
 

@@ -87,6 +87,8 @@ class Told:
         names = [f"model.layers.{at}.self_attn" for at in range(int(rng.choice([1, 2, 4])))]
         self.layers = [Layer(rng, name) for name in names]
         self.config: dict[str, Any] = {"use_qk_norm": True} if rng.random() < 0.3 else {}
+        if rng.random() < 0.5:
+            self.config["num_attention_heads"] = self.layers[0].heads
         tensors = {}
         for layer in self.layers:
             tensors |= {f"{layer.name}.{side}_proj.weight": x for side, x in (("q", layer.q), ("k", layer.k))}
@@ -94,15 +96,20 @@ class Told:
         data = safetensors.torch.save({name: torch.tensor(x) for name, x in tensors.items()})
         file = Safetensors(io.BytesIO(data), "x.safetensors")
         self.result = layers.run(Checkpoint({"x": file}, dict.fromkeys(file.entries, "x"), ()), self.config)
-        # Without a config heads are told by gains or guessed: the oracles take the shapes as they were read.
+        # Without heads in the config these are told by gains or guessed: the oracles take the shapes as they were read.
         read = {layer.name: layer for layer in self.result.layers}
         for layer in self.layers:
             if layer.name in read:
                 layer.heads, layer.kv, layer.d = (getattr(read[layer.name], x) for x in ("heads", "kv_heads", "d_head"))
+        self.guessed = {layer.name for layer in self.result.layers if layer.guessed}
         self.measured = [layer for layer in self.layers if layer.name in read]
 
     def named(self, said: Said) -> Layer:
         return next(layer for layer in self.layers if layer.name == said.values["layer"])
+
+    def headed(self) -> list[Layer]:
+        """Those with both gains whose heads are no guess."""
+        return [layer for layer in self.normed() if layer.name not in self.guessed]
 
     def normed(self) -> list[Layer]:
         return [layer for layer in self.measured if layer.sound and layer.gains.keys() == {"q", "k"}]
@@ -130,7 +137,7 @@ def gains(add: int) -> Oracle:
     """The bound of all layers, whose it is, its formula, and the side on which their mean lies."""
 
     def holds(said: Said, told: Told) -> bool:
-        placed = [layer for layer in told.normed() if layer.bound(0) is not None]
+        placed = [layer for layer in told.headed() if layer.bound(0) is not None]
         most = [max(layer.bound(each) or 0 for layer in placed) for each in (0, 1)]
         other = said.number("gamma" if add else "one_plus_gamma")
         own = told.named(said).bound(add) or 0
@@ -150,13 +157,13 @@ def gains(add: int) -> Oracle:
 
 
 def unclear(said: Said, told: Told) -> bool:
-    placed = [layer for layer in told.normed() if layer.bound(0) is not None]
+    placed = [layer for layer in told.headed() if layer.bound(0) is not None]
     most = [max(layer.bound(add) or 0 for layer in placed) for add in (0, 1)]
     return near(said.number("gamma"), most[0]) and near(said.number("one_plus_gamma"), most[1])
 
 
 CHECKPOINT: Final[Mapping[str, Oracle]] = {
-    "promised": lambda said, told: told.config and not any(layer.gains for layer in told.layers),
+    "promised": lambda said, told: "use_qk_norm" in told.config and not any(layer.gains for layer in told.layers),
     "heads_guessed": lambda said, told: (
         said.number("heads") * said.number("d") == len(told.named(said).q)
         and said.number("count") == sum(layer.guessed for layer in told.result.layers)
@@ -169,8 +176,11 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
         and said.number("all") == len(told.measured)
     ),
     "gains_differ": lambda said, told: (
-        said.number("count") == sum(layer.bound(0) is None for layer in told.normed())
+        said.number("count") == sum(layer.bound(0) is None for layer in told.headed())
         and told.named(said).bound(0) is None
+    ),
+    "gains_unheaded": lambda said, told: (
+        said.number("count") == sum(layer.name in told.guessed for layer in told.normed())
     ),
     "gains_gamma": gains(0),
     "gains_one_plus_gamma": gains(1),
@@ -289,6 +299,7 @@ PORT: Final[Mapping[str, Oracle]] = {
     "port_row": port_row,
     "port_zero": lambda said, made: not both(made)[1].any() and both(made)[2].any(),
     "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
+    "port_steps": lambda said, made: misfit(*both(made)[1:]) < 0.1,
     "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),
     "port_ratio": port_ratio,
     "port_ratio_near_one": lambda said, made: abs(fitted_ratio(made) - 1) < 2.0**-8,

@@ -247,6 +247,7 @@ WITHOUT_SCALE: Final = {
     "tensors_read",
     *(f"seen.{key}" for key in SEEN),
     "axes",
+    "axes_untold",
     "axes_supposed",
     "of_sequence",
     "mask_added",
@@ -278,10 +279,12 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "tensors_unscaled": lambda said, told: said.values["names"] == ", ".join(told.pair.unscaled) != "",
     "not_finite": not_finite,
     "of_sequence": NOTHING,  # of the sentence before it
+    "axes_untold": lambda said, told: told.pair.q.shape == told.pair.k.shape and min(told.q.shape[1:3]) > 1,
+    "softcap_unread": NOTHING,  # see test_tensors.py
     "mask_added": NOTHING,  # see test_tensors.py
     "masks_unread": NOTHING,  # see there, too
     "all_heads": lambda said, told: (
-        told.pair.flat and told.q.shape[-1] == said.number("d") > 256 and told.q.shape[1] == said.number("heads")
+        told.pair.flat and told.q.shape[-1] == said.number("d") >= 256 and told.q.shape[1] == said.number("heads")
     ),
     "mask_axes_queries": lambda said, told: told.q.shape[0] == told.q.shape[2] == said.number("count") > 1,
     "mask_axes_heads": lambda said, told: told.q.shape[0] == told.q.shape[1] == said.number("count") > 1,
@@ -346,6 +349,14 @@ def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
     asked = search(range(DRAWN))
     rare = {  # of shapes that are not drawn: see test_tensors.py
         f"finding.{key}"
-        for key in ("axes_supposed", "mask_added", "masks_unread", "mask_axes_queries", "mask_axes_heads", "all_heads")
+        for key in (
+            "axes_supposed",
+            "softcap_unread",
+            "mask_added",
+            "masks_unread",
+            "mask_axes_queries",
+            "mask_axes_heads",
+            "all_heads",
+        )
     }
     assert {f"finding.{key}" for key in FINDINGS} - asked <= rare

@@ -59,13 +59,15 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if normed and result.unnormed:
         yield Finding("watch", "some_unnormed", {"count": len(result.unnormed), "all": len(result.layers)})
     plain = [layer for layer in sound if layer.name in result.unnormed and not layer.unscaled]
-    if unplaced := [layer for layer in normed if not layer.place]:
+    if unheaded := [layer for layer in normed if layer.guessed]:
+        yield Finding("watch", "gains_unheaded", {"count": len(unheaded), "layer": unheaded[0].name})
+    if unplaced := [layer for layer in normed if not layer.place and not layer.guessed]:
         yield Finding("watch", "gains_differ", {"count": len(unplaced), "layer": unplaced[0].name})
     if biased := [layer for layer in normed if layer.name in result.biased]:
         yield Finding("good", "gains_biased", {"count": len(biased), "layer": biased[0].name})
     if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
         yield _of_normed(placed)
-    if plain := [layer for layer in plain if layer.name not in result.normed]:
+    if plain := [layer for layer in plain if layer.name not in {*result.normed, *result.cosine}]:
         yield _of_plain(plain)
 
 
@@ -78,6 +80,11 @@ def _of_architecture(result: attention.Result) -> Iterator[Finding]:
         yield Finding("watch", "gains_before", {"count": len(result.before), "layer": result.before[0]})
     if result.normed:
         yield Finding("good", "normed_otherwise", {"count": len(result.normed), "layer": result.normed[0]})
+    if result.cosine:
+        worst = max(result.cosine, key=lambda layer: result.cosine[layer])
+        level = "watch" if result.cosine[worst] > causes.CALM else "good"
+        values = {"count": len(result.cosine), "layer": worst, "bound": at_most(result.cosine[worst])}
+        yield Finding(level, "cosine", values)
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
 

@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
+import torch
 from torch import Tensor
 
 from qkdemo.attention.norms import RMS_EPSILON
@@ -16,6 +18,8 @@ from qkdemo.labs.placement.scales import NEAR
 from qkdemo.messages import say
 from qkdemo.notation import digits_apart, power, written
 
+_OF_SCALE: Final[Mapping[str, float]] = {"scale_one": 0.5, "scale_twice": -0.5, "scale_root": 1.0, "unit_vectors": -1.0}
+_ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
 _POWERS: Final[Mapping[str, Callable[[float], float]]] = {  # the head width for which a ratio is that cause's
@@ -44,7 +48,7 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     if made.sequences > 1:
         yield Finding("good", "port_part")
-    if (later := made.differ_later) and result.same <= made.exact:
+    if (later := result.differ_later) and result.same <= result.exact:
         yield Finding("bad", "port_sequences", {"count": len(later), "of": len(made.later), "at": later[0]})
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
@@ -79,20 +83,31 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield _of_verdict(result, result.reference, result.verdict)
         if result.uneven and not math.isnan(result.told):
             yield _odd_row(result)
-    yield Finding("good", "port_reference", {"pipeline": _in_words(result.reference, result.factor)})
+    values = {"pipeline": _in_words(result.reference, result.factor), "format": _name(result.port.steps)}
+    yield Finding("good", "port_reference_rough" if result.rough else "port_reference", values)
 
 
 def _of_same(result: port.Result) -> Finding:
     """Over all both are the same but for rounding: that of storing, that of every step, or not in every row."""
-    kind = str(result.port.format).removeprefix("torch.")
+    kind, steps = map(_name, (result.port.format, result.rounded))
     if result.within(result.port.stored):
         return Finding("good", "port_same", {"error": written(result.same, 2), "format": kind})
-    values = {"error": written(100 * result.same, 2), "format": kind}
-    if result.within(result.port.exact):
+    values = {"error": written(100 * result.same, 2), "format": kind, "steps": steps}
+    if result.within(result.exact):
         if result.same > result.port.stored:
             return Finding("watch", "port_near", values)
         return Finding("watch", "port_row_stored", values | _row(result.worst))
     return Finding("bad", "port_row", values | _row(result.worst))
+
+
+def _of_steps(result: port.Result) -> str:
+    """What else may leave a pattern, where it is small enough and steps were not rounded as q and k are anyway."""
+    wide = result.port.steps is torch.float32 and result.same < _ROUGH
+    return f" {say('finding.port_steps')}" if wide else ""
+
+
+def _name(kind: torch.dtype) -> str:
+    return str(kind).removeprefix("torch.")
 
 
 def _row(row: port.Row) -> dict[str, object]:
@@ -113,7 +128,9 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     assert result.port.block is not None
     several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
-    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.port.exact)
+    if verdict.cause in _OF_SCALE:  # without what rounding left of it
+        verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
+    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
@@ -159,7 +176,7 @@ def _any(logits: Tensor, visible: Tensor) -> bool:
 
 def _from_logits(result: port.Result) -> Iterator[Finding]:
     """What can be told without q and k: that both are the same, or that they have a constant ratio."""
-    if result.same <= result.port.exact:
+    if result.same <= result.exact:
         yield _of_same(result)
         return
     shown = [_any(x, result.port.visible) for x in (result.port.mine, result.port.reference)]
@@ -167,7 +184,7 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
     if not all(shown):
         yield Finding("bad", "port_zero" if shown[1] else "port_zero_reference")
     elif math.isnan(result.ratio):
-        yield Finding("bad", "port_pattern", values)
+        yield Finding("bad", "port_pattern", values | {"hint": _of_steps(result)})
         if result.verdict and result.verdict.cause == "same":  # of the first queries
             part = {"rows": result.port.fitted, "all": result.port.queries}
             yield Finding("bad", "port_later", _row(result.worst) | part)

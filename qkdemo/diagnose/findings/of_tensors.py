@@ -18,7 +18,8 @@ from qkdemo.floats.formats import FORMATS
 from qkdemo.messages import say
 from qkdemo.notation import written
 
-_WIDEST: Final = 256  # channels of a head, as Gemma's; where more are brought, several heads may lie side by side
+_WIDEST: Final = 256  # channels of a head, as Gemma's; where as many are brought, several heads may lie side by side
+_MOST_HEADS: Final = 256  # where an axis is longer, it holds positions
 
 
 def of_tensors(result: tensors.Result, name: str) -> Report:
@@ -107,19 +108,28 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
     """How they were read, and what may have been meant otherwise."""
     heads, width = pair.q.shape[1], pair.q.shape[-1]
     seen = "_".join(["mask"] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
-    yield Finding("good", "tensors_read", {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}")})
+    values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}")}
+    told = f" {say('finding.axes_untold')}" if pair.axes == "heads" and _untold(pair) else ""
+    yield Finding("good", "tensors_read", values | {"told": told})
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": listed(pair.q.shape)})
     if pair.axes == "supposed":
         yield Finding("watch", "axes_supposed", {"heads": heads, "kv_heads": pair.k.shape[1]})
-    if pair.flat and width > _WIDEST:
+    if pair.flat and width >= _WIDEST and heads == pair.k.shape[1]:  # of shared keys heads have been told apart
         yield Finding("watch", "all_heads", {"heads": heads, "d": width})
     if pair.biased:
         yield Finding("watch", "mask_added")
+    if pair.softcap:
+        yield Finding("watch", "softcap_unread", {"name": pair.softcap})
     if pair.unread:
         yield Finding("watch", "masks_unread", {"names": ", ".join(pair.unread)})
     if pair.mask_axes:
         yield Finding("watch", f"mask_axes_{pair.mask_axes}", {"count": pair.q.shape[0]})
+
+
+def _untold(pair: Pair) -> bool:
+    """Whether either axis may hold the heads, of as many keys as queries and no shared ones."""
+    return pair.q.shape == pair.k.shape and pair.q.shape[1] > 1 < pair.q.shape[2] <= _MOST_HEADS
 
 
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:

@@ -4,6 +4,7 @@
 * `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
 * `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
 * `reading_of(gains)`: whether they are stored as γ or as γ − 1, by their sizes; `stored_by(kind)`: by the architecture;
+* `cosine(checkpoint, layer)`: a layer's heads, and the largest scale that it learned for q and k of length 1;
 * `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
   no gain, or is always there and has none that is read here.
 """
@@ -25,6 +26,7 @@ _NORM: Final = (
 )
 _GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")
 _BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
+_MOST_SCALE: Final = 100.0  # Swin V2, section 3.2, and all that have a logit_scale for each head clamp it there
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
 WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
@@ -63,6 +65,16 @@ def biased(checkpoint: Checkpoint) -> frozenset[str]:
     """Layers whose norm of q or k adds a bias other than 0."""
     matches = [(name, match) for name in checkpoint.names if (match := _BIAS.fullmatch(name))]
     return frozenset(match["layer"] or "" for name, match in matches if bool(checkpoint.read(name).any()))
+
+
+def cosine(checkpoint: Checkpoint, layer: str) -> tuple[int, float] | None:
+    """Heads, and the largest scale of q and k of length 1, of which Swin V2 stores the logarithm; None without one."""
+    name = f"{layer}.logit_scale".lstrip(".")
+    shape = checkpoint.entry(name).shape if name in checkpoint.names else ()
+    if len(shape) != 3 or not shape[0] or tuple(shape[1:]) != (1, 1):
+        return None
+    largest = float(checkpoint.read(name).max())
+    return None if math.isnan(largest) else (shape[0], math.exp(min(largest, math.log(_MOST_SCALE))))
 
 
 def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:

@@ -11,7 +11,7 @@ and k the weights' size does not matter; then the gains bound the logit.
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -55,8 +55,11 @@ class Layer:
 
     @property
     def place(self) -> str:
-        """Where the norm acts, by the sizes of its gains: per_head, full_width, or empty if they tell neither."""
-        return gains.place_of(self.gain_q, self.gain_k, self.heads, self.kv_heads, self.d_head)
+        """Where the norm acts, by the sizes of its gains: per_head, full_width, or empty if they tell neither.
+
+        Of heads that are a guess they tell none: a gain for every row may be one for a single head, or for all.
+        """
+        return "" if self.guessed else gains.place_of(self.gain_q, self.gain_k, self.heads, self.kv_heads, self.d_head)
 
     def bound(self, reading: str) -> float | None:
         """The largest |logit| that the gains leave in one reading of them; None if their sizes tell no place."""
@@ -83,6 +86,7 @@ class Result:
     biased: frozenset[str] = frozenset()  # layers whose norm of q or k adds a bias
     before: tuple[str, ...] = ()  # layers whose norms of q and k stand before the projection
     normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
+    cosine: Mapping[str, float] = field(default_factory=dict)  # layers with a logit_scale, and its largest number
     without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
     placed: bool = False  # whether an index says what the missing shards hold
 
@@ -105,8 +109,12 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     if not made and not latent and not any(skipped):
         key = "no_attention_here" if checkpoint.missing else "no_attention"
         raise InputError(key, count=len(checkpoint.names), names=some(checkpoint.missing))
+    scales = {layer.name: gains.cosine(checkpoint, layer.name) for layer in layers}
+    cosine = {name: scale[1] for name, scale in scales.items() if scale}
+    normed = [layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED]
     return Result(
         layers=layers,
+        cosine=cosine,
         packed=tuple(skipped.packed),
         unread=tuple(skipped.unread),
         convolved=tuple(skipped.convolved),
@@ -120,7 +128,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         biased=gains.biased(checkpoint),
         before=tuple(sorted(found, key=_natural)) if before else (),
         without_gain=bool(kinds & gains.WITHOUT_GAIN),
-        normed=tuple(layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED),
+        normed=tuple(name for name in normed if name not in cosine),
     )
 
 
@@ -141,6 +149,8 @@ def _layers(
         tensors, own, prefix = found[layer], scope(config, layer), layer and f"{layer}."
         if any(name.startswith(prefix) for name in checkpoint.elsewhere):  # a gain, as likely as not
             continue
+        if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
+            own = {**own, "num_attention_heads": scale[0]}
         beside = (name.removeprefix(prefix) for name in checkpoint.names if name.startswith(prefix))
         if any(map(_CONVOLUTION.match, beside)):
             skipped.convolved.append(layer)
@@ -222,10 +232,8 @@ def _layer(
     d_head = _width(config, of_layer, len(q), len(k))
     guessed = False
     if d_head is None or q.shape[0] % d_head or k.shape[0] % d_head:
-        guessed = not heads or q.shape[0] % heads != 0
-        d_head = q.shape[0] if guessed else q.shape[0] // heads
-    if d_head == q.shape[0] and not heads and k.shape[0] != q.shape[0]:
-        d_head = math.gcd(q.shape[0], k.shape[0])
+        guessed = not heads or q.shape[0] % heads != 0 or k.shape[0] % (q.shape[0] // heads) != 0
+        d_head = math.gcd(q.shape[0], k.shape[0]) if guessed else q.shape[0] // heads
     n_heads, n_kv = q.shape[0] // d_head, max(1, k.shape[0] // d_head)
     if n_heads % n_kv:
         spectral = torch.full((n_heads,), torch.nan)
@@ -245,10 +253,10 @@ def spectral_norms(q: Tensor, k: Tensor) -> Tensor:
 
     With Wᵀ = Q R, Q's columns orthonormal, W_qᵀ W_k = Q_q (R_q R_kᵀ) Q_kᵀ, and the middle has all singular values.
     """
+    k = k.repeat_interleave(q.shape[0] // k.shape[0], 0)
     middle_q, middle_k = (torch.linalg.qr(x.mT).R for x in (q, k))
-    middle_k = middle_k.repeat_interleave(q.shape[0] // k.shape[0], 0)
     middle = middle_q @ middle_k.mT
-    lost = ~middle.isfinite().flatten(1).all(1)
+    lost = ~torch.cat([x.flatten(1) for x in (q, k, middle)], 1).isfinite().all(1)  # QR may drop a NaN
     norms: Tensor = torch.linalg.matrix_norm(middle.masked_fill(lost[:, None, None], 0), 2)
     return norms.masked_fill(lost, torch.inf)
 
