@@ -69,7 +69,8 @@ def missed(reference: Pipeline, block: Block, observed: Tensor, logits: Tensor, 
     if not slope.any():
         return math.inf
     # What rounding moves is more of a logit before the cap: there the misfit may be exact to the power of ¾.
-    return max(after, exact**0.25 * relative(slope * target, slope * logits))
+    before: float = exact**0.25 * relative(slope * target, slope * logits)
+    return max(after, before)
 
 
 def relative(observed: Tensor, expected: Tensor) -> float:
