@@ -2,7 +2,7 @@
 
 Dials are flags; a list, separated by commas, sweeps one. Without `--json` a table is printed: for
 the eye in a terminal, with plain numbers in a pipe or a file.
-A wrong word or value ends with exit code 2 and one line on stderr that says what would be right.
+A wrong word or value ends with exit code 2 and a line on stderr that says what is wrong.
 """
 
 import errno

@@ -33,7 +33,7 @@ HEALTHY: Final = {
     "RMSNorm, 0.03": Settings(schedule="constant", learning_rate=0.03),
     "L2, cosine": Settings(variant="l2", schedule="cosine", learning_rate=0.02, steps=400, warmup=40),
 }
-WELL: Final = ("healthy", "small_spikes")
+WELL: Final = ("healthy", "small_spikes", "noisy_spikes")
 ATTENTION: Final = (
     "attention_max_logit",
     "attention_entropy",

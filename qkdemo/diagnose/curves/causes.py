@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
-from qkdemo.diagnose.curves.other_columns import BEFORE, Cause, leaves_out, of_gradient, of_lost_logits, of_updates
+from qkdemo.diagnose.curves.other_columns import (
+    BEFORE,
+    Cause,
+    holds_rewards,
+    leaves_out,
+    of_gradient,
+    of_lost_logits,
+    of_updates,
+    of_zeros,
+)
+from qkdemo.diagnose.curves.passing import of_passed, that_matter
 from qkdemo.diagnose.curves.stuck import LEAST_TAIL, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
@@ -30,9 +40,8 @@ _BEYOND: Final = 1.25  # times the first loss: what no guess reaches
 _ABOVE: Final = 0.1  # of the first loss: what ends so far above it did not stand still
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
-_HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
 _JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
-_SMALL: Final = 0.5  # of the first loss: a spike that stays below it and passes is a matter of course
+_WITHOUT_LOSS: Final = ("no_loss", "logits_alone")  # keys of causes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +61,7 @@ class Result:
     @property
     def healthy(self) -> bool:
         """Whether there is nothing to mend."""
-        return not self.causes or self.causes[0].key in ("healthy", "logits_alone")
+        return not self.causes or self.causes[0].key in ("healthy", "logits_alone", "policy_loss")
 
 
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
@@ -74,12 +83,24 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
     found = [*of_gradient(columns, log.step, left_out=left_out), *_of_missing(columns, log.step)]
     if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
         columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
+    policy = "loss" in columns and "loss" not in (given or {}) and holds_rewards(log.columns)
+    if policy:
+        columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
+    elif "loss" in columns and (zeros := of_zeros(columns["loss"], log.step)):
+        found.append(zeros)
+        columns["loss"] = np.where(
+            (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]), np.inf, columns["loss"]
+        )
+    if policy and np.isnan(columns["loss"]).all():
+        del columns["loss"]
     events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
     event = _spoken_of(columns, events, log.step)
     found += _causes(columns, events, event, grown, log.step)
+    if policy:
+        found = [Cause("policy_loss", 0.2, {}), *(cause for cause in found if cause.key not in _WITHOUT_LOSS)]
     causes = tuple(sorted(found, key=lambda cause: -cause.weight))
     return Result(log, known, events, grown, causes, event, no_share)
 
@@ -96,7 +117,7 @@ def _spoken_of(columns: Mapping[str, Numbers], events: tuple[Event, ...], step: 
     if event is None or event.kind != "spike":
         return event
     last = np.flatnonzero(~np.isnan(columns["loss"]))[-1]  # a spike that ends there may not have passed
-    spikes = [spike for spike in _that_matter(columns["loss"], events) if spike.stop < last]
+    spikes = [spike for spike in that_matter(columns["loss"], events) if spike.stop < last]
     return max(spikes or [event], key=lambda spike: max(cause.weight for cause in _explained(columns, spike, step)))
 
 
@@ -117,8 +138,8 @@ def _causes(
     stuck = None if event is not None and _ends_badly(columns["loss"], event) else of_stuck(columns)
     if stuck is not None:
         return [*found, stuck]
-    if event is not None and event.kind == "spike" and not _that_matter(columns["loss"], events):
-        return [*found, *_warnings(columns, grown, step), _of_passed(columns["loss"], events, step)]
+    if event is not None and event.kind == "spike" and not that_matter(columns["loss"], events):
+        return [*found, *_warnings(columns, grown, step), of_passed(columns["loss"], events, step)]
     if event is None:
         return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
     return [*found, *_explained(columns, event, step)]
@@ -181,30 +202,12 @@ def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Caus
 
 def _ends_badly(loss: Numbers, event: Event) -> bool:
     """Whether a loss is lost, or rises and stays well above where it began."""
+    if event.kind == "non_finite":
+        return True
     finite = loss[np.isfinite(loss)]
     last = float(np.median(loss[event.start :][-max(LEAST_TAIL, len(finite) // 10) :]))
     most = (1 + _ABOVE) * float(np.median(finite[:3]))
-    return event.kind == "non_finite" or (event.kind == "divergence" and 0 < most < last)
-
-
-def _that_matter(loss: Numbers, events: tuple[Event, ...]) -> list[Event]:
-    """The spikes, but in the first steps, that do not stay well below the loss of the start: batches differ."""
-    most = _SMALL * float(np.median(loss[np.isfinite(loss)][:3]))
-    if most <= 0:  # of a loss below 0 no size is small or large
-        return list(events)
-    later = [event for event in events if event.start > len(loss) // 20]
-    return [event for event in later if np.nanmax(loss[event.start : event.stop + 1]) >= most]
-
-
-def _of_passed(loss: Numbers, events: tuple[Event, ...], step: Numbers) -> Cause:
-    """Small spikes; or, if the loss went far above its start in the first steps, that."""
-    high = max(events, key=lambda event: float(np.nanmax(loss[event.start : event.stop + 1])))
-    most, first = float(np.nanmax(loss[high.start : high.stop + 1])), float(loss[np.isfinite(loss)][0])
-    if most > _HIGH * first:
-        before = float(loss[: high.start][np.isfinite(loss[: high.start])][-1])
-        numbers = {"first": before, "most": most, "step": float(step[high.start]), "back": float(step[high.stop])}
-        return Cause("high_start", 0.4, numbers)
-    return Cause("small_spikes", 0.3, {"count": len(events)})
+    return event.kind == "divergence" and 0 < most < last
 
 
 # ---- attention

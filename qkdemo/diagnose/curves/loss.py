@@ -5,6 +5,7 @@
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 EventKind: TypeAlias = Literal["spike", "rise", "divergence", "non_finite"]
 Numbers: TypeAlias = NDArray[np.float64]
 
-_TIMES_NOISE: Final = 4.0
+TIMES_NOISE: Final = 4.0
 _TIMES_LASTING: Final = 3.0  # of a smoothed loss, for a tenth of the log: a median of eleven varies by 0.4 of the noise
 _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
 _OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
@@ -76,8 +77,8 @@ def _jumps(values: Numbers) -> list[Event]:
     events: list[Event] = []
     noise, usual, at = noise_of(values), list[float](), 0
     while at < len(values):
-        before = float(np.median(usual[-_BEFORE:])) if usual else values[at]
-        least = max(_TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(values[0]))
+        before = statistics.median(usual[-_BEFORE:]) if usual else values[at]
+        least = max(TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(values[0]))
         if values[at] <= before + least:
             usual.append(float(values[at]))
             at += 1
@@ -106,7 +107,9 @@ def _open_end(values: Numbers, at: int, before: Sequence[Event]) -> EventKind:
 def smoothed(values: Numbers) -> Numbers:
     """The median of a few values around each."""
     half = _BEFORE // 2
-    return np.array([np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))])
+    padded = np.pad(values, half, constant_values=np.nan)  # at both ends there are fewer around a value
+    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
+    return np.asarray(np.nanmedian(around, axis=-1))
 
 
 def _slow(values: Numbers) -> list[Event]:
@@ -122,7 +125,7 @@ def _slow(values: Numbers) -> list[Event]:
         stop = at + int(back[0]) if back.size else len(values) - 1
         returns = back.size or np.median(values[-3:]) <= usual + counts[at]  # a smoothed end is late to show it
         lasts = _lasts(stop - at, len(values))
-        if lasts or float(smooth[at : stop + 1].max()) > usual + _TIMES_NOISE * noise:
+        if lasts or float(smooth[at : stop + 1].max()) > usual + TIMES_NOISE * noise:
             events.append(Event("spike" if returns else "divergence" if lasts else "rise", at, stop, slow=True))
         at = stop if back.size else len(values)
     return events

@@ -1,9 +1,11 @@
 """Causes that other columns than the loss name: updates that jumped, a gradient or a logit that is not finite.
 
 * `Cause`: one explanation; `of_updates`, `of_gradient`, `of_lost_logits`: those that a log shows, none if it does not;
+* `of_zeros`: a loss that ends in zeros; `holds_rewards(names)`: whether a log is of reinforcement learning;
 * `leaves_out(names)`: whether these columns are those of a log that leaves out losses that are not finite.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +17,12 @@ from qkdemo.diagnose.curves.loss import Event, Numbers
 BEFORE: Final = 10  # rows that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
+_LEAST_ZEROS: Final = 5  # losses
+_NEARLY: Final = 0.01  # a loss that was below is rounded to 0 where four decimals are logged
+_PASSED: Final = 10  # rows in which a gradient is finite again
+_RARELY: Final = 100  # rows in which a scaler tries a scale too large once; a new one in its first few
+_FIRST: Final = 20  # of these
+_REWARD: Final = re.compile(r"(^|[/.])(mean_|rlhf_|episode_)?rewards?(_std|_mean|/mean|/std)?$", re.IGNORECASE)
 _OF_TRAINER: Final = frozenset({"loss", "grad_norm", "learning_rate", "epoch"})  # as Hugging Face's Trainer calls them
 
 
@@ -64,8 +72,37 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
     if "grad_norm" not in columns or "loss" not in columns:
         return []
     both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
+    if both.size and _passed(columns["grad_norm"], columns["loss"]):
+        return [Cause("gradient_passed", 0.05, {"count": both.size, "step": float(step[both[-1]])})]
     key = "gradient_or_loss" if left_out else "gradient_overflow"
     return [Cause(key, 0.95, {"step": float(step[both[0]])})] if both.size else []
+
+
+def _passed(sizes: Numbers, loss: Numbers) -> bool:
+    """Whether a gradient is lost rarely, or in its first rows alone, and then finite: as a loss scaler leaves it."""
+    lost = np.isinf(sizes[~np.isnan(sizes)])
+    rare = lost[_FIRST:].sum() * _RARELY <= len(lost)
+    return bool(rare and not lost[-_PASSED:].any() and not np.isinf(loss).any())
+
+
+def of_zeros(loss: Numbers, step: Numbers) -> Cause | None:
+    """A loss that is 0 at once and stays so: Hugging Face's Trainer logs that where every loss is lost."""
+    rows = np.flatnonzero(~np.isnan(loss))
+    others = np.flatnonzero(loss[rows] != 0)
+    first = int(others[-1]) + 1 if others.size else 0
+    before = loss[rows[:first]][-_LEAST_ZEROS:]
+    if len(rows) - first < _LEAST_ZEROS or np.isinf(before).any() or (first and np.median(before) < _NEARLY):
+        return None
+    return Cause("loss_zeros", 0.95, {"step": float(step[rows[first]])})
+
+
+def holds_rewards(names: Iterable[str]) -> bool:
+    """Whether a log with these columns is of reinforcement learning, whose loss says little of what is learnt.
+
+    >>> holds_rewards(["loss", "reward", "kl"]), holds_rewards(["loss", "rewards/chosen"])  # GRPO, DPO
+    (True, False)
+    """
+    return any(map(_REWARD.search, names))
 
 
 def of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:

@@ -4,22 +4,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
 from qkdemo.diagnose.curves.loss import Event
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
-from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, names_attention
+from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
+from qkdemo.diagnose.readers.runs import LEAST_ROWS
 from qkdemo.messages import say
 from qkdemo.notation import at_least, at_most, counted, digits_apart, written
 
 _CAUSES: Final[Mapping[str, Level]] = {
     "healthy": "good",
     "small_spikes": "good",
+    "noisy_spikes": "good",
     "high_start": "watch",
     "no_loss": "watch",
     "few_losses": "watch",
     "loss_ends": "watch",
+    "policy_loss": "good",
+    "gradient_passed": "good",
     "logits_lost": "bad",
     "logits_alone": "good",
     "growing_logits": "watch",
@@ -35,7 +41,7 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
     events = [
         {
             "run": result.log.run,
-            "kind": event.kind,
+            "kind": _kind(result, event),
             "from": result.log.step[event.start],
             "to": result.log.step[event.stop],
         }
@@ -95,6 +101,8 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
         said["what"] = _what(result, result.event)
     if "from_start" in cause.numbers:
         said["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
+    if cause.key == "policy_loss":
+        said["column"] = result.roles["loss"]
     if cause.key in _BY_ENTROPY:
         said["where"] = say("finding.of_worst") if _over_heads(result, result.roles.get("entropy", "")) else ""
     return said
@@ -102,9 +110,16 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
 
 def _what(result: causes.Result, event: Event) -> str:
     """What the loss did, and how many rises it has beside the one that is spoken of."""
-    what = say(f"finding.event.{'slow_' if event.slow else ''}{event.kind}", step=_whole(result.log.step[event.start]))
+    kind = f"{'slow_' if event.slow else ''}{_kind(result, event)}"
+    what = say(f"finding.event.{kind}", step=_whole(result.log.step[event.start]))
     more = len(result.events) - 1
     return f"{what} {say('finding.event.more', count=more)}" if more and event.kind == "spike" else what
+
+
+def _kind(result: causes.Result, event: Event) -> str:
+    """The kind of an event; one of its own where a log has 0 in place of a loss that is not finite."""
+    logged = result.log.columns[result.roles["loss"]][event.start]
+    return "zeros" if event.kind == "non_finite" and logged == 0 else event.kind
 
 
 def _beside_a_limit(result: causes.Result, cause: Cause) -> dict[str, str]:
@@ -169,6 +184,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     column = result.roles.get("entropy", "")
     if column and "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
+    yield from _of_several(result, run)
     logits = result.roles.get("max_logit", "")
     if _over_heads(result, logits + column):
         yield Finding("good", "worst_of_each", {"run": run})
@@ -180,6 +196,18 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         yield Finding("watch", "worst_head", {"run": run, "where": result.log.where})
 
 
+def _of_several(result: causes.Result, run: str) -> Iterator[Finding]:
+    """Which column was looked at, where others that hold as much may be the same."""
+    for role, (column, *others) in choices(result.log).items():
+        full = [name for name in others if (~np.isnan(result.log.columns[name])).sum() >= LEAST_ROWS]
+        if full and role in _SAID_OF and result.roles.get(role) == column and role not in result.named:
+            names = ", ".join([*full[:_NAMED], *["…"] * (len(full) > _NAMED)])
+            values = {"role": say(f"finding.role.{role}"), "column": column, "names": names}
+            yield Finding("good", "of_several", {"run": run} | values)
+
+
+_SAID_OF: Final = ("loss", "grad_norm", "update_norm", "max_logit", "entropy", "q_norm", "k_norm")  # roles
+_NAMED: Final = 4  # of many columns
 _WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "together_entropy", "entropy_alone"),

@@ -1,6 +1,7 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
-* `Log`: steps and named columns; `roles(log)`: which column is the loss, …; `names_attention(column)`
+* `Log`: steps and named columns; `roles(log)`: which column is the loss, …, of all its `choices(log)`;
+* `names_attention(column)`
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`;
 * `names_steps(column)`, `names_loss(column)`: whether it counts steps, or is a loss of the training.
 """
@@ -92,9 +93,15 @@ class Log:
 
 def roles(log: Log) -> dict[str, str]:
     """Role → the column that most likely has it; a role is one of `ROLES`, and none that no column fits is named."""
-    found: dict[str, str] = {}
+    return {role: columns[0] for role, columns in choices(log).items()}
+
+
+def choices(log: Log) -> dict[str, list[str]]:
+    """Role → every column that may have it, the likeliest first; of columns for each layer their worst alone."""
+    found: dict[str, list[str]] = {}
+    alone = [column for column in log.columns if column == _star(column) or _star(column) not in log.columns]
     for role, pattern in ROLES.items():
-        fitting = [column for column in log.columns if pattern.search(column)]
+        fitting = [column for column in alone if pattern.search(column)]
         if role in _MAY_BE_ANOTHERS:
             fitting = [name for name in fitting if _OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)]
         if role == "entropy" and any(map(_OF_TOKENS.search, log.columns)):  # as TRL logs that of the next token
@@ -109,8 +116,8 @@ def roles(log: Log) -> dict[str, str]:
         if training:
             others = [column for column in training if role in _MAY_BE_ANOTHERS and not names_attention(column)]
             parts = [column for column in training if role == "loss" and not _OF_ALL.search(column)]
-            order = [(x in found.values(), x in others, x in parts, len(x)) for x in training]
-            found[role] = training[order.index(min(order))]
+            taken = {columns[0] for columns in found.values()}
+            found[role] = sorted(training, key=lambda x: (x in taken, x in others, x in parts, len(x)))
     return found
 
 
@@ -249,14 +256,18 @@ def _over_layers(columns: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArra
     for name, column in columns.items():
         role = next((role for role in _WORST if ROLES[role].search(name) and not EVALUATED.search(name)), None)
         if role and (_OF_ATTENTION.search(name) or not _OF_SOMETHING_ELSE.search(name)):
-            written = _WATCHED.fullmatch(name)
-            star = f"{written[1]}{OVER_LAYERS}{written[2]}" if written else _DIGITS.sub(OVER_LAYERS, name)
-            groups.setdefault((role, star), []).append(column)
+            groups.setdefault((role, _star(name)), []).append(column)
     return {
         star: _WORST[role].reduce(np.abs(each) if role == "max_logit" else each)
         for (role, star), each in groups.items()
         if len(each) > 1
     }
+
+
+def _star(name: str) -> str:
+    """The name of a column with a * in place of the layer."""
+    written = _WATCHED.fullmatch(name)
+    return f"{written[1]}{OVER_LAYERS}{written[2]}" if written else _DIGITS.sub(OVER_LAYERS, name)
 
 
 def _continued(points: list[_Point]) -> dict[float, tuple[float, int]]:

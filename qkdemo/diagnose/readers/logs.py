@@ -4,8 +4,8 @@
 * `holds_history(data)`: whether bytes are a log as an object of lists, and not arrays.
 
 Read are, told by their content: `trainer_state.json`, chart exports and history of Weights & Biases, TensorBoard event
-files, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), an object of lists as Keras's
-history, Parquet, and lines of text as Megatron, nanoGPT, torchtitan and Hugging Face's Trainer print them.
+files and curves, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), an object of lists as
+Keras's history, Parquet, and lines of text as Megatron, nanoGPT, torchtitan, OLMo, Keras and the Trainer print them.
 """
 
 import csv
@@ -21,24 +21,23 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, Log, log_of, names_loss, names_steps
+from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
-from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run
-from qkdemo.diagnose.readers.values import real
+from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run, of_chart
+from qkdemo.diagnose.readers.values import plain, real
 from qkdemo.messages import say
 
 MOST_OF_A_LOG: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
 _ARRAYS: Final = {"q", "k", "query", "key", "mine", "reference"}
 _OF_HISTORY: Final = {"_step", "_runtime", "_timestamp"}  # columns of a history of W&B
 _OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
+_OF_TENSORBOARD: Final = {"Wall time", "Step", "Value"}  # columns of a curve that its page saves
 
 
 def read_logs(data: bytes, name: str) -> list[Log]:
@@ -210,7 +209,7 @@ def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 into[name] = value if name not in into else choose(into[name], value)
         if row.get("layer") in NOTHING:  # what was noted beside
             into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in NOTHING}
-    return list(steps.values())
+    return [steps[at] for at in sorted(steps)]  # in any other order a step that comes late is no restart
 
 
 def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -265,36 +264,18 @@ def _of_csv(text: str, name: str) -> list[Log]:
         raise InputError("bad_csv", name=name) from None
     if len(set(header)) < len(header):
         raise InputError("column_twice", name=name, column=repr(next(x for x in header if header.count(x) > 1)))
-    if mark == ";":  # as where a comma stands before decimals
-        rows = [{key: _pointed(value) for key, value in row.items()} for row in rows]
-    elif mark == ",":
-        rows = [{key: _joined(value) for key, value in row.items()} for row in rows]
+    rows = [{key: plain(value, mark) for key, value in row.items()} for row in rows]
     if set(header) >= _OF_RUNS:
         raise InputError("table_of_runs", name=name)
-    steps = next(filter(names_steps, header), None)
-    chart = "Step" in header or any(column.endswith("__MIN") for column in header)
-    if steps is not None and chart and any(" - " in column for column in header):
-        return _of_chart(rows, header, steps)
+    if runs := of_chart(rows, header, name):
+        return [log_of(run, "wandb_chart", of_run, sampled=True) for run, of_run in runs.items()]
+    if set(header) == _OF_TENSORBOARD:
+        return [_of_curve(rows, name)]
     return _by_run(rows, name, "csv")
 
 
-def _pointed(value: Any) -> Any:
-    return value.replace(",", ".") if isinstance(value, str) and _COMMA.fullmatch(value) else value
-
-
-def _joined(value: Any) -> Any:
-    """A number in quotes without the commas between its thousands."""
-    return value.replace(",", "") if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()) else value
-
-
-def _of_chart(rows: list[dict[str, Any]], header: list[str], steps: str) -> list[Log]:
-    """A chart of Weights & Biases: `run - metric`, and the least and largest of what a point stands for beside it."""
-    runs: dict[str, list[str]] = {}
-    for column in header:
-        if " - " in column and not column.endswith(("__MIN", "__MAX")):
-            runs.setdefault(column.rpartition(" - ")[0], []).append(column)
-    logs = []
-    for run, columns in runs.items():
-        of_run = [{"step": row[steps], **{name.rpartition(" - ")[2]: row[name] for name in columns}} for row in rows]
-        logs.append(log_of(run, "wandb_chart", of_run, sampled=True))
-    return logs
+def _of_curve(rows: list[dict[str, Any]], name: str) -> Log:
+    """The one curve that TensorBoard's page saves, as `run-RUN-tag-TAG.csv`: its column is called as its file is."""
+    tag = name.rpartition("/")[2].rpartition("-tag-")[2].removesuffix(".csv")
+    column = tag if any(pattern.search(tag) for pattern in ROLES.values()) else "Value"
+    return log_of(name, "csv", [{"step": row["Step"], column: row["Value"]} for row in rows], sampled=True)

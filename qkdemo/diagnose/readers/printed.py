@@ -2,7 +2,8 @@
 
 * `printed(text)`: a row for every line that is one of these, or has a place as [10/100];
 * `printed_dicts(text)`: for dictionaries of Python alone;
-* `rows_of(text)`: a row for every line with a step and a number; `names_step(line)`: whether a line has one.
+* `rows_of(text)`: a row for every line with a step and a number, and what stands in a block below it;
+* `names_step(line)`: whether a line has a step.
 
 Every repetition in a pattern is bounded, or cannot be split in two ways: a line of any length is read in a time like
 its length.
@@ -23,7 +24,9 @@ _NUMBER: Final = (
     rf"|\.\d{{1,40}}(?:{_EXPONENT})?|(?i:nan|inf(?:inity)?))"
 )
 _PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])")
-_BARE: Final = re.compile(rf"\b((?i:(?:train |val |lm )?loss|lr|grad norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])")
+_BARE: Final = re.compile(
+    rf"\b((?i:(?:train |val |lm )?loss|lr|grad[ _]norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])"
+)
 _STEP: Final = rf"(?P<step>{_WHOLE})"
 _LINE_STEP: Final = re.compile(
     rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}", re.IGNORECASE
@@ -40,6 +43,7 @@ _LINE_PLACES: Final = (  # where no line of a text names a step; what counts out
     re.compile(rf"(?<![/\w])(?:it|steps|batch)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}(?![\w.])", re.IGNORECASE),
     re.compile(rf"\[\s{{0,9}}{_STEP}{_OUT_OF}"),
     re.compile(rf"^\s{{0,9}}\[\s{{0,9}}(?P<epoch>\d{{1,9}}),\s{{0,9}}{_STEP}\s{{0,9}}\]"),  # [1,  2000]
+    re.compile(rf"^\s{{0,9}}{_STEP}/\d{{1,40}}\s{{1,9}}[━\[-]"),  # Keras: 10/1875 ━━━
 )
 _LINE_EPOCH: Final = re.compile(
     r"\b(?:epoch(?:\s?\(\w{1,20}\))?\s{0,9}[:=]?\s{0,9}\[?\s{0,9}|train: (?=\d{1,9} {1,9}\[))(\d{1,9})(?=[\s\],:/|]|$)",
@@ -55,7 +59,8 @@ _COUNT: Final = re.compile(  # before a name, as in: step 10 loss: 2.5
 )
 _DICT: Final = re.compile(r"\{'[^{}]{1,4000}\}")
 _BARE_NUMBER: Final = re.compile(r"(?<=: )-?(?:nan|inf)\b")  # which Python prints, and does not read
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m|\x08")  # and what goes back in a bar
+_OF_BLOCK: Final = re.compile(rf" {{2,8}}([A-Za-z_][\w/.\- ()]{{0,80}})=({_NUMBER})")  # below OLMo's [step=10/100]
 
 
 def names_step(line: str) -> bool:
@@ -82,13 +87,17 @@ def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> lis
         if _EVALUATION.search(line):
             continue
         step = next(filter(None, (place.search(line) for place in places)), None)
-        pairs = [*_PAIR.findall(_COUNT.sub("|", line)), *_BARE.findall(line)]
+        pairs = [*_PAIR.findall(_COUNT.sub("|", line).replace(" - ", " | ")), *_BARE.findall(line)]
         if named := _LINE_EPOCH.search(line):
             epoch = named[1]
         if step and pairs:
             row = {key.strip(" |").lower(): value.replace(",", "") for key, value in reversed(pairs)}
             of = step.groupdict().get("epoch") or epoch
             rows.append({"step": step["step"].replace(",", "")} | ({"epoch": of} if of else {}) | row)
+        elif rows and (below := _OF_BLOCK.fullmatch(line.rstrip())):
+            rows[-1][below[1].lower()] = below[2].replace(",", "")
+    if len({row["step"] for row in rows}) == 1 and len({row.get("epoch") for row in rows}) > 1:
+        rows = [{name: x for name, x in row.items() if name != "step"} for row in rows]  # each epoch's last step
     for row in rows:
         for word in ("iter", "iteration"):
             row.pop(word, None)

@@ -1,12 +1,13 @@
 """Which rows of a log are of which run, and which of them are of an evaluation.
 
-* `by_run(rows, name)`: the rows of every run, by its name; `LEAST_ROWS`: fewer tell nothing.
+* `by_run(rows, name)`: the rows of every run, by its name; `LEAST_ROWS`: fewer tell nothing;
+* `of_chart(rows, header, name)`: the same of a chart of Weights & Biases, which has a column for each run.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from qkdemo.diagnose.readers.columns import EVALUATED
+from qkdemo.diagnose.readers.columns import EVALUATED, names_steps
 
 LEAST_ROWS: Final = 6
 NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
@@ -16,6 +17,8 @@ _NAMES_RUNS: Final = (
 )
 _NAMES_PARTS: Final = ("split", "phase", "mode", "stage", "subset")  # of the data: training, validation
 _MOST_RUNS: Final = 1000
+_AXES: Final = {"Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time"}  # of charts
+_EDGES: Final = ("__MIN", "__MAX")  # the least and the largest of what a point of a chart stands for
 
 _Rows: TypeAlias = list[dict[str, Any]]
 
@@ -42,3 +45,24 @@ def _of_training(rows: _Rows) -> _Rows:
 def _columns(rows: _Rows, names: Sequence[str]) -> list[str]:
     """The columns of the first row that are called so."""
     return [column for column in (rows[0] if rows else ()) if str(column).lower() in names]
+
+
+def of_chart(rows: _Rows, header: Sequence[str], name: str) -> dict[str, _Rows]:
+    """By run, its curves from columns `run - metric`, without their edges; none, if these columns are no chart's.
+
+    Over a time, or another axis that counts no steps, rows have none, unless the run has a curve of them.
+    """
+    edges = {column for column in header if column.endswith(_EDGES) and column[: -len(_EDGES[0])] in header}
+    steps = next(filter(names_steps, header), None)
+    if not edges and (_AXES.isdisjoint(header) or not any(" - " in column for column in header)):
+        return {}
+    runs: dict[str, dict[str, str]] = {}  # metric → column
+    for column in header[1:]:
+        run, mark, metric = column.rpartition(" - ")
+        if column != steps and column not in edges and (mark or f"{column}{_EDGES[0]}" in edges):
+            runs.setdefault(run or name, {})[metric] = column
+    at = {} if steps is None else {"step": steps}
+    return {
+        run: [{metric: row[column] for metric, column in (at | curves).items()} for row in rows]
+        for run, curves in runs.items()
+    }

@@ -1,6 +1,7 @@
 """One value of a training log, as a number or as text.
 
-* `logged(value)`: what was logged and is not finite is told from what is no number; `is_nan(value)`; `real(value)`.
+* `logged(value)`: what was logged and is not finite is told from what is no number; `is_nan(value)`; `real(value)`;
+* `plain(value, mark)`: a number in a table with that mark between its cells, as Python reads it.
 """
 
 import math
@@ -8,6 +9,8 @@ import re
 from typing import Any, Final
 
 _NAN: Final = re.compile(r"[+-]?nan(\(\w{0,20}\))?", re.IGNORECASE)  # C writes -nan, and on Windows -nan(ind)
+_THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+_COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity)?", re.IGNORECASE)
 
 
@@ -35,3 +38,12 @@ def is_nan(value: Any) -> bool:
     return (isinstance(value, float) and math.isnan(value)) or (
         isinstance(value, str) and bool(_NAN.fullmatch(value.strip()))
     )
+
+
+def plain(value: Any, mark: str) -> Any:
+    """A number without the commas between its thousands; beside semicolons a comma stands before decimals."""
+    if not isinstance(value, str):
+        return value
+    if mark == ";" and _COMMA.fullmatch(value):
+        return value.replace(",", ".")
+    return value.replace(",", "") if mark == "," and _THOUSANDS.fullmatch(value.strip()) else value

@@ -23,10 +23,11 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import SIZED
 from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, other_layout, reordering
-from qkdemo.labs.placement.fitting import channels, fitted, relative, undone
+from qkdemo.labs.placement.fitting import channels, fitted, missed, relative, undone
 from qkdemo.labs.placement.scales import FACTORS, cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
+_FEWEST: Final = 3  # logits that tell one factor from another
 _MISREAD: Final = {"gamma": "gamma_as_one_plus", "one_plus": "one_plus_as_gamma"}
 
 
@@ -62,9 +63,10 @@ def diagnose(
         return Verdict("unknown", math.nan, math.nan, *errors)
     if same < exact:
         return Verdict("same", same, 1.0, errors[0], errors[1])
-    cause, misfit, ratio = _from_ratio(reference, block, expected, observed, exact)
+    before = expected if reference.cap == "none" else trace(reference.but(cap="none"), block)
+    cause, misfit, ratio = _from_ratio(reference, before, observed, exact)
     if not cause:
-        cause, misfit = _from_fit(reference, block, expected, observed, exact)
+        cause, misfit = _from_fit(reference, before, observed, exact)
     if cause == "unknown":
         cause, misfit = _from_one_change(reference, block, observed, exact)
     return Verdict(cause, misfit, ratio, errors[0], errors[1])
@@ -84,21 +86,19 @@ def _plainly(reference: Pipeline) -> Pipeline:
     return reference.but(place=place, layout=other_layout(reference.layout), conversion="none")
 
 
-def _from_ratio(
-    reference: Pipeline, block: Block, expected: Trace, observed: Tensor, exact: float
-) -> tuple[str, float, float]:
+def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> tuple[str, float, float]:
     """The first cause whose factor explains the logits before a softcap, up to one constant; an empty word if none."""
-    before = trace(reference.but(cap="none"), block).logits
-    capped = CAPS["softcap"](expected.logits, block.softcap)
-    for other in (capped,) if reference.cap == "none" else (capped, before):
-        if (misfit := relative(observed, expected.seen(other))) < exact:
+    block, logits = before.block, before.seen(before.logits)
+    capped = CAPS["softcap"](CAPS[reference.cap](logits, block.softcap), block.softcap)
+    for other in (capped,) if reference.cap == "none" else (capped, logits):
+        if (misfit := relative(observed, other)) < exact:
             return "cap", misfit, math.nan
-    target, slope = undone(reference, block, observed)
-    for word, factor in FACTORS:
-        supposed = expected.seen(before * factor(reference, block, expected))
+    target, slope = undone(reference, block, observed, exact)
+    for word, factor in FACTORS if slope.count_nonzero() >= _FEWEST else ():
+        supposed = before.seen(before.logits * factor(reference, block, before))
         weighed = slope * supposed
         constant = ((weighed * slope * target).sum() / weighed.square().sum()).item()
-        misfit = relative(observed, CAPS[reference.cap](constant * supposed, block.softcap))
+        misfit = missed(reference, block, observed, constant * supposed, exact)
         if misfit < exact:
             if word:
                 return word, misfit, math.nan
@@ -106,10 +106,10 @@ def _from_ratio(
     return "", math.nan, math.nan
 
 
-def _from_fit(reference: Pipeline, block: Block, expected: Trace, observed: Tensor, exact: float) -> tuple[str, float]:
+def _from_fit(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> tuple[str, float]:
     """The first supposition under which some gains fit the logits of one head to rounding, and all others agree."""
-    off = [relative(*pair) for pair in zip(observed, expected.seen(expected.logits), strict=True)]
-    if off[_head(block)] < exact:  # nothing is learnt from a head that is as expected
+    block, off = before.block, _off(reference, before, observed, exact)
+    if off[_head(block)] is False:  # nothing is learnt from a head that is as expected
         return "unknown", math.nan
     verdict = "too_few"
     for word, changes in _suppositions(reference, block).items():
@@ -120,31 +120,40 @@ def _from_fit(reference: Pipeline, block: Block, expected: Trace, observed: Tens
                 return "too_few", math.nan
             continue
         verdict, (gains, misfit) = "unknown", found
-        if misfit < exact and _agree(supposed, expected, observed, off, exact):
+        if misfit < exact and _agree(supposed, before, observed, off, exact):
             return (_whose(reference, block, gains, exact) if word == "gain" else word), misfit
     return verdict, math.nan
 
 
-def _agree(supposed: Pipeline, expected: Trace, observed: Tensor, off: list[float], exact: float) -> bool:
-    """Whether some gains fit every other head, too, and those heads are off that are so under `supposed`: all, if that
-    is the reference itself with other gains."""
-    block = expected.block
+def _off(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> list[bool | None]:
+    """Whether each head is off; None where rounding or the ends of a softcap may hide it."""
+    found: list[bool | None] = []
+    for mine, own in zip(observed, before.seen(before.logits), strict=True):
+        is_off = relative(mine, CAPS[reference.cap](own, before.block.softcap)) >= 2 * exact
+        found.append(is_off or (False if missed(reference, before.block, mine, own, exact) < exact else None))
+    return found
+
+
+def _agree(supposed: Pipeline, before: Trace, observed: Tensor, off: list[bool | None], exact: float) -> bool:
+    """Whether those heads are off that are so under `supposed`, all, if that is the reference itself with other gains;
+    and some gains fit every other head, too."""
+    block, bare = before.block, supposed.but(cap="none")
+    meant = [math.inf] * block.n_heads
+    if bare != before.pipeline:
+        sides = (before.seen(made.logits) for made in (trace(bare, block), before))
+        meant = [relative(*pair) for pair in zip(*sides, strict=True)]
+    if any(at >= 2 * exact if told is False else told and at < exact for told, at in zip(off, meant, strict=True)):
+        return False
     others = (head for head in range(block.n_heads) if head != _head(block))
     fits = (fitted(supposed, block, observed, head, exact) for head in others)
-    if not all(fit is None or fit[1] < exact for fit in fits):
-        return False
-    if supposed == expected.pipeline:
-        return min(off) >= exact
-    logits = (expected.seen(made.logits) for made in (trace(supposed, block), expected))
-    meant = [relative(*pair) for pair in zip(*logits, strict=True)]
-    return all(max(pair) < 2 * exact or min(pair) >= exact for pair in zip(off, meant, strict=True))
+    return all(fit is None or fit[1] < exact for fit in fits)
 
 
 def _from_one_change(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[str, float]:
     """The first choice that, changed alone, gives these logits with the reference’s own gains and biases."""
     for word, changes in (*_suppositions(reference, block).items(), *_readings(reference)):
-        made = trace(reference.but(**changes), block)
-        if (misfit := relative(observed, made.seen(made.logits))) < exact:
+        made = trace(reference.but(**changes, cap="none"), block)
+        if (misfit := missed(reference, block, observed, made.seen(made.logits), exact)) < exact:
             return word, misfit
     return "unknown", math.nan
 

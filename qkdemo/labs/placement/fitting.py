@@ -2,7 +2,10 @@
 
 * `fitted(supposed, block, observed, head, exact)`: the products that fit the logits of a head best; `channels(…)`: of
   which channels each is;
-* `undone(…)`: logits before a softcap; `relative(observed, expected)`: how far off they are.
+* `undone(…)`: logits before a softcap; `relative(observed, expected)`: how far off they are; `missed(…)`: the same of
+  logits before and after a softcap.
+
+At its ends a softcap hides what a logit was: only a logit where its slope is above `exact` tells of a fit or of a head.
 """
 
 import math
@@ -18,28 +21,27 @@ from qkdemo.attention.pipeline import CAPS, Pipeline, trace
 from qkdemo.attention.rotary import angles, partners, turned
 
 _AT_ONCE: Final = 512  # pairs whose products are formed at once, for the memory that they take
-_FLAT: Final = 1e-6  # slope of a softcap below which a logit hardly tells what it was before
 _SPARE: Final = 1.25  # equations per unknown, or a fit says nothing
 
 
 def fitted(supposed: Pipeline, block: Block, observed: Tensor, head: int, exact: float) -> tuple[Tensor, float] | None:
     """Products of gains that fit the logits of a head best, and how far they miss; None with too few pairs to say."""
     observed = observed[head].flatten()
-    target, slope = undone(supposed, block, observed)
-    pairs, capped = _pairs(block), CAPS[supposed.cap]
-    told = pairs[slope[pairs] > _FLAT]
+    target, slope = undone(supposed, block, observed, exact)
+    pairs = _pairs(block)
+    told = pairs[slope[pairs] > 0]
     products = _Products(supposed.but(gain="none", bias="none"), block, head)
     if len(told) < _SPARE * products.count:
         return None
     rows = told[_sampled(len(told), 2 * products.count)]
     sample, weight = products.of(rows), slope[rows]
     gains = _solved(weight[:, None] * sample, weight * target[rows])
-    misfit = relative(capped(sample @ gains, block.softcap), observed[rows])
+    misfit = missed(supposed, block, observed[rows], sample @ gains, exact)
     if misfit > exact:  # what fits all would fit these
         return gains, misfit
     runs = range(0, len(pairs), _AT_ONCE)
     logits = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
-    return gains, relative(capped(logits, block.softcap), observed[pairs])
+    return gains, missed(supposed, block, observed[pairs], logits, exact)
 
 
 def _pairs(block: Block) -> Int[Tensor, " pairs"]:
@@ -49,12 +51,26 @@ def _pairs(block: Block) -> Int[Tensor, " pairs"]:
     return block.visible.flatten().nonzero()[:, 0]
 
 
-def undone(reference: Pipeline, block: Block, observed: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits before the softcap, and the softcap's slope there: what is left of a small difference."""
+def undone(reference: Pipeline, block: Block, observed: Tensor, exact: float) -> tuple[Tensor, Tensor]:
+    """Logits before the softcap, and the softcap's slope there: what is left of a small difference; 0 where that is
+    too little to tell."""
     if reference.cap == "none":
         return observed, torch.ones_like(observed)
     share = (observed / block.softcap).clamp(-1 + 1e-15, 1 - 1e-15)
-    return block.softcap * torch.atanh(share), 1 - share.square()
+    slope = 1 - share.square()
+    return block.softcap * torch.atanh(share), torch.where(slope > exact, slope, 0.0)
+
+
+def missed(reference: Pipeline, block: Block, observed: Tensor, logits: Tensor, exact: float) -> float:
+    """How far logits before the softcap are off the observed ones: after it or, weighed by its slope, before it. ∞ if
+    none of these tells."""
+    after = relative(observed, CAPS[reference.cap](logits, block.softcap))
+    target, slope = undone(reference, block, observed, exact)
+    if not slope.any():
+        return math.inf
+    # What rounding moves is more of a logit before the cap: there the misfit may be exact to the power of ¾.
+    before: float = exact**0.25 * relative(slope * target, slope * logits)
+    return max(after, before)
 
 
 def relative(observed: Tensor, expected: Tensor) -> float:

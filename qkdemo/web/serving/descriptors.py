@@ -7,6 +7,7 @@ A tab holds four descriptors (its socket and what it loads), and one more while 
 process with 1,024, of which two hundred tabs that are loaded anew take more.
 """
 
+from contextlib import suppress
 from typing import Final
 
 from qkdemo.messages import say
@@ -14,6 +15,7 @@ from qkdemo.messages import say
 HALL: Final = 200  # visitors that one process carries
 OF_A_TAB: Final = 5
 _OF_THE_SERVER: Final = 100  # libraries, the store, workers, what listens
+_OF_MACOS: Final = 10_240  # OPEN_MAX: as many as it gives a process whose hard limit is infinite
 
 
 def raise_limit() -> int | None:
@@ -23,12 +25,11 @@ def raise_limit() -> int | None:
     except ImportError:
         return None
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-        except (OSError, ValueError):  # macOS has a lower limit of its own, and says so only now
-            pass
+    for wanted in (hard, max(soft, _OF_MACOS)):
+        with suppress(OSError, ValueError):  # macOS has a lower limit than the one it tells, and says so only now
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+            break
     return None if soft == resource.RLIM_INFINITY else soft
 
 

@@ -27,6 +27,8 @@ def drawn(rng: Rng) -> Log:
             columns[str(rng.choice(_NAMES.get(name, (name,))))] = _in_places(rng, draw(rng, rows))
     if rows == 40 and "max_logit" in columns:  # a name that may be of other logits
         columns["logits/max"] = columns.pop("max_logit")
+    if rows == 60:  # more than one that may be the loss, or the gradient's norm
+        columns |= {f"other/{name}": columns[name][::-1] for name in ("loss", "grad_norm") if name in columns}
     if not columns:
         columns["loss"] = np.full(rows, 2.0)
     kept = {name: column for name, column in columns.items() if not np.isnan(column).all()}

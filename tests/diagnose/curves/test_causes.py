@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -495,3 +496,92 @@ def test_a_column_that_the_reader_named_is_not_doubted() -> None:
     for given_, doubted in ((None, True), ({"max_logit": "logits/max"}, False), ({"loss": "loss"}, True)):
         keys = [finding.key for finding in of_logs([run(found, given_)], "x").findings]
         assert ("logit_read" in keys) is doubted
+
+
+@pytest.mark.parametrize("since", [0, 100])
+def test_a_loss_that_is_0_at_once_is_taken_for_lost(since: int) -> None:
+    """As the Trainer before transformers 4.38 logs it, without the norm of the gradient."""
+    zeros = np.where(since > STEPS, FALLING, 0.0)
+    found = run(log(loss=zeros, learning_rate=np.full(200, 1e-4), epoch=STEPS / 100))
+    assert [(cause.key, cause.numbers["step"]) for cause in found.causes] == [
+        ("loss_zeros", since),
+        ("cannot_tell", since),
+    ]
+    said = [finding.sentence for finding in of_logs([found], "a").findings]
+    assert all(sentence.startswith(f"From step {since} on every logged loss is exactly 0.") for sentence in said[:2])
+    assert not any("the loss is not finite" in sentence for sentence in said)
+    if since:
+        large = run(log(loss=zeros, max_logit=GROWN))
+        assert [cause.key for cause in large.causes[:2]] == ["loss_zeros", "attention_max_logit"]
+
+
+def test_a_loss_that_falls_to_0_by_and_by_or_is_back_is_not_taken_for_lost() -> None:
+    learnt = np.round(3 * np.exp(-STEPS / 10), 4)
+    assert (learnt[-80:] == 0).all()
+    assert run(log(loss=learnt)).healthy
+    assert run(log(loss=np.where(STEPS == 100, 0.0, FALLING))).healthy
+
+
+def test_a_gradient_that_a_loss_scaler_leaves_out_is_no_alarm() -> None:
+    """In the first steps while it finds its scale, and once in two thousand; lost more often, or to the end, it is."""
+    for lost in (STEPS < 4, STEPS == 120, (STEPS < 4) | (STEPS == 120)):
+        found = run(log(loss=FALLING, grad_norm=np.where(lost, LOST, 1.0)))
+        assert found.healthy
+        assert (found.causes[-1].key, found.causes[-1].numbers["count"]) == ("gradient_passed", lost.sum())
+    for lost in (STEPS > 194, (STEPS % 20 == 0) & (STEPS > 30) & (STEPS < 180)):
+        found = run(log(loss=FALLING, grad_norm=np.where(lost, LOST, 1.0)))
+        assert found.causes[0].key == "gradient_overflow"
+    gone = run(log(loss=np.where(STEPS > 150, LOST, FALLING), grad_norm=np.where(STEPS < 4, LOST, 1.0)))
+    assert gone.causes[0].key == "gradient_overflow"
+
+
+def test_the_loss_of_a_policy_is_judged_by_whether_it_is_finite_alone() -> None:
+    """As GRPO logs it: near 0, or rising with the divergence from the model it began with."""
+    for loss in (np.zeros(200), 1e-3 * RNG.standard_normal(200), np.maximum(0, 4e-5 * STEPS)):
+        found = run(log(loss=loss, reward=STEPS / 200))
+        assert (found.healthy, [cause.key for cause in found.causes]) == (True, ["policy_loss"])
+        assert run(log(loss=loss, reward=STEPS / 200), {"loss": "loss"}).causes[0].key != "policy_loss"
+    lost = run(log(loss=np.where(STEPS > 150, LOST, 0.0), reward=STEPS / 200))
+    assert (lost.causes[0].key, lost.causes[0].numbers["step"]) == ("cannot_tell", 151)
+    preferred = {"rewards/chosen": STEPS / 200}  # as DPO, whose loss falls
+    assert [cause.key for cause in run(log(loss=FALLING, **preferred)).causes] == ["healthy"]
+
+
+@pytest.mark.parametrize("spread", [10, 20])
+def test_single_rows_as_high_as_batches_of_one_text_may_be_are_rarely_an_alarm(spread: int) -> None:
+    """Losses of single texts are skewed: of their rises each of these twenty logs was called ill."""
+    rows, alarms = np.arange(2000), 0
+    for seed in range(20):
+        noise = np.random.default_rng(seed).gamma(spread, 1 / spread, 2000)
+        found = run(log(loss=2 * (1 + np.exp(-rows / 300)) * noise, max_logit=np.full(2000, 8.0)))
+        assert found.events
+        alarms += found.causes[0].key not in ("small_spikes", "noisy_spikes")
+    assert alarms <= 3
+
+
+@pytest.mark.parametrize("role", ["loss", "grad_norm"])
+def test_of_several_columns_the_one_that_was_looked_at_is_said(role: str) -> None:
+    short = np.where(STEPS < 5, 1.0, NONE)  # too few values to be looked at
+    both = {f"baseline_{role}": FALLING[::-1], f"qk_{role}": FALLING, f"end_of_all_{role}": short}
+    found = {finding.key: finding for finding in of_logs([run(log(**both))], "a").findings}
+    name = "the loss" if role == "loss" else "the norm of the gradient"
+    assert found["of_several"].sentence == (
+        f"Of several columns that may be {name}, qk_{role} was looked at. The others (baseline_{role}) were not."
+    )
+    for results in ([run(log(**both), {role: f"qk_{role}"})], [run(log(**{role: FALLING, "eval_loss": FALLING}))]):
+        assert "of_several" not in {finding.key for finding in of_logs(results, "a").findings}
+
+
+def test_columns_of_layers_are_not_several_columns() -> None:
+    names = [f"layers.{layer}.max_logit" for layer in range(3)]
+    text = "\n".join(json.dumps({"step": s, "loss": 2.0, **dict.fromkeys(names, 8.0)}) for s in range(30))
+    assert "of_several" not in {finding.key for finding in examine(text.encode(), "a.jsonl").findings}
+
+
+def test_a_long_log_of_many_spikes_is_examined_in_a_second() -> None:
+    """812 spikes in 20 000 rows took nearly a second for medians alone."""
+    rows = np.arange(20_000)
+    loss = 2.5 + 8 * np.exp(-rows / 2500) + 0.03 * RNG.standard_normal(20_000) + 4 * (rows % 24 == 0)
+    began = time.process_time()
+    assert len(run(log(loss=loss)).events) > 800
+    assert time.process_time() - began < 0.5

@@ -11,6 +11,7 @@ import numpy as np
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.readers.columns import ROLES
 from tests.diagnose.curves.drawn import Numbers, Told, drawn, noise, rolling, there
 from tests.oracles import NOTHING, Oracle, Said, heard, hold, keys, near
 
@@ -225,6 +226,29 @@ def small(said: Said, told: Told) -> bool:
     return bool(said.number("count") >= 1 and low and recovered and np.isfinite(there(told.loss)).all())
 
 
+def noisy(said: Said, told: Told) -> bool:
+    """Each loss that is far up stands alone: the next is lower by much, and the log goes on."""
+    v = told.losses
+    far = np.flatnonzero(v > 2 * v[0])
+    return bool(
+        far.size and (v[np.minimum(far + 1, len(v) - 1)] < v[far]).all() and v.max() - np.median(v) < 16 * noise(v)
+    )
+
+
+def zeros(said: Said, told: Told) -> bool:
+    """Nothing but 0 from there on, and before it no loss that rounds to 0."""
+    at = told.row(said)
+    before = there(told.loss[:at])[-1:]
+    return bool((there(told.loss[at:]) == 0).all() and len(there(told.loss[at:])) >= 5 and (before != 0).all())
+
+
+def passed_by(said: Said, told: Told) -> bool:
+    lost = np.flatnonzero(np.isinf(told.gradient) & np.isfinite(told.loss))
+    after = there(told.gradient[lost[-1] + 1 :])
+    right = said.number("count") == len(lost) and told.row(said) == lost[-1]
+    return bool(right and np.isfinite(after).all() and len(after) >= 10 and np.isfinite(there(told.loss)).all())
+
+
 def early(said: Said, told: Told) -> bool:
     at, back, first = told.row(said), told.row(said, "back"), said.number("first")
     most = float(np.nanmax(told.loss[at : back + 1]))
@@ -257,6 +281,16 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     ),
     "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
+    "noisy_spikes": noisy,
+    "loss_zeros": zeros,
+    "event.zeros": zeros,
+    "gradient_passed": passed_by,
+    "policy_loss": lambda said, told: any("reward" in name for name in told.log.columns),
+    "of_several": lambda said, told: (
+        f"other/{said.values['column']}" == said.values["names"]
+        and len(there(told.log.columns[str(said.values["names"])])) >= 6
+    ),
+    **{f"role.{role}": NOTHING for role in ROLES if role != "lr"},
     "high_start": early,
     "stuck": lambda said, told: not there(told.logit).size and not told.shares,
     "stuck_attention": lambda said, told: (
@@ -376,6 +410,9 @@ RARE: Final = {
     f"finding.{key}"
     for key in (
         "high_start",
+        "noisy_spikes",
+        "policy_loss",
+        *(f"role.{role}" for role in ROLES),
         "first.updates_later",
         "first.updates_lost",
         "steps_of_rows",

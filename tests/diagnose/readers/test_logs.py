@@ -159,6 +159,84 @@ def test_a_chart_over_the_steps_of_a_trainer_has_its_runs_too() -> None:
     assert roles(named) == {"loss": "loss - total"}
 
 
+@pytest.mark.parametrize("axis", ["Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "tokens"])
+def test_a_chart_over_a_time_has_its_runs_and_rows_for_steps(axis: str) -> None:
+    rows = [
+        {
+            axis: 0.7 * s,
+            **{f"{run} - train/loss{end}": k * x for k, run in enumerate("ab", 1) for end in ("", "__MIN", "__MAX")},
+        }
+        for s, x in zip(STEPS, LOSS, strict=True)
+    ]
+    plain = [{name: x for name, x in row.items() if "__" not in name} for row in rows]
+    for made in (rows, plain) if axis != "tokens" else (rows,):
+        logs = read_logs(table(made), "chart.csv")
+        assert [(log.run, log.kind, log.steps, log.sampled) for log in logs] == [
+            (run, "wandb_chart", "rows", True) for run in "ab"
+        ]
+        assert [list(log.columns) for log in logs] == [["train/loss"]] * 2
+        assert logs[1].columns["train/loss"].tolist() == [2 * x for x in LOSS]
+    counted = [
+        {**row, **{f"a - _step{end}": s for end in ("", "__MIN", "__MAX")}} for s, row in zip(STEPS, rows, strict=True)
+    ]
+    assert read_logs(table(counted), "chart.csv")[0].step.tolist() == STEPS
+
+
+def test_a_chart_of_one_run_may_leave_out_its_name() -> None:
+    rows = [{"Step": s, "loss": x, "loss__MIN": x - 1, "loss__MAX": x + 1} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs(table(rows), "chart.csv")
+    assert (log.run, log.kind, log.step.tolist()) == ("chart.csv", "wandb_chart", STEPS)
+    assert {name: x.tolist() for name, x in log.columns.items()} == {"loss": LOSS}
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("run-a-tag-train_loss.csv", "train_loss"), ("loss.csv", "loss"), ("download.csv", "Value")],
+)
+def test_the_curve_that_tensorboards_page_saves_is_called_as_its_file(name: str, column: str) -> None:
+    rows = [{"Wall time": 1.7e9 + s, "Step": s, "Value": x} for s, x in zip(STEPS, LOSS, strict=True)]
+    (log,) = read_logs(table(rows), name)
+    assert (log.step.tolist(), log.sampled) == (STEPS, True)
+    assert {name: x.tolist() for name, x in log.columns.items()} == {column: LOSS}
+
+
+@pytest.mark.parametrize("mark", ["train/CrossEntropyLoss", "train/CE loss"])
+def test_the_blocks_below_a_step_that_olmo_prints_are_its(mark: str) -> None:
+    head = "2025-02-01 10:00:00.1 host:0 olmo.train:816 INFO [step={s}/739,328,epoch=1]\n"
+    block = head + "    optim/total_grad_norm={g}\n    " + mark + "={l}\n    throughput/total_tokens={s},000\n"
+    (log,) = read_logs(lines(block + "    optim/LR (group 0)=0.0003"), "run.log")
+    known = roles(log)
+    assert log.step.tolist() == STEPS
+    assert known["loss"] == mark.lower()
+    assert [log.columns[known[role]].tolist() for role in ("loss", "grad_norm")] == [LOSS, NORM]
+
+
+def test_the_bars_that_keras_prints_are_read() -> None:
+    places = [(e, s) for e in range(3) for s in range(1, 9)]
+    line = "\x1b[1m{s}/8\x1b[0m \x1b[32m━━━\x1b[0m\x1b[37m━\x1b[0m \x1b[1m5s\x1b[0m 2ms/step - accuracy: 0.5"
+    line += " - loss: {l:.4f}"
+    bars = [line.format(s=s, l=3 - e / 2 - s / 100) for e, s in places]
+    text = "\n".join(f"Epoch {e + 1}/3\n" + "\r".join(bars[8 * e : 8 * e + 8]) + "\x08\x08" for e in range(3))
+    (log,) = read_logs(text.encode(), "x.log")
+    assert (log.steps, log.step.tolist()) == ("epochs", list(range(1, 25)))
+    assert log.columns["loss"].tolist() == [round(3 - e / 2 - s / 100, 4) for e, s in places]
+    for end in (
+        "8/8 - 5s - 3ms/step - loss: {l} - accuracy: 0.5",
+        "8/8 [=====] - 5s 3ms/step - loss: {l} - val_loss: 9.0",
+    ):
+        text = "\n".join(f"Epoch {e}/8\n{end.format(l=x)}" for e, x in enumerate(LOSS, 1))
+        (log,) = read_logs(text.encode(), "x.log")
+        assert (log.steps, roles(log)["loss"], log.columns["loss"].tolist()) == ("rows", "loss", LOSS)
+
+
+def test_what_watch_wrote_and_what_was_noted_below_it_are_one_run() -> None:
+    """Steps of notes lie between those that were measured: no restart."""
+    rows = [{"step": s, "layer": "a", "head": 0, "max_logit": 8.0} for s in range(0, 60, 10)]
+    noted = [{"step": s, "loss": 3.0} for s in range(60)]
+    (log,) = read_logs("\n".join(map(json.dumps, [*rows, *noted])).encode(), "attention.jsonl")
+    assert log.columns["loss"].tolist() == [3.0] * 60
+
+
 @pytest.mark.parametrize("nan", [math.nan, "NaN"])
 def test_nan_that_fills_a_table_is_no_value_and_a_loss_that_is_lost_is(nan: Any) -> None:
     """As json.dumps writes the history of a run as pandas has it, and to_csv with na_rep: rows of two kinds in one."""

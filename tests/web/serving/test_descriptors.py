@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from qkdemo.web.serving.descriptors import HALL, OF_A_TAB, too_few
+from qkdemo.web.serving.descriptors import HALL, OF_A_TAB, raise_limit, too_few
 from qkdemo.web.serving.repeats import Repeats
 from tests.serving import ROOT
 
@@ -39,12 +39,28 @@ def test_too_low_a_hard_limit_is_said_in_one_line() -> None:
     assert words > 0
 
 
+def test_where_the_hard_limit_is_infinite_and_not_given_the_soft_one_is_raised_nevertheless(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on macOS: (256, ∞), where whoever asks for more than 10,240 is refused."""
+    now = [256]
+
+    def given(_: int, wanted: tuple[int, int]) -> None:
+        if not 0 <= wanted[0] <= 10_240:
+            raise ValueError("current limit exceeds maximum limit")
+        now[0] = wanted[0]
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (now[0], resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", given)
+    assert raise_limit() == now[0] == 10_240
+
+
 def test_two_hundred_tabs_that_watch_are_enough_and_one_less_is_said() -> None:
     enough = 100 + HALL * OF_A_TAB
     assert too_few(None) == too_few(enough) == ""
     assert too_few(enough - 1).startswith("This process may have 1099 files and connections open, enough for about 199")
     assert "\n" not in too_few(enough - 1)
-    assert "Raise the hard limit: " in too_few(enough - 1)  # the soft one is raised by then
+    assert "Raise the limit: " in too_few(enough - 1)
 
 
 class Kept(logging.Handler):
