@@ -18,6 +18,7 @@ import streamlit as st
 import torch
 
 from qkdemo.runs.batches import keep_freed_memory
+from qkdemo.web.patched.address import ask_nobody
 from qkdemo.web.patched.session import look_up_alone
 from qkdemo.web.patched.theme import keep_theme
 from qkdemo.web.serving.descriptors import raise_limit, too_few
@@ -37,6 +38,7 @@ def base_path() -> str:
 def prepare() -> None:
     """Load the libraries and run the default state once, so that no visitor pays for it."""
     log_once()
+    ask_nobody()
     keep_theme()
     look_up_alone()
     if words := too_few(raise_limit()):

@@ -153,7 +153,7 @@ def _tops(side: SideWord, sentence: str, format: FormatWord, scales: _Row) -> ND
     return np.asarray(read_once(side, sentence, format, scales.tolist()).weights.max(-1).values.numpy())
 
 
-_TRIED: Final = np.geomspace(1, 1000, 241)
+_TRIED: Final = np.union1d(np.geomspace(1, 1000, 241), preferred_numbers(1, 1000))  # with the dial's own stops
 _CELLS: Final = 4  # between them that are looked at closely: about the limit rounding makes a row come and go
 _PARTS: Final = 8  # of each cell, and then of each part
 _ROUNDS: Final = 4

@@ -34,7 +34,7 @@ def test_two_do_not_measure_at_once() -> None:
     app = visit("cost", QUICK)
     with clock._one_at_a_time:
         app.button(key="cost:measure").click().run()
-        assert "Another measurement is running" in app.info[0].value
+        assert "Something else is being computed" in app.info[0].value
         assert "Nothing has been measured" in said(app)
     app.button(key="cost:measure").click().run()
     assert "Timed 3 times each" in said(app)
