@@ -37,6 +37,8 @@ WELL: Final = ("healthy", "small_spikes", "noisy_spikes")
 ATTENTION: Final = (
     "attention_max_logit",
     "attention_entropy",
+    "rising_max_logit",
+    "rising_entropy",
     "together_max_logit",
     "together_entropy",
     "stuck_attention",

@@ -4,10 +4,10 @@
 
 Three rules, in this order. A network whose attention is lost still guesses as well as at its start: a loss that rises
 well above where it began has another cause. Attention is blamed only if its logits were large, or its entropy gone,
-just before the loss moved; what was so earlier and had passed is said, and not blamed. In the same row of a log either
-may have come first. And a loss that never fell is restless if its steps are too long: they only ever raise it above its
-course, while batches differ both ways; if it rests, and logits were large for most of the run, attention stands in the
-way. Where a log holds neither logits nor entropy, nobody can tell, and that is the answer.
+just before the loss moved; what was so earlier and had passed is said, and not blamed. In one row, or in a slow rise,
+either may have come first. And a loss that never fell is restless if its steps are too long: they only ever raise it
+above its course, while batches differ both ways; if it rests, and logits were large for most of the run, attention
+stands in the way. Where a log holds neither logits nor entropy, nobody can tell, and that is the answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,6 +41,8 @@ _ABOVE: Final = 0.1  # of the first loss: what ends so far above it did not stan
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
 _JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
+_SEEN: Final = 0.7  # the weight of a cause that a log shows before the loss moved, or as it did
+_ORDERS: Final = {"attention": 0.9, "rising": 0.8, "together": _SEEN}  # by when attention was bad
 _WITHOUT_LOSS: Final = ("no_loss", "logits_alone")  # keys of causes
 
 
@@ -112,13 +114,24 @@ def _is_share(entropy: Numbers) -> bool:
 
 
 def _spoken_of(columns: Mapping[str, Numbers], events: tuple[Event, ...], step: Numbers) -> Event | None:
-    """The worst event. Of several spikes that matter, the first of those that have the best supported cause."""
+    """The worst event; of several that are as bad, the first of those that have the best supported cause.
+
+    Of lasting rises that is the first whose cause is seen in the log, else the first.
+    """
     event = worst(events)
-    if event is None or event.kind != "spike":
+    if event is None or event.kind == "non_finite":
         return event
+    if event.kind != "spike":
+        lasting = [event for event in events if event.kind != "spike"]
+        seen = (rise for rise in lasting if _support(columns, rise, step) >= _SEEN)
+        return next(seen, lasting[0])
     last = np.flatnonzero(~np.isnan(columns["loss"]))[-1]  # a spike that ends there may not have passed
     spikes = [spike for spike in that_matter(columns["loss"], events) if spike.stop < last]
-    return max(spikes or [event], key=lambda spike: max(cause.weight for cause in _explained(columns, spike, step)))
+    return max(spikes or [event], key=lambda spike: _support(columns, spike, step))
+
+
+def _support(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> float:
+    return max(cause.weight for cause in _explained(columns, event, step))
 
 
 def _explained(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> list[Cause]:
@@ -231,14 +244,19 @@ def _of_attention(
 ) -> Cause | None:
     """Attention, if its logits were large or its entropy gone just before the loss moved, or in that very row."""
     since = {name: _since(columns[name], rows[name], _BAD[name]) for name in rows}
-    for together, place in ((False, "attention"), (True, "together")):  # within one row nobody sees what came first
+    for place, weight in _ORDERS.items():
         for name, first in since.items():
-            if first is not None and (first == event.start) == together:
+            if first is not None and event.order(first) == place:
                 numbers = {"step": float(step[event.start]), "since": float(step[first])}
                 numbers |= _largest(columns, event, first)
                 numbers["earliest"] = float(step[min(at for at in since.values() if at is not None)])
                 numbers["from_first"] = float(first == np.flatnonzero(~np.isnan(columns[name]))[0])
-                return Cause(f"{place}_{name}", 0.7 if together else 0.9, numbers)
+                if place == "rising":
+                    numbers["low"] = float(step[event.begun - 1])
+                once = int(np.flatnonzero(_BAD[name](np.abs(columns[name])))[0])
+                if once < first:
+                    numbers["once"] = float(step[once])
+                return Cause(f"{place}_{name}", weight, numbers)
     return None
 
 

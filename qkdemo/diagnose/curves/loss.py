@@ -21,6 +21,9 @@ _TIMES_LASTING: Final = 3.0  # of a smoothed loss, for a tenth of the log: a med
 _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
 _OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
 _BEFORE: Final = 10  # values that say what was usual
+_RECENT: Final = 3  # of them, after a fast fall
+_OF_MEDIAN: Final = 0.4  # of the noise: by so much a median of eleven varies
+_AVERAGED: Final = 5.0  # of the noise over √rows: three times what the difference of two medians varies by
 _SHORTEST_DIVERGENCE: Final = 3  # rows; of a long log a tenth
 _DECIDED_SHARE: Final = 10
 
@@ -29,13 +32,20 @@ _DECIDED_SHARE: Final = 10
 class Event:
     """What happened to the loss; `start` and `stop` are rows, `stop` the first that is usual again, or the last row.
 
-    A rise is one that the log ends in, too early to say whether it is a spike or a divergence.
+    A rise is one that the log ends in, too early to say whether it is a spike or a divergence. Between `begun` and
+    `start` the loss may have been rising already.
     """
 
     kind: EventKind
     start: int
     stop: int
+    begun: int  # the row after the last one that is as low as before, but for noise
     slow: bool = False  # without a jump: `start` is the first row in which a smoothed loss is clearly above its lowest
+    part: bool = False  # a divergence that falls again in part
+
+    def order(self, row: int) -> Literal["attention", "rising", "together"]:
+        """Whether attention, if it was bad in this row, was so first; or as the loss may have risen; or as it moved."""
+        return "attention" if row < self.begun else "rising" if row < self.start else "together"
 
 
 def loss_events(loss: Numbers) -> tuple[Event, ...]:
@@ -46,18 +56,42 @@ def loss_events(loss: Numbers) -> tuple[Event, ...]:
     finite = values[: gone[0]] if gone.size else values
     events = _jumps(finite)
     if gone.size:
-        events.append(Event("non_finite", int(gone[0]), len(values) - 1))
-    elif len(finite) >= 2 * _BEFORE and all(event.kind == "spike" for event in events):
-        rest = np.ones(len(finite), bool)
-        for event in events:
-            rest[event.start : event.stop] = False
-        events += _at(np.flatnonzero(rest), _slow(finite[rest]))
-    return tuple(_at(rows, sorted(events, key=lambda event: event.start)))
+        events.append(Event("non_finite", int(gone[0]), len(values) - 1, int(gone[0])))
+    else:
+        events = _in_part(sorted([*events, *_beside(events, finite)], key=_start), finite)
+    return tuple(_at(rows, sorted(events, key=_start)))
+
+
+def _start(event: Event) -> int:
+    return event.start
+
+
+def _beside(jumps: Sequence[Event], values: Numbers) -> list[Event]:
+    """Rises without a jump beside those with one; those before a jump that stays do not come back, either."""
+    rest, end = np.ones(len(values), bool), len(values)
+    for event in jumps:
+        rest[event.start : event.stop] = False
+        end = end if event.kind == "spike" else event.start
+    if end < 2 * _BEFORE:
+        return []
+    kept = np.flatnonzero(rest[:end])
+    slow = _at(kept, _slow(values[kept]))
+    if end < len(values):
+        slow = [event if event.kind == "spike" else _to_end(event, len(values)) for event in slow]
+    return slow
+
+
+def _to_end(event: Event, rows: int) -> Event:
+    return replace(event, kind="divergence" if _lasts(rows - event.start, rows) else "rise", stop=rows - 1)
 
 
 def _at(rows: NDArray[np.intp], events: Sequence[Event]) -> list[Event]:
     """Events of some rows, as events of all."""
-    return [replace(event, start=int(rows[event.start]), stop=int(rows[event.stop])) for event in events]
+    places = [(int(rows[event.start]), int(rows[event.stop]), int(rows[event.begun])) for event in events]
+    return [
+        replace(event, start=start, stop=stop, begun=begun)
+        for event, (start, stop, begun) in zip(events, places, strict=True)
+    ]
 
 
 def worst(events: Sequence[Event]) -> Event | None:
@@ -77,19 +111,31 @@ def _jumps(values: Numbers) -> list[Event]:
     events: list[Event] = []
     noise, usual, at = noise_of(values), list[float](), 0
     while at < len(values):
-        before = statistics.median(usual[-_BEFORE:]) if usual else values[at]
-        least = max(TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(values[0]))
-        if values[at] <= before + least:
-            usual.append(float(values[at]))
-            at += 1
-            continue
+        before, least = _level(values, usual[-_BEFORE:] or values[:1], noise)
+        lately, less = _level(values, usual[-_RECENT:] or values[:1], noise)
         back = np.flatnonzero(values[at:] <= before + least / 2)
+        if values[at] <= before + least:  # after a fast fall that is no low level: what is soon back counts, too
+            fell = values[at] > lately + less < before / 2
+            back = np.flatnonzero(values[at : at + _BEFORE] <= lately + less / 2) if fell else back[:0]
+            if not back.size:
+                usual.append(float(values[at]))
+                at += 1
+                continue
+        last = events[-1].stop if events else 0
+        calm = np.flatnonzero(values[last:at] <= before + TIMES_NOISE * noise)
+        begun = last + int(calm[-1]) + 1 if calm.size else last
         if not back.size:
-            return [*events, Event(_open_end(values, at, events), at, len(values) - 1)]
+            return [*events, Event(_open_end(values, at, events), at, len(values) - 1, begun)]
         stop = at + int(back[0])
-        events.append(Event("spike", at, stop))
+        events.append(Event("spike", at, stop, begun))
         at = stop
     return events
+
+
+def _level(values: Numbers, usual: Sequence[float] | Numbers, noise: float) -> tuple[float, float]:
+    """What was usual, and by how much a value is above it that counts."""
+    before = float(statistics.median(usual))
+    return before, max(TIMES_NOISE * noise, _SHARE * abs(before), _OF_FIRST * abs(float(values[0])))
 
 
 def _lasts(rows: int, of: int) -> bool:
@@ -121,11 +167,35 @@ def _slow(values: Numbers) -> list[Event]:
     while (above := np.flatnonzero(smooth[at:] > (lowest + least)[at:])).size:
         at += int(above[0])
         usual, enough = float(lowest[at]), float(least[at])
+        begun = int(np.flatnonzero(smooth[:at] <= usual + _OF_MEDIAN * noise)[-1]) + 1
         back = np.flatnonzero(smooth[at:] <= usual + enough / 2)
         stop = at + int(back[0]) if back.size else len(values) - 1
         returns = back.size or np.median(values[-3:]) <= usual + counts[at]  # a smoothed end is late to show it
         lasts = _lasts(stop - at, len(values))
         if lasts or float(smooth[at : stop + 1].max()) > usual + TIMES_NOISE * noise:
-            events.append(Event("spike" if returns else "divergence" if lasts else "rise", at, stop, slow=True))
+            kind: EventKind = "spike" if returns else "divergence" if lasts else "rise"
+            events.append(Event(kind, at, stop, begun, slow=True))
         at = stop if back.size else len(values)
     return events
+
+
+def _in_part(events: Sequence[Event], values: Numbers) -> list[Event]:
+    """The same; if all are spikes, the first after which the loss stays clearly above its lowest is a divergence.
+
+    That is asked of medians of many rows: of a loss with much noise a single value tells less.
+    """
+    rows = len(values) // _DECIDED_SHARE
+    if rows < _BEFORE or any(event.kind != "spike" for event in events):
+        return list(events)
+    apart = rows // 5
+    medians = np.median(np.lib.stride_tricks.sliding_window_view(values, rows)[::apart], axis=-1)
+    before, after = np.minimum.accumulate(medians), np.minimum.accumulate(medians[::-1])[::-1]
+    least = np.maximum(_SHARE * np.abs(before), _OF_FIRST * abs(values[0]))
+    above = before + np.maximum(least, _AVERAGED * noise_of(values) / math.sqrt(rows))
+    for at, event in enumerate(events):
+        last, first = (event.start - rows) // apart, -(-event.stop // apart)  # of medians before it and after
+        broad = event.stop - event.start >= _BEFORE and last >= 0
+        if broad and first < len(medians) and after[first] > above[last]:
+            stays = replace(event, kind="divergence", stop=len(values) - 1, part=True)
+            return [*events[:at], stays, *events[at + 1 :]]
+    return list(events)

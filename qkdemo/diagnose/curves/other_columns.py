@@ -17,6 +17,7 @@ from qkdemo.diagnose.curves.loss import Event, Numbers
 BEFORE: Final = 10  # rows that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
+_OF_UPDATES: Final = {True: 0.8, False: 0.55}  # weight of updates before the loss moved, and while it may have risen
 _LEAST_ZEROS: Final = 5  # losses
 _NEARLY: Final = 0.01  # a loss that was below is rounded to 0 where four decimals are logged
 _PASSED: Final = 10  # rows in which a gradient is finite again
@@ -46,9 +47,11 @@ def of_updates(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> l
         usual = float(np.median(before)) if before.size >= BEFORE else 0.0
         if usual > 0 and sizes[at] > _SPIKE * usual:
             numbers = {"step": float(step[event.start]), "at": float(step[at])}
+            before_it = at < event.begun
+            numbers |= {} if before_it else {"low": float(step[event.begun - 1])}
             if np.isinf(sizes[at]):
-                return [Cause("updates_lost", 0.8, numbers)]
-            return [Cause("updates", 0.8, numbers | {"times": float(sizes[at] / usual)})]
+                return [Cause("updates_lost", _OF_UPDATES[before_it], numbers)]
+            return [Cause("updates", _OF_UPDATES[before_it], numbers | {"times": float(sizes[at] / usual)})]
     return []
 
 

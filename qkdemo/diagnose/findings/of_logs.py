@@ -8,7 +8,7 @@ import numpy as np
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
-from qkdemo.diagnose.curves.loss import Event
+from qkdemo.diagnose.curves.loss import Event, worst
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
@@ -110,8 +110,10 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
 
 def _what(result: causes.Result, event: Event) -> str:
     """What the loss did, and how many rises it has beside the one that is spoken of."""
-    kind = f"{'slow_' if event.slow else ''}{_kind(result, event)}"
+    kind = f"{'slow_' if event.slow else ''}{'part_' if event.part else ''}{_kind(result, event)}"
     what = say(f"finding.event.{kind}", step=_whole(result.log.step[event.start]))
+    if (first := worst(result.events)) is not None and first.start < event.start and event.kind != "spike":
+        what = f"{say('finding.event.earlier', step=_whole(result.log.step[first.start]))} {what}"
     more = len(result.events) - 1
     return f"{what} {say('finding.event.more', count=more)}" if more and event.kind == "spike" else what
 
@@ -143,19 +145,24 @@ def doubling(grown: Growth) -> dict[str, str]:
 def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     """Words for what came when: before updates jumped, from a column's first row on, or of a loss that is back."""
     numbers, said = cause.numbers, dict[str, object]()
-    steps = {name: _whole(numbers[name]) for name in ("since", "step") if name in numbers}
+    steps = {name: _whole(numbers[name]) for name in ("since", "step", "low", "once") if name in numbers}
     if cause.key.startswith("updates"):
         earlier = any(other.numbers.get("earliest", math.inf) <= numbers["at"] for other in result.causes)
-        said["first"] = say(f"finding.first.{cause.key}{'_later' if earlier else ''}")
+        order = "_rising" if "low" in numbers else "_later" if earlier else ""
+        said["first"] = say(f"finding.first.{cause.key}{order}")
+        said["moved"] = say(f"finding.moved.{'rising' if 'low' in numbers else 'after'}", **steps)
     if "earliest" in numbers:
         spike = result.event is not None and result.event.kind == "spike"
         passes = "passes" if spike and cause.key != "nearly_one_hot" else "stays"
-        anew = "_anew" if numbers["earliest"] == result.log.step[0] else ""
-        said["again"] = say(f"finding.again.{passes}{anew}", since=_whole(numbers["earliest"]))
+        before = min(numbers["earliest"], numbers.get("low", math.inf))
+        anew = "_anew" if before == result.log.step[0] else ""
+        said["again"] = say(f"finding.again.{passes}{anew}", since=_whole(before))
         if cause.key == "together_max_logit":  # no spike is in the first row
             said["then"] = say(f"finding.then.{passes}{anew}", **steps)
-    if cause.key.startswith("attention_"):
-        said["came"] = say(f"finding.since.{'first' if numbers['from_first'] else 'late'}", **steps)
+    if cause.key.startswith(("attention_", "rising_")):
+        since = "first" if numbers["from_first"] else "again" if "once" in numbers else "late"
+        said["came"] = say(f"finding.since.{since}", **steps)
+        said |= {"moved": say("finding.moved.rising", **steps)} if "low" in numbers else {}
     return said
 
 
@@ -208,18 +215,20 @@ def _of_several(result: causes.Result, run: str) -> Iterator[Finding]:
 
 _SAID_OF: Final = ("loss", "grad_norm", "update_norm", "max_logit", "entropy", "q_norm", "k_norm")  # roles
 _NAMED: Final = 4  # of many columns
-_WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until")
+_WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until", "low", "once")
 _BY_ENTROPY: Final = (
-    *("attention_entropy", "together_entropy", "entropy_alone"),
+    *("attention_entropy", "rising_entropy", "together_entropy", "entropy_alone"),
     *("stuck_one_hot", "stuck_calm", "nearly_one_hot"),
 )
 _GROWING: Final = (
     *("growing_logits", "large_logits", "large_alone", "nearly_one_hot", "logits_lost"),
-    *("attention_max_logit", "together_max_logit", "stuck_attention"),
+    *("attention_max_logit", "rising_max_logit", "together_max_logit", "stuck_attention"),
 )
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "attention_max_logit": ("training", {}),
     "attention_entropy": ("drift", {"scale": "16"}),
+    "rising_max_logit": ("training", {}),
+    "rising_entropy": ("drift", {"scale": "16"}),
     "together_max_logit": ("training", {}),
     "together_entropy": ("drift", {"scale": "16"}),
     "not_attention": ("sensitivity", {}),

@@ -112,6 +112,25 @@ def passed(said: Said, told: Told) -> bool:
     return bool(held and told.logit[last] >= LARGE and len(after) >= 5 and (after < LARGE).all())
 
 
+def rising(said: Said, told: Told) -> bool:
+    """After the row that is named a loss is above its lowest before, and what was bad came after that row."""
+    low, moved = told.row(said, "low"), told.row(said)
+    course, row = rolling(told.losses, 5), len(there(told.loss[:moved]))
+    between = there(told.loss[low + 1 : moved])
+    after = low < told.row(said, "since") if "since" in said.values else True
+    return bool(low < moved and after and np.median(between) >= min(course[: row + 1].min(), *told.losses[:row]))
+
+
+def was_once(said: Said, told: Told) -> bool:
+    """Bad in the row that is named, for the first time, and in none of five values before the later one."""
+    once, at = told.row(said, "once"), told.row(said, "since")
+    bad = ((told.logit, told.logit >= LARGE), (told.entropy, told.entropy <= GONE))
+    return any(
+        bool(ill[once] and not ill[:once].any() and ill[at] and (~ill[:at][~np.isnan(values[:at])][-5:]).all())
+        for values, ill in bad
+    )
+
+
 def begins_bad(said: Said, told: Told) -> bool:
     """Whether a column of attention holds its first value in the row since which it is bad."""
     at = told.row(said, "since")
@@ -183,7 +202,9 @@ def jumped(said: Said, told: Told, *, lost: bool = False) -> bool:
     right = np.isinf(told.updates[at]) if lost else near(said.number("times"), told.updates[at] / usual)
     bad = [there(x[:at]) for x in (told.logit, told.entropy)]
     earlier = bool((bad[0] >= LARGE).any() or (bad[1] <= GONE).any())
-    first = str(said.values["first"]).endswith("first") or earlier
+    first = (
+        str(said.values["first"]).endswith("first") or earlier or "may have been rising" in str(said.values["moved"])
+    )
     return bool(right and first and told.updates[at] > 3 * usual > 0 and at < told.row(said))
 
 
@@ -205,6 +226,13 @@ def slowly(said: Said, told: Told) -> bool:
     above, end = course[row : row + 12].max() > lowest, float(np.median(told.losses[-3:]))
     back = course[row:].min() < max(end, course[row:].max())
     return bool(above and back) if said.key.endswith("spike") else bool(above and end > lowest)
+
+
+def partly(said: Said, told: Told) -> bool:
+    """Above its lowest, then below its highest, and above its lowest at the end."""
+    at = told.row(said)
+    course, row = rolling(told.losses, 5), len(there(told.loss[:at]))
+    return bool(course[: row + 1].min() < course[-1] < course[row:].max())
 
 
 def others(said: Said, told: Told) -> bool:
@@ -314,6 +342,8 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     ),
     "attention_max_logit": since("logit", together=False),
     "attention_entropy": since("entropy", together=False),
+    "rising_max_logit": since("logit", together=False),
+    "rising_entropy": since("entropy", together=False),
     "together_max_logit": since("logit", together=True),
     "together_entropy": since("entropy", together=True),
     "not_attention": calm,
@@ -355,8 +385,13 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "beyond_start": beyond,
     "since.first": lambda said, told: begins_bad(said, told) and told.row(said) > told.row(said, "since"),
     "since.late": lambda said, told: not begins_bad(said, told),
+    "since.again": was_once,
     "first.updates": NOTHING,  # words of the sentence that they stand in: see `jumped`
     "first.updates_later": NOTHING,
+    "first.updates_rising": NOTHING,
+    "first.updates_lost_rising": NOTHING,
+    "moved.after": NOTHING,
+    "moved.rising": rising,
     "first.updates_lost": NOTHING,
     "first.updates_lost_later": NOTHING,
     "again.stays": NOTHING,  # of an advice, as the next six
@@ -376,6 +411,9 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "event.divergence": higher,
     "event.slow_divergence": slowly,
     "event.slow_spike": slowly,
+    "event.part_divergence": partly,
+    "event.slow_part_divergence": partly,
+    "event.earlier": slowly,
     "event.slow_rise": slowly,
     "event.more": others,
     "event.rise": open_end,
@@ -423,6 +461,15 @@ RARE: Final = {
         "worst_of_each",
         "of_worst",
         "then.stays_anew",
+        "rising_max_logit",
+        "rising_entropy",
+        "first.updates_rising",
+        "first.updates_lost_rising",
+        "moved.rising",
+        "event.earlier",
+        "event.part_divergence",
+        "event.slow_part_divergence",
+        "since.again",
         "event.slow_rise",
         "event.slow_spike",
     )
