@@ -39,7 +39,7 @@ def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
 def _beside(held: NDArray[np.bool_], logged: NDArray[np.bool_]) -> bool:
     """Whether a column is logged in the rows of the loss, and does not count steps of its own, as samples."""
     both = 2 * int((held & logged).sum())
-    return both >= held.sum() > 0 or both >= logged.sum()
+    return both > 0 and both >= min(int(held.sum()), int(logged.sum()))
 
 
 def just_before(values: Numbers, row: int) -> NDArray[np.intp]:
