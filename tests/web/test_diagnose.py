@@ -83,7 +83,7 @@ def test_pasted_lines_are_a_log_and_a_wrong_one_gets_its_sentence() -> None:
     assert any("no spike, no divergence" in success.value for success in app.success)
     app.text_area(key="diagnose:lines").set_value("hello [x](http://evil.example)").run()
     assert not app.exception
-    assert any("no column of numbers" in error.value for error in app.error)
+    assert any("no numbers over steps" in error.value for error in app.error)
 
 
 def test_pasted_arrays_are_asked_how_their_axes_lie() -> None:

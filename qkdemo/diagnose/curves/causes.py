@@ -5,18 +5,19 @@
 Three rules, in this order. A network whose attention is lost still guesses as well as at its start: a loss that rises
 well above where it began has another cause. Attention is blamed only if its logits were large, or its entropy gone,
 just before the loss moved; what was so earlier and had passed is said, and not blamed. In one row, or in a slow rise,
-either may have come first. And a loss that never fell is restless if its steps are too long: they only ever raise it
-above its course, while batches differ both ways; if it rests, and logits were large for most of the run, attention
-stands in the way. Where a log holds neither logits nor entropy, nobody can tell, and that is the answer.
+either may have come first. And a loss that never fell, and did not move, is restless if some of its values lie far
+above its course: steps that are too long do that, and hard batches; if it rests, and logits were large for most of the
+run, attention stands in the way. Where a log holds neither logits nor entropy, nobody can tell: that is the answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.diagnose.curves.ending import JUST_BEFORE, just_before, of_missing
 from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
 from qkdemo.diagnose.curves.other_columns import (
@@ -30,17 +31,15 @@ from qkdemo.diagnose.curves.other_columns import (
     of_zeros,
 )
 from qkdemo.diagnose.curves.passing import of_passed, that_matter
-from qkdemo.diagnose.curves.stuck import LEAST_TAIL, ONE_HOT, of_stuck, there
+from qkdemo.diagnose.curves.stuck import ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, roles
 
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
 _BEYOND: Final = 1.25  # times the first loss: what no guess reaches
-_ABOVE: Final = 0.1  # of the first loss: what ends so far above it did not stand still
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
-_JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
 _SEEN: Final = 0.7  # the weight of a cause that a log shows before the loss moved, or as it did
 _ORDERS: Final = {"attention": 0.9, "rising": 0.8, "together": _SEEN}  # by when attention was bad
 _WITHOUT_LOSS: Final = ("no_loss", "logits_alone")  # keys of causes
@@ -68,12 +67,13 @@ class Result:
 
 def run(log: Log, given: Mapping[str, str] | None = None) -> Result:
     """Everything that is said of one run. `given` corrects which column is what."""
-    whole, log = len(log.step), thinned(log, {**roles(log), **(given or {})})
+    known = {**roles(log), **(given or {})}
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near the end of float64, of which all is said
-        return replace(_result(log, given), all_rows=whole, named=frozenset(given or ()))
+        found = _result(thinned(log, known), given, of_missing(log, known))
+    return replace(found, all_rows=len(log.step), named=frozenset(given or ()))
 
 
-def _result(log: Log, given: Mapping[str, str] | None) -> Result:
+def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause]) -> Result:
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
     columns = {role: column for role, column in columns.items() if not np.isnan(column).all()}
@@ -82,7 +82,7 @@ def _result(log: Log, given: Mapping[str, str] | None) -> Result:
         no_share = known.pop("entropy")
         del columns["entropy"]
     left_out = leaves_out(log.columns)
-    found = [*of_gradient(columns, log.step, left_out=left_out), *_of_missing(columns, log.step)]
+    found = [*of_gradient(columns, log.step, left_out=left_out), *missing]
     if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
         columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
     policy = "loss" in columns and "loss" not in (given or {}) and holds_rewards(log.columns)
@@ -148,39 +148,34 @@ def _causes(
     found = of_lost_logits(columns, step)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*found, *of_updates(columns, event, step), beyond]
-    stuck = None if event is not None and _ends_badly(columns["loss"], event) else of_stuck(columns)
-    if stuck is not None:
+    passed = event is None or event.kind == "spike"
+    if passed and (stuck := of_stuck(columns)) is not None:  # of a loss that moved, what moved it is asked first
         return [*found, stuck]
-    if event is not None and event.kind == "spike" and not that_matter(columns["loss"], events):
-        return [*found, *_warnings(columns, grown, step), of_passed(columns["loss"], events, step)]
     if event is None:
         return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
+    if passed and not that_matter(columns["loss"], events):
+        few = _few(columns["loss"])
+        return [*found, *_warnings(columns, grown, step), of_passed(columns["loss"], events, step), *few]
     return [*found, *_explained(columns, event, step)]
 
 
 def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
     """No event: of the loss, or of the logits if there is no loss."""
     if "loss" in columns:
-        losses = int(np.isfinite(columns["loss"]).sum())
-        return Cause("healthy", 0.1, {}) if losses >= _LEAST_LOSSES else Cause("few_losses", 0.1, {"count": losses})
+        return next(iter(_few(columns["loss"])), Cause("healthy", 0.1, {}))
     sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
     return Cause("logits_alone", 0.1, {"logit": float(sizes.max())}) if sizes.size else Cause("no_loss", 0.1, {})
 
 
-def _of_missing(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
-    """A loss that ends long before other columns: pandas, and some that write JSON, leave out what is NaN."""
-    rows = {role: np.flatnonzero(~np.isnan(column)) for role, column in columns.items()}
-    if "loss" not in rows or len(rows) == 1:
-        return []
-    last, until = int(rows.pop("loss")[-1]), max(int(known[-1]) for known in rows.values())
-    if last >= until or np.isinf(columns["loss"][last]) or _just_before(columns["loss"], until).size:
-        return []
-    return [Cause("loss_ends", 0.65, {"step": float(step[last]), "until": float(step[until])})]
+def _few(loss: Numbers) -> list[Cause]:
+    """Losses among which no slow rise is looked for."""
+    losses = int(np.isfinite(loss).sum())
+    return [Cause("few_losses", 0.1, {"count": losses})] if losses < _LEAST_LOSSES else []
 
 
 def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause:
     moment = {"step": float(step[event.start])}
-    rows = {name: _just_before(columns[name], event.start) for name in _BAD if name in columns}
+    rows = {name: just_before(columns[name], event.start) for name in _BAD if name in columns}
     rows = {name: known for name, known in rows.items() if known.size}
     if not rows:
         return Cause("cannot_tell", 0.5, moment)
@@ -213,16 +208,6 @@ def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Caus
     return Cause("beyond_start", 0.9, numbers | _largest(columns, event))
 
 
-def _ends_badly(loss: Numbers, event: Event) -> bool:
-    """Whether a loss is lost, or rises and stays well above where it began."""
-    if event.kind == "non_finite":
-        return True
-    finite = loss[np.isfinite(loss)]
-    last = float(np.median(loss[event.start :][-max(LEAST_TAIL, len(finite) // 10) :]))
-    most = (1 + _ABOVE) * float(np.median(finite[:3]))
-    return event.kind == "divergence" and 0 < most < last
-
-
 # ---- attention
 
 
@@ -230,13 +215,6 @@ _BAD: Final[Mapping[str, Callable[[Numbers], Any]]] = {
     "max_logit": lambda sizes: sizes >= LARGE,
     "entropy": lambda sizes: sizes <= COLLAPSED,
 }
-
-
-def _just_before(values: Numbers, row: int) -> NDArray[np.intp]:
-    """The last few rows, up to and with one, that hold a value; none if the column ends long before."""
-    known = np.flatnonzero(~np.isnan(values[: row + 1]))
-    usual = float(np.median(np.diff(known))) if known.size > 1 else 1.0  # rows from one value to the next
-    return known[-_JUST_BEFORE:] if known.size and row - known[-1] <= _JUST_BEFORE * usual else known[:0]
 
 
 def _of_attention(
@@ -261,12 +239,12 @@ def _of_attention(
 
 
 def _since(values: Numbers, rows: NDArray[np.intp], bad: Callable[[Numbers], Any]) -> int | None:
-    """The row since which values are bad, but for gaps of fewer than _JUST_BEFORE; None if these rows are well."""
+    """The row since which values are bad, but for gaps of fewer than JUST_BEFORE; None if these rows are well."""
     if not bad(np.abs(values[rows])).any():
         return None
     known = np.flatnonzero(~np.isnan(values[: rows[-1] + 1]))
     at = np.flatnonzero(bad(np.abs(values[known])))  # places among what is known
-    gaps = np.flatnonzero(np.diff(at) > _JUST_BEFORE)
+    gaps = np.flatnonzero(np.diff(at) > JUST_BEFORE)
     return int(known[at[gaps[-1] + 1 if gaps.size else 0]])
 
 
@@ -286,11 +264,12 @@ def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Number
     if last >= LARGE:
         entropy = there(columns.get("entropy", np.empty(0)))[-BEFORE:]
         if entropy.size and np.median(entropy) <= ONE_HOT:
-            rows = np.flatnonzero(~np.isnan(columns["max_logit"]))[-_JUST_BEFORE:]
+            rows = np.flatnonzero(~np.isnan(columns["max_logit"]))[-JUST_BEFORE:]
             since = _since(columns["max_logit"], rows, _BAD["max_logit"]) or 0
             numbers = {"logit": last, "entropy": 100 * float(np.median(entropy)), "earliest": float(step[since])}
             return [Cause("nearly_one_hot", 0.8, numbers)]
-        return [Cause("large_logits" if "loss" in columns else "large_alone", 0.7, {"logit": last})]
+        looked_at = "loss" in columns and not _few(columns["loss"])
+        return [Cause("large_logits" if looked_at else "large_alone", 0.7, {"logit": last})]
     soon = at[-1] + 0.5 * (at[-1] - at[0])  # within half as many steps again
     if grown is None or not grown.grows or grown.slows or last <= CALM / 5:
         return []

@@ -19,11 +19,13 @@ _LEAD: Final = 20  # rows within which a spike of updates is taken for the reaso
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
 _OF_UPDATES: Final = {True: 0.8, False: 0.55}  # weight of updates before the loss moved, and while it may have risen
 _LEAST_ZEROS: Final = 5  # losses
-_NEARLY: Final = 0.01  # a loss that was below is rounded to 0 where four decimals are logged
+_NEARLY: Final = 0.01  # a loss that was below may have fallen to 0
+_DIGITS: Final = 5  # so many of the last digit that is logged may have, too
 _PASSED: Final = 10  # rows in which a gradient is finite again
 _RARELY: Final = 100  # rows in which a scaler tries a scale too large once; a new one in its first few
 _FIRST: Final = 20  # of these
 _REWARD: Final = re.compile(r"(^|[/.])(mean_|rlhf_|episode_)?rewards?(_std|_mean|/mean|/std)?$", re.IGNORECASE)
+_MARGIN: Final = re.compile(r"(^|[/._])margins?$", re.IGNORECASE)
 _OF_TRAINER: Final = frozenset({"loss", "grad_norm", "learning_rate", "epoch"})  # as Hugging Face's Trainer calls them
 
 
@@ -76,7 +78,8 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
         return []
     both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
     if both.size and _passed(columns["grad_norm"], columns["loss"]):
-        return [Cause("gradient_passed", 0.05, {"count": both.size, "step": float(step[both[-1]])})]
+        last = np.flatnonzero(np.isinf(columns["grad_norm"]))[-1]
+        return [Cause("gradient_passed", 0.05, {"step": float(step[last])})]
     key = "gradient_or_loss" if left_out else "gradient_overflow"
     return [Cause(key, 0.95, {"step": float(step[both[0]])})] if both.size else []
 
@@ -94,18 +97,33 @@ def of_zeros(loss: Numbers, step: Numbers) -> Cause | None:
     others = np.flatnonzero(loss[rows] != 0)
     first = int(others[-1]) + 1 if others.size else 0
     before = loss[rows[:first]][-_LEAST_ZEROS:]
-    if len(rows) - first < _LEAST_ZEROS or np.isinf(before).any() or (first and np.median(before) < _NEARLY):
+    nearly = max(_NEARLY, _DIGITS * _last_digit(loss[np.isfinite(loss)]))
+    if len(rows) - first < _LEAST_ZEROS or np.isinf(before).any() or (first and np.median(before) < nearly):
         return None
     return Cause("loss_zeros", 0.95, {"step": float(step[rows[first]])})
+
+
+def _last_digit(values: Numbers) -> float:
+    """What one of the last decimal means that all values are rounded to: 0.1 or 0.01; 0 for more decimals.
+
+    >>> _last_digit(np.array([0.12, 0.03, 0.0])), _last_digit(np.array([2.0, 0.0])), _last_digit(np.array([0.125]))
+    (0.01, 0.1, 0.0)
+    """
+    return next((digit for digit in (0.1, 0.01) if np.allclose(values / digit, np.round(values / digit))), 0.0)
 
 
 def holds_rewards(names: Iterable[str]) -> bool:
     """Whether a log with these columns is of reinforcement learning, whose loss says little of what is learnt.
 
+    Beside a margin of preferred answers it is that of a reward model, which learns from labels.
+
     >>> holds_rewards(["loss", "reward", "kl"]), holds_rewards(["loss", "rewards/chosen"])  # GRPO, DPO
     (True, False)
+    >>> holds_rewards(["loss", "mean_reward", "margin"])
+    False
     """
-    return any(map(_REWARD.search, names))
+    names = list(names)
+    return any(map(_REWARD.search, names)) and not any(map(_MARGIN.search, names))
 
 
 def of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:

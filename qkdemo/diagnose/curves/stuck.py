@@ -1,4 +1,4 @@
-"""A loss that never fell: whether its steps are too long, or attention stands in its way.
+"""A loss that never fell, and did not move: whether single values lie far above it, or attention stands in its way.
 
 * `of_stuck(columns)`: the cause, or None for a loss that fell;
 * `there(values)`: a column without the rows that hold no value.
@@ -14,7 +14,7 @@ from qkdemo.diagnose.curves.loss import Numbers, noise_of, smoothed
 from qkdemo.diagnose.curves.other_columns import Cause
 
 ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
-LEAST_TAIL: Final = 3  # values, at least, of which a median or a mean tells where a loss ends
+_LEAST_TAIL: Final = 3  # values, at least, of which a median or a mean tells where a loss ends
 _NEVER: Final = 0.9  # of the loss after the first steps: a run that never came below it has learnt nothing
 _FELL: Final = 0.5  # of the first loss: what came below it did learn
 _STILL: Final = 0.03  # of that loss: a fall of less is none
@@ -26,7 +26,7 @@ _TAIL: Final = 0.05  # of the values, on either side
 
 
 def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
-    """A loss that never fell: the rate, if it is restless; else attention, if it was one-hot for most of the run."""
+    """A loss that never fell: a rate of 0; high single values; attention, if it was one-hot for most of the run."""
     loss = columns.get("loss", np.empty(0))
     loss = loss[np.isfinite(loss)]
     if len(loss) < _LEAST_STUCK:
@@ -38,6 +38,8 @@ def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     first = min(first, float(loss[0]))  # back from a rise to where it began is no fall
     if smooth.min() < max(_NEVER * first, _FELL * loss[0]) or last < first - max(_STILL * abs(first), noise_of(loss)):
         return None
+    if "lr" in columns and not there(columns["lr"]).any():
+        return Cause("stuck_at_rest", 0.9, start)
     times = _skew(loss[len(loss) // 3 :])
     if times > _RESTLESS:
         return Cause("stuck_rate", 0.9, start | {"times": times})
@@ -46,18 +48,21 @@ def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
 
 def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
     """What attention was like meanwhile; `start` goes along."""
-    if "max_logit" in columns:
-        sizes = there(np.abs(columns["max_logit"]))
-        share, logit = float((sizes >= LARGE).mean()), float(np.median(sizes))
-        if share > _MOST:
-            return Cause("stuck_attention", 0.9, {**start, "logit": logit, "share": 100 * share})
-    if "entropy" in columns:
-        entropy = float(np.median(there(columns["entropy"])))
-        if entropy <= ONE_HOT:
-            return Cause("stuck_one_hot", 0.9, {**start, "entropy": 100 * entropy})
-    if {"max_logit", "entropy"} & columns.keys():
-        return Cause("stuck_calm", 0.9, start)
-    return Cause("stuck", 0.6, start)
+    sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
+    shares = there(columns.get("entropy", np.empty(0)))
+    seen = {"entropy": 100 * float(np.median(shares))} if shares.size else {}
+    large = float((sizes >= LARGE).mean()) if sizes.size else 0.0
+    if large > _MOST:
+        return Cause("stuck_attention", 0.9, {**start, **seen, "logit": float(np.median(sizes)), "share": 100 * large})
+    if seen and seen["entropy"] <= 100 * ONE_HOT:
+        return Cause("stuck_one_hot", 0.9, {**start, **seen})
+    if (_last_third(sizes) >= LARGE).any() or (_last_third(shares) <= ONE_HOT).any():
+        return Cause("stuck_late", 0.6, start)
+    return Cause("stuck_calm", 0.9, start) if sizes.size or shares.size else Cause("stuck", 0.6, start)
+
+
+def _last_third(values: Numbers) -> Numbers:
+    return values[2 * len(values) // 3 :]
 
 
 def _skew(values: Numbers) -> float:
@@ -65,12 +70,12 @@ def _skew(values: Numbers) -> float:
 
     The course is a running median: what a loss that bends slowly moves is no tail.
     """
-    half = max(LEAST_TAIL, len(values) // _COURSE // 2)
+    half = max(_LEAST_TAIL, len(values) // _COURSE // 2)
     if len(values) <= 4 * half:
         return 0.0
     around = np.lib.stride_tricks.sliding_window_view(values, 2 * half + 1)
     away = np.sort(values[half:-half] - np.median(around, axis=-1))
-    tail = max(LEAST_TAIL, int(_TAIL * len(away)))
+    tail = max(_LEAST_TAIL, int(_TAIL * len(away)))
     below = -float(away[:tail].mean())
     return float(away[-tail:].mean()) / below if below > 0 else 0.0  # one that never goes below it is no restless one
 

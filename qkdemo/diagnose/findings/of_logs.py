@@ -10,6 +10,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
 from qkdemo.diagnose.curves.loss import Event, worst
 from qkdemo.diagnose.curves.other_columns import Cause
+from qkdemo.diagnose.curves.stuck import ONE_HOT
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
 from qkdemo.diagnose.readers.runs import LEAST_ROWS
@@ -42,8 +43,8 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
         {
             "run": result.log.run,
             "kind": _kind(result, event),
-            "from": result.log.step[event.start],
-            "to": result.log.step[event.stop],
+            "from": _exact(result.log.step[event.start]),
+            "to": _exact(result.log.step[event.stop]),
         }
         for result in results
         for event in result.events
@@ -65,7 +66,7 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
 def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
     run = f"{say('finding.run', run=result.log.run)} " if several else ""
     for at, cause in enumerate(result.causes):
-        if at and cause.key in ("healthy", "few_losses"):
+        if at and cause.key == "healthy":
             continue
         values: dict[str, object] = {
             name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
@@ -101,11 +102,25 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
         said["what"] = _what(result, result.event)
     if "from_start" in cause.numbers:
         said["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
+    if cause.key == "stuck_attention":
+        said["hot"] = _hot(cause.numbers, _of_worst(result))
     if cause.key == "policy_loss":
         said["column"] = result.roles["loss"]
     if cause.key in _BY_ENTROPY:
-        said["where"] = say("finding.of_worst") if _over_heads(result, result.roles.get("entropy", "")) else ""
+        said["where"] = _of_worst(result)
     return said
+
+
+def _hot(numbers: Mapping[str, float], where: str) -> str:
+    """Whether attention was one-hot: as its entropy says, if one is logged."""
+    if "entropy" not in numbers:
+        return say("finding.hot.unseen")
+    word = "one_hot" if numbers["entropy"] <= 100 * ONE_HOT else "spread"
+    return say(f"finding.hot.{word}", where=where, entropy=written(numbers["entropy"]))
+
+
+def _of_worst(result: causes.Result) -> str:
+    return say("finding.of_worst") if _over_heads(result, result.roles.get("entropy", "")) else ""
 
 
 def _what(result: causes.Result, event: Event) -> str:
@@ -166,6 +181,10 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     return said
 
 
+def _by_entropy(cause: Cause) -> bool:
+    return cause.key in _BY_ENTROPY or "entropy" in cause.numbers
+
+
 def _over_heads(result: causes.Result, columns: str) -> bool:
     """Whether numbers of a step are those of the worst of its layers or heads."""
     return bool(columns) and (result.log.kind == "watch" or OVER_LAYERS in columns)
@@ -174,6 +193,11 @@ def _over_heads(result: causes.Result, columns: str) -> bool:
 def _whole(step: float) -> str:
     """A step as it stands in the log: with every digit, where it is a whole number."""
     return counted(int(step)) if step == int(step) else written(step, 12)
+
+
+def _exact(step: float) -> float:
+    """A step as a table writes it with every digit, where it is a whole number."""
+    return int(step) if step == int(step) else float(step)
 
 
 def _of_rows(log: Log, run: str) -> Iterator[Finding]:
@@ -189,7 +213,7 @@ def _of_rows(log: Log, run: str) -> Iterator[Finding]:
 def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     """How columns were read, and which head's they are."""
     column = result.roles.get("entropy", "")
-    if column and "fraction" not in column and any(cause.key in _BY_ENTROPY for cause in result.causes):
+    if column and "fraction" not in column and any(map(_by_entropy, result.causes)):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     yield from _of_several(result, run)
     logits = result.roles.get("max_logit", "")
@@ -218,11 +242,11 @@ _NAMED: Final = 4  # of many columns
 _WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until", "low", "once")
 _BY_ENTROPY: Final = (
     *("attention_entropy", "rising_entropy", "together_entropy", "entropy_alone"),
-    *("stuck_one_hot", "stuck_calm", "nearly_one_hot"),
+    *("stuck_one_hot", "stuck_calm", "stuck_late", "nearly_one_hot"),
 )
 _GROWING: Final = (
     *("growing_logits", "large_logits", "large_alone", "nearly_one_hot", "logits_lost"),
-    *("attention_max_logit", "rising_max_logit", "together_max_logit", "stuck_attention"),
+    *("attention_max_logit", "rising_max_logit", "together_max_logit", "stuck_attention", "stuck_late"),
 )
 _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "attention_max_logit": ("training", {}),

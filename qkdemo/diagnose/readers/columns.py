@@ -37,7 +37,7 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
     "loss": re.compile(
         r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?"
-        r"(loss(?![/_. ](scal|weight|mask|std|var|coef))|nll|ce|cross[ _-]?entropy(loss)?)($|[/_. ]|_step$)",
+        r"(loss(?![/_. ](scal|weight|mask|std|var|coef|ppl|perpl))|nll|ce|cross[ _-]?entropy(loss)?)($|[/_. ]|_step$)",
         re.IGNORECASE,
     ),
 }
@@ -160,6 +160,9 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
                     points.setdefault(str(name), []).append((step, number, place))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
+    if steps is not None and order:
+        last = max(place for each in points.values() for *_, place in each)
+        order += sorted({step for step in at[last + 1 :] if order[-1] < step < math.inf})  # rows that hold nothing else
     columns = {
         name: np.array([each.get(step, (math.nan,))[0] for step in order], dtype=np.float64)
         for name, each in series.items()

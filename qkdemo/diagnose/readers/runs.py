@@ -63,6 +63,10 @@ def of_chart(rows: _Rows, header: Sequence[str], name: str) -> dict[str, _Rows]:
             runs.setdefault(run or name, {})[metric] = column
     at = {} if steps is None else {"step": steps}
     return {
-        run: [{metric: row[column] for metric, column in (at | curves).items()} for row in rows]
+        run: [
+            {metric: row[column] for metric, column in (at | curves).items()}
+            for row in rows
+            if any(row[column] not in NOTHING for column in curves.values())  # others are of longer runs
+        ]
         for run, curves in runs.items()
     }

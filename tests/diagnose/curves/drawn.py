@@ -110,6 +110,7 @@ _COLUMNS: Final[Sequence[tuple[str, Callable[[Rng, int], Numbers], float]]] = (
     ("k_norm", _length, 0.4),
     ("grad_norm", _size, 0.3),
     ("update_norm", _size, 0.4),
+    ("lr", lambda rng, rows: np.full(rows, rng.choice([0, 1e-4])), 0.2),
 )
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {"entropy": ("entropy", "entropy_fraction")}
 

@@ -213,6 +213,33 @@ def test_a_loss_that_ends_before_the_log_does_is_not_called_well() -> None:
     assert run(log(loss=np.where(STEPS % 10 == 0, FALLING, np.nan), lr=rate)).healthy
 
 
+@pytest.mark.parametrize("beside", ["", "tokens_per_s", "val_loss"])
+def test_a_loss_that_ends_before_any_column_or_step_is_not_called_well(beside: str) -> None:
+    """Whatever the column is, and if rows hold nothing but their step; not, if it counts other steps, as samples."""
+    found = read_logs(table(lost_from=150, rows=200, beside=beside), "a.csv")
+    assert (run(found[0]).causes[0].key, run(found[0]).causes[0].numbers["until"]) == ("loss_ends", 199)
+    assert run(read_logs(table(lost_from=197, rows=200, beside=beside), "a.csv")[0]).healthy
+    sparse = np.where((STEPS % 10 == 0) & (STEPS < 195), FALLING, np.nan)
+    assert run(log(loss=sparse, tokens=STEPS)).healthy
+    other = np.where((STEPS < 150) & (STEPS % 2 == 0), FALLING, np.nan)
+    assert run(log(**{"loss": other, "loss vs samples": np.where(STEPS % 2 == 1, 1.0, np.nan)})).healthy
+
+
+def table(*, lost_from: int, rows: int, beside: str) -> bytes:
+    """CSV as pandas writes it, with a loss that is NaN from a row on."""
+    cells = [
+        ",".join([str(at), "" if at >= lost_from else str(FALLING[at]), *["1.5"] * bool(beside)]) for at in range(rows)
+    ]
+    return "\n".join([",".join(["step", "loss", *filter(None, [beside])]), *cells]).encode()
+
+
+def test_a_chart_of_a_run_that_is_longer_says_nothing_of_the_end_of_another() -> None:
+    rows = [f"{at},{FALLING[at]},,,{FALLING[at] if at < 100 else ''},," for at in range(200)]
+    edges = [f"{run} - loss{edge}" for run in "ab" for edge in ("", "__MIN", "__MAX")]
+    logs = read_logs("\n".join([",".join(["Step", *edges]), *rows]).encode(), "a.csv")
+    assert [(len(each.step), run(each).healthy) for each in logs] == [(200, True), (100, True)]
+
+
 def test_updates_that_jumped_first_are_named() -> None:
     updates = np.where(STEPS == 145, 9.0, 1.0)
     found = run(log(loss=LOST_LATE, update_norm=updates, max_logit=np.full(200, 8.0)))
@@ -244,7 +271,48 @@ def test_a_loss_that_never_falls_and_rests_is_attentions_fault_if_logits_were_la
     assert run(log(loss=FALLING)).causes[0].key == "healthy"
 
 
-def test_a_loss_that_only_bounces_upwards_has_steps_that_are_too_long_whatever_the_logits() -> None:
+def test_of_a_loss_that_moved_what_moved_it_is_asked_before_it_is_called_stuck() -> None:
+    """2.8, then 2.58, and 2.95 at the end: it never fell by a tenth, nor rose by a tenth above its start."""
+    moved = FLAT - 0.22 * ((STEPS > 60) & (STEPS < 150)) + 0.15 * (STEPS >= 150)
+    found = run(log(loss=moved, max_logit=np.where(STEPS < 140, 9.0, 900.0)))
+    assert (found.events[-1].kind, found.causes[0].key) == ("divergence", "attention_max_logit")
+
+
+@pytest.mark.parametrize("column", [{"max_logit": 900.0, "else": 9.0}, {"entropy": 0.02, "else": 0.6}])
+def test_attention_that_is_lost_late_is_no_reason_to_look_elsewhere(column: dict[str, float]) -> None:
+    name, late = next(iter(column.items()))
+    found = run(log(**{"loss": FLAT, name: np.where(STEPS < 150, column["else"], late)})).causes[0]
+    assert found.key == "stuck_late"
+    early = run(log(**{"loss": FLAT, name: np.where(STEPS > 50, column["else"], late)})).causes[0]
+    assert early.key == "stuck_calm"
+
+
+@pytest.mark.parametrize(("entropy", "told"), [(0.012, "nearly one-hot: the median"), (0.6, "was not one-hot")])
+def test_whether_attention_is_one_hot_is_said_where_its_entropy_is_logged(entropy: float, told: str) -> None:
+    large = {"loss": FLAT, "max_logit": np.full(200, 900.0)}
+    assert "can be one-hot" in said(**large)["stuck_attention"]
+    beside = said(**large, entropy=np.full(200, entropy))["stuck_attention"]
+    assert told in beside
+    assert "can be one-hot" not in beside
+
+
+def test_a_rate_of_0_is_not_too_high() -> None:
+    assert run(log(loss=BOUNCING, lr=np.zeros(200))).causes[0].key == "stuck_at_rest"
+    assert run(log(loss=BOUNCING, lr=np.full(200, 1e-5))).causes[0].key == "stuck_rate"
+
+
+def test_with_few_losses_no_rise_is_ruled_out() -> None:
+    """2.44 at its lowest and 2.79 at the end, in 19 rows: nobody looks for a slow rise there."""
+    loss, logit = [*np.linspace(3, 2.44, 10), *np.linspace(2.5, 2.79, 9)], np.geomspace(5, 900, 19)
+    few = said(loss=loss, max_logit=logit)
+    assert {"large_alone", "few_losses"} <= few.keys()
+    assert "large_logits" not in few
+    assert "19 finite values" in few["few_losses"]
+    spiked = [4, 3, 2, 1.2, *[1.0] * 4, 1.4, *[1.0] * 6]
+    assert {"small_spikes", "few_losses"} <= said(loss=spiked).keys()
+
+
+def test_a_loss_that_only_bounces_upwards_has_long_steps_or_hard_batches_whatever_the_logits() -> None:
     for columns in ({}, {"max_logit": np.full(200, 900.0)}):
         found = run(log(loss=BOUNCING, **columns)).causes[0]
         assert found.key == "stuck_rate"
@@ -526,12 +594,21 @@ def test_a_loss_that_falls_to_0_by_and_by_or_is_back_is_not_taken_for_lost() -> 
     assert run(log(loss=np.where(STEPS == 100, 0.0, FALLING))).healthy
 
 
+def test_a_loss_of_two_decimals_that_falls_below_its_last_is_not_taken_for_lost() -> None:
+    """As pytorch/examples prints it: 0.12, 0.03, 0.02, 0.01 and 0.00."""
+    learnt = np.where(STEPS < 60, np.round(np.maximum(6 * np.exp(-STEPS / 8), 0.01), 2), 0.0)
+    assert learnt[59] == 0.01
+    assert run(log(loss=learnt)).healthy
+    lost = run(log(loss=np.where(STEPS < 60, np.round(FALLING, 2), 0.0)))
+    assert lost.causes[0].key == "loss_zeros"
+
+
 def test_a_gradient_that_a_loss_scaler_leaves_out_is_no_alarm() -> None:
     """In the first steps while it finds its scale, and once in two thousand; lost more often, or to the end, it is."""
     for lost in (STEPS < 4, STEPS == 120, (STEPS < 4) | (STEPS == 120)):
         found = run(log(loss=FALLING, grad_norm=np.where(lost, LOST, 1.0)))
         assert found.healthy
-        assert (found.causes[-1].key, found.causes[-1].numbers["count"]) == ("gradient_passed", lost.sum())
+        assert (found.causes[-1].key, found.causes[-1].numbers) == ("gradient_passed", {"step": STEPS[lost][-1]})
     for lost in (STEPS > 194, (STEPS % 20 == 0) & (STEPS > 30) & (STEPS < 180)):
         found = run(log(loss=FALLING, grad_norm=np.where(lost, LOST, 1.0)))
         assert found.causes[0].key == "gradient_overflow"
@@ -547,8 +624,9 @@ def test_the_loss_of_a_policy_is_judged_by_whether_it_is_finite_alone() -> None:
         assert run(log(loss=loss, reward=STEPS / 200), {"loss": "loss"}).causes[0].key != "policy_loss"
     lost = run(log(loss=np.where(STEPS > 150, LOST, 0.0), reward=STEPS / 200))
     assert (lost.causes[0].key, lost.causes[0].numbers["step"]) == ("cannot_tell", 151)
-    preferred = {"rewards/chosen": STEPS / 200}  # as DPO, whose loss falls
-    assert [cause.key for cause in run(log(loss=FALLING, **preferred)).causes] == ["healthy"]
+    for labelled in (["rewards/chosen"], ["mean_reward", "margin"]):  # as DPO, and as a reward model, whose loss falls
+        beside = dict.fromkeys(labelled, STEPS / 200)
+        assert [cause.key for cause in run(log(loss=FALLING, **beside)).causes] == ["healthy"]
 
 
 @pytest.mark.parametrize("spread", [10, 20])
@@ -574,6 +652,19 @@ def test_of_several_columns_the_one_that_was_looked_at_is_said(role: str) -> Non
     )
     for results in ([run(log(**both), {role: f"qk_{role}"})], [run(log(**{role: FALLING, "eval_loss": FALLING}))]):
         assert "of_several" not in {finding.key for finding in of_logs(results, "a").findings}
+
+
+def test_a_perplexity_is_no_loss_that_was_left_out() -> None:
+    """As Megatron prints it beside its loss."""
+    found = of_logs([run(log(**{"lm loss": FALLING, "lm loss ppl": np.exp(FALLING)}))], "a").findings
+    assert "of_several" not in {finding.key for finding in found}
+
+
+def test_a_step_of_an_event_is_written_with_every_digit() -> None:
+    late = Log("run", "csv", STEPS * 1111 + 1, {"loss": LOST_LATE})
+    event = of_logs([run(late)], "a").tables["events"][0]
+    row = int(run(late).events[0].start)
+    assert str(event["from"]) == str(row * 1111 + 1)
 
 
 def test_columns_of_layers_are_not_several_columns() -> None:

@@ -271,10 +271,14 @@ def zeros(said: Said, told: Told) -> bool:
 
 
 def passed_by(said: Said, told: Told) -> bool:
-    lost = np.flatnonzero(np.isinf(told.gradient) & np.isfinite(told.loss))
+    lost = np.flatnonzero(np.isinf(told.gradient))
     after = there(told.gradient[lost[-1] + 1 :])
-    right = said.number("count") == len(lost) and told.row(said) == lost[-1]
-    return bool(right and np.isfinite(after).all() and len(after) >= 10 and np.isfinite(there(told.loss)).all())
+    return bool(
+        told.row(said) == lost[-1]
+        and np.isfinite(after).all()
+        and len(after) >= 10
+        and np.isfinite(there(told.loss)).all()
+    )
 
 
 def early(said: Said, told: Told) -> bool:
@@ -292,6 +296,19 @@ def beyond(said: Said, told: Told) -> bool:
 
 def share(values: Numbers, bad: Callable[[Numbers], Any]) -> float:
     return float(bad(there(values)).mean()) if there(values).size else 0.0
+
+
+def late(told: Told) -> bool:
+    """Whether attention has a large logit, or a low entropy, in the last third of what is logged of it."""
+    logits, entropy = (there(x)[2 * there(x).size // 3 :] for x in (told.logit, told.entropy))
+    return bool((logits >= LARGE).any() or (entropy <= ONE_HOT).any())
+
+
+def hot(said: Said, told: Told) -> float:
+    """The median of an entropy, if it is what is said of it."""
+    median = float(np.median(there(told.entropy)))
+    assert near(said.number("entropy"), 100 * median, least=1e-9)
+    return median
 
 
 FINDINGS: Final[Mapping[str, Oracle]] = {
@@ -331,10 +348,16 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and said.number("entropy") <= 10
     ),
     "stuck_rate": restless,
+    "stuck_at_rest": lambda said, told: not there(told.log.columns["lr"]).any(),
+    "stuck_late": lambda said, told: late(told),
+    "hot.unseen": lambda said, told: not told.shares,
+    "hot.one_hot": lambda said, told: hot(said, told) <= ONE_HOT,
+    "hot.spread": lambda said, told: hot(said, told) > ONE_HOT,
     "stuck_calm": lambda said, told: (
         share(told.logit, lambda x: x >= LARGE) <= 0.5
         and share(told.entropy, lambda x: x <= ONE_HOT) <= 0.5
         and (there(told.logit).size or told.shares)
+        and not late(told)
     ),
     "no_loss": lambda said, told: not there(told.loss).size,
     "logits_alone": lambda said, told: (
@@ -362,9 +385,9 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "logits_lost": lambda said, told: np.isinf(told.logit[told.row(said)]),
     "growing_logits": growing,
     "large_logits": lambda said, told: (
-        of_last_rows(said, told) and said.number("logit") >= LARGE and there(told.loss).size and stays_low(told)
+        of_last_rows(said, told) and said.number("logit") >= LARGE and len(told.losses) >= 20 and stays_low(told)
     ),
-    "large_alone": lambda said, told: of_last_rows(said, told) and not there(told.loss).size,
+    "large_alone": lambda said, told: of_last_rows(said, told) and len(told.losses) < 20,
     "nearly_one_hot": lambda said, told: (
         of_last_rows(said, told)
         and near(said.number("entropy"), 100 * float(np.median(there(told.entropy)[-10:])), least=1e-9)

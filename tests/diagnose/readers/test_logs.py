@@ -571,7 +571,7 @@ def test_a_run_that_went_on_from_an_earlier_step_replaces_what_it_had_logged_fro
 WRONG: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "run is empty"),
     "two columns": (b"step,loss,loss\n" + b"1,2,3\n" * 9, "has two columns 'loss'"),
-    "prose": (b"Dear all,\nthe run failed.\n", "no column of numbers over steps was found"),
+    "prose": (b"Dear all,\nthe run failed.\n", "no numbers over steps were found in a form that is read here"),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
     "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
     "five steps of many rows": (

@@ -1,0 +1,49 @@
+"""A loss that ends long before its log does: pandas, and some that write JSON, leave out what is NaN.
+
+* `of_missing(log, roles)`: the cause, none if the loss goes on; `just_before(values, row)`: the last rows with a value.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.diagnose.curves.loss import Numbers
+from qkdemo.diagnose.curves.other_columns import Cause
+from qkdemo.diagnose.readers.columns import Log
+
+JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
+
+
+def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
+    """A loss that ends long before another column, or before the steps of rows that hold nothing else."""
+    loss = log.columns.get(roles.get("loss", ""), np.empty(0))
+    logged = ~np.isnan(loss)
+    if not logged.any():
+        return []
+    until = last = int(np.flatnonzero(logged)[-1])
+    empty = np.ones(len(log.step), bool)
+    for name, column in log.columns.items():
+        held = ~np.isnan(column)
+        empty &= ~held
+        if name in roles.values() or _beside(held[: last + 1], logged[: last + 1]):
+            until = max([until, *np.flatnonzero(held)[-1:].tolist()])
+    if empty[-1]:
+        until = len(log.step) - 1
+    if np.isinf(loss[last]) or just_before(loss, until).size:
+        return []
+    return [Cause("loss_ends", 0.65, {"step": float(log.step[last]), "until": float(log.step[until])})]
+
+
+def _beside(held: NDArray[np.bool_], logged: NDArray[np.bool_]) -> bool:
+    """Whether a column is logged in the rows of the loss, and does not count steps of its own, as samples."""
+    both = 2 * int((held & logged).sum())
+    return both > 0 and both >= min(int(held.sum()), int(logged.sum()))
+
+
+def just_before(values: Numbers, row: int) -> NDArray[np.intp]:
+    """The last few rows, up to and with one, that hold a value; none if the column ends long before."""
+    known = np.flatnonzero(~np.isnan(values[: row + 1]))
+    usual = float(np.median(np.diff(known))) if known.size > 1 else 1.0  # rows from one value to the next
+    return known[-JUST_BEFORE:] if known.size and row - known[-1] <= JUST_BEFORE * usual else known[:0]
