@@ -1,6 +1,7 @@
 """q and k that somebody brings, with what their attention was computed with.
 
 * `Pair`: both, with four axes; `mask_of(arrays)`: the mask among arrays, whose names `MASK` fits;
+* `scale_of(arrays)`: what multiplies q·k, if an array is called so;
 * `q_first(one, other)`: which of two arrays is q, by their names.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.watching.heads import Call
 
 MASK: Final = re.compile(
@@ -20,6 +22,9 @@ MASK: Final = re.compile(
 SOFTCAP: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?(logits?_?)?soft_?cap(ping)?|logits?_cap", re.IGNORECASE)
 _LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
 _LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
+
+
+SCALE: Final = re.compile(r"scale|scaling|(softmax|sm|attn|attention)_?scale", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,7 @@ class Pair:
     biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
     softcap: str = ""  # the name of one that lies beside, and is not applied
+    scale_given: bool = True  # or 1/√d stands for one
     unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
     @property
@@ -56,6 +62,14 @@ def mask_of(arrays: Mapping[str, Tensor]) -> tuple[Tensor | None, tuple[str, ...
     names = sorted(filter(MASK.fullmatch, arrays), key=lambda name: not name.lower().endswith("mask"))
     read = next((name for name in names if "padding" not in name.lower()), None)
     return None if read is None else arrays[read], tuple(name for name in names if name != read)
+
+
+def scale_of(arrays: Mapping[str, Tensor]) -> float | None:
+    """The number of an array called scale."""
+    given = next((x for name, x in arrays.items() if SCALE.fullmatch(name)), None)
+    if given is not None and given.numel() != 1:
+        raise InputError("scale_shape", shape=listed(given.shape))
+    return None if given is None else float(given.reshape(()))
 
 
 def q_first(one: str, other: str) -> tuple[str, str]:

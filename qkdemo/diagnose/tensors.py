@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import MASK, SOFTCAP, Pair, mask_of, q_first
+from qkdemo.diagnose.pair import MASK, SOFTCAP, Pair, mask_of, q_first, scale_of
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
@@ -60,12 +60,13 @@ def pair_of(
 ) -> Pair:
     """q and k among the arrays, by name or, of exactly two, by order. Raises InputError if they cannot be found or fit.
 
-    `scale` is what multiplies q·k, 1/√d_head unless given, here or as an array called scale.
+    `scale` is what multiplies q·k, 1/√d_head unless given, here or as an array called scale, scaling or softmax_scale.
     """
     named = _two(arrays)
     unscaled = tuple(side for side, name in zip("qk", named, strict=True) if _lacks_scale(name, arrays))
     q, k = (_finite_axes(side, _in_units(name, arrays)) for side, name in zip("qk", named, strict=True))
-    factor = _scale(arrays, max(1, q.shape[-1])) if scale is None else scale
+    given = scale_of(arrays) if scale is None else scale
+    factor = max(1, q.shape[-1]) ** -0.5 if given is None else given
     if torch.float64 in (q.dtype, k.dtype) or not _SMALL < abs(factor) < _BIG:
         q, k = q.double(), k.double()
     axes = _axes(q, k)
@@ -90,6 +91,7 @@ def pair_of(
         q=q,
         k=k,
         scale=factor,
+        scale_given=given is not None,
         visible=None if mask is None else _visible(_shown(mask), q, k),
         flat=arrays[named[0]].dim() < 4,
         mask_axes="" if mask is None else _other_axis(mask, q),
@@ -170,16 +172,6 @@ def _first(names: Iterable[str]) -> str:
     return ", ".join([*every[:_NAMED], *["…"] * (len(every) > _NAMED)])
 
 
-def _scale(arrays: Mapping[str, Tensor], d_head: int) -> float:
-    """The array called scale, or 1/√d_head."""
-    given = next((x for name, x in arrays.items() if name.lower() in ("scale", "scaling")), None)
-    if given is None:
-        return float(d_head**-0.5)
-    if given.numel() != 1:
-        raise InputError("scale_shape", shape=listed(given.shape))
-    return float(given.reshape(()))
-
-
 def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
     """An array; of 8 bits, times the scale beside it, if there is one that fits."""
     x, beside = arrays[name], scale_name(name, arrays)
@@ -245,6 +237,8 @@ def _other_axis(mask: Tensor, q: Tensor) -> str:
 def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
     """For every query, the keys that a mask shows."""
     wanted = (*q.shape[:3], k.shape[2])
+    if mask.shape == (q.shape[0], k.shape[2]) and mask.shape[0] not in (1, q.shape[2]):  # as a tokenizer has it
+        mask = mask[:, None, None]
     try:
         return mask.expand(wanted)
     except RuntimeError:

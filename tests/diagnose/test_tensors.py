@@ -492,9 +492,23 @@ def test_how_q_was_read_is_always_said(*, causal: bool, mask: bool, seen: str) -
         assert read.level == "good"
 
 
-def test_a_mask_of_batch_and_keys_is_refused_with_the_shape_that_is_read() -> None:
+def test_a_mask_of_batch_and_keys_is_read_as_a_tokenizer_has_it() -> None:
     arrays = {"q": drawn(2, 4, 12, 8), "k": drawn(2, 4, 12, 8, seed=1)}
-    mask = torch.ones(2, 12, dtype=torch.bool)
-    with pytest.raises(InputError, match=re.escape("Save one of [batch, keys] as [batch, 1, 1, keys]")):
-        pair_of(arrays | {"mask": mask})
-    assert pair_of(arrays | {"mask": mask[:, None, None]}).visible is not None
+    mask = torch.ones(2, 12, dtype=torch.int64)
+    mask[1, 9:] = 0
+    visible = pair_of(arrays | {"attention_mask": mask}).visible
+    assert visible is not None
+    assert torch.equal(visible, (mask[:, None, None] == 1).expand(2, 4, 12, 12))
+    with pytest.raises(InputError, match=re.escape("Save one of [batch, queries, keys] as [batch, 1, queries, keys]")):
+        pair_of(arrays | {"mask": torch.ones(2, 12, 12, dtype=torch.bool)})
+
+
+@pytest.mark.parametrize("name", ["scale", "scaling", "softmax_scale", ""])
+def test_what_multiplies_q_and_k_is_said(name: str) -> None:
+    """T5 multiplies by 1; without a word its logits would be taken for √d times smaller."""
+    given = {"q": drawn(4, 12, 64), "k": drawn(4, 12, 64, seed=1)}
+    found = run(pair_of(given | ({name: torch.tensor([1.0])} if name else {})))
+    (read,) = (each.sentence for each in of_tensors(found, "x").findings if each.key == "tensors_read")
+    assert ("q · k was multiplied by 1." if name else "by 0.125 (1/√d, as no other was given).") in read
+    largest = float((given["q"] @ given["k"].mT).abs().max()) * (1 if name else 0.125)
+    assert abs(found.heads[0]["max_logit"]) == pytest.approx(largest)

@@ -1,7 +1,7 @@
 """What is found in a port beside its reference."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from qkdemo.messages import say
 from qkdemo.notation import digits_apart, power, written
 
 _OF_SCALE: Final[Mapping[str, float]] = {"scale_one": 0.5, "scale_twice": -0.5, "scale_root": 1.0, "unit_vectors": -1.0}
+_WAYS: Final = ("near_one", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
@@ -35,9 +36,11 @@ def of_port(result: port.Result, name: str) -> Report:
     choices = [
         {
             "choice": say(f"choice_name.{choice}"),
-            "reference": say(f"choice.{choice}.{getattr(result.reference, choice)}"),
-            "mine": say(f"choice.{choice}.{getattr(result.mine, choice)}"),
+            "reference": _word(reference, choice),
+            "mine": _word(mine, choice),
         }
+        for reference, mine in [(result.reference, result.mine)]
+        if reference and mine
         for choice in result.differing
     ]
     tables = {"errors": result.errors} | ({"choices": choices} if choices else {})
@@ -81,7 +84,7 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
-        if result.uneven and not math.isnan(result.told):
+        if _in_all_but_a_row(result):
             yield _odd_row(result)
     values = {"pipeline": _in_words(result.reference, result.factor), "format": _name(result.port.steps)}
     yield Finding("good", "port_reference_rough" if result.rough else "port_reference", values)
@@ -119,9 +122,18 @@ def _ratio(result: port.Result) -> str:
     return written(result.told, digits_apart(result.told, [1.0]))
 
 
+def _in_all_but_a_row(result: port.Result) -> bool:
+    return result.uneven and not math.isnan(result.told)
+
+
 def _odd_row(result: port.Result) -> Finding:
     """The row whose logits are not the ratio that all others are."""
     return Finding("bad", "port_ratio_row", _row(result.apart) | {"ratio": _ratio(result)})
+
+
+def _ways(causes: Iterable[str], d: int = 0) -> str:
+    """What may have left a ratio, a sentence for each cause that has one."""
+    return "".join(f" {say(f'finding.port_ratio_{word}', d=d)}" for word in causes if word in _WAYS)
 
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
@@ -131,6 +143,8 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     if verdict.cause in _OF_SCALE:  # without what rounding left of it
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
+    if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
+        pattern = say("finding.port_ratio_over_all", ratio=_ratio(result), ways=_ways([verdict.cause], d_head))
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
@@ -144,6 +158,13 @@ def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
     return {f"{side}_{choice}": getattr(pipeline, choice) for choice in _DIALS}
 
 
+def _word(pipeline: Pipeline, choice: str) -> str:
+    """Of a pipeline without a norm no order of one is said."""
+    if choice == "order" and pipeline.norm == "none" != pipeline.order:
+        return say("finding.port_rotary_alone")
+    return say(f"choice.{choice}.{getattr(pipeline, choice)}")
+
+
 def _in_words(pipeline: Pipeline, factor: float) -> str:
     """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout.
 
@@ -152,20 +173,14 @@ def _in_words(pipeline: Pipeline, factor: float) -> str:
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
     words = {
-        choice: say(f"choice.{choice}.{getattr(pipeline, choice)}")
+        choice: _word(pipeline, choice)
         for choice in ("norm", "place", "order", "layout", "rotated", "scale")
         if choice not in left_out
     }
-    words |= {
-        choice: say(f"choice.{choice}.{getattr(pipeline, choice)}")
-        for choice, usual in _USUAL.items()
-        if getattr(pipeline, choice) != usual
-    }
+    words |= {choice: _word(pipeline, choice) for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
     if factor != 1:
         near = written(factor, digits_apart(factor, [1.0]))
         words["scale"] = say("finding.port_scale_nearly", scale=words["scale"], factor=near)
-    if pipeline.norm == "none" and pipeline.order != "none":
-        words["order"] = say("finding.port_rotary_alone")
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
 
 
@@ -195,9 +210,8 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         near = math.isclose(result.ratio, 1, rel_tol=NEAR)
-        ways = [say("finding.port_ratio_near_one")] if near else []
-        ways += [say(f"finding.port_ratio_{word}", d=d) for word, d in likely]
-        values |= {"ratio": _ratio(result), "ways": " ".join(ways)}
+        ways = _ways(["near_one"] * near) + "".join(_ways([word], d) for word, d in likely)
+        values |= {"ratio": _ratio(result), "ways": ways}
         values |= {"act": say(f"finding.act.{'near_one' if near else 'scaled'}")}
         yield Finding("bad", "port_ratio_over_all" if result.uneven else "port_ratio", values)
         if result.uneven:

@@ -110,7 +110,9 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
     seen = "_".join(["mask"] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
     values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}")}
     told = f" {say('finding.axes_untold')}" if pair.axes == "heads" and _untold(pair) else ""
-    yield Finding("good", "tensors_read", values | {"told": told})
+    untold = "" if pair.scale_given else f" {say('finding.scale_untold')}"
+    values |= {"scale": written(pair.scale), "untold": untold, "told": told}
+    yield Finding("good", "tensors_read", values)
     if pair.axes == "ambiguous":
         yield Finding("watch", "axes", {"shape": listed(pair.q.shape)})
     if pair.axes == "supposed":

@@ -99,6 +99,8 @@ def test_of_a_reference_without_a_norm_no_place_of_it_is_told() -> None:
     assert "place of the norm" not in sentence
     assert "norm, then rotary" not in sentence
     assert "order of norm and rotary: rotary, no norm" in sentence
+    unturned = of_port(run(port_of(arrays(right.but(order="none"), right))), "port").tables["choices"]
+    assert [row["reference"] for row in unturned if "order" in row["choice"]] == ["rotary, no norm"]
 
 
 def test_a_ratio_is_read_with_the_head_width_that_is_known() -> None:

@@ -1,7 +1,9 @@
 """Rows, sequences and parts of a port’s logits that are off alone."""
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from qkdemo.attention.pipeline import trace
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
-from tests.diagnose.port.ported import BARE, HIDDEN, REFERENCE, arrays, file_of, of_size, said_of
+from tests.diagnose.port.ported import BARE, HIDDEN, OTHER, REFERENCE, arrays, file_of, of_size, said_of
 
 
 def test_one_row_that_differs_is_found_in_many_that_do_not() -> None:
@@ -114,6 +116,28 @@ def test_a_later_sequence_that_differs_is_found() -> None:
         assert "sequence 2" in told["port_sequences"]
     assert "port_sequences" not in said(lambda mine: mine)
     assert "port_sequences" not in said(lambda mine: mine.mul_(2))  # which the first one shows
+
+
+@pytest.mark.parametrize("times", [1.0, 8.0, 3.0])
+def test_what_is_not_so_in_every_row_is_not_said_of_every_logit(times: float) -> None:
+    """RMSNorm with ε of 1e-5 for 1e-6, and one short query."""
+    block = of_size(2.0)
+    x = block.x.clone()
+    x[30] *= 0.3
+    block = replace(block, x=x)
+    told = said_of(block, times * trace(OTHER, block).logits, trace(BARE, block).logits)
+    assert "query 30" in told["port_ratio_row"][0]
+    assert told["port_ratio_row"][1].endswith("or a short q or k, if ε differs.")
+    assert "very logit" not in told["port"][0]
+    assert re.search(r"Over all, the port’s logits are [\d.]+ times the reference’s\.( [A-Z]|$)", told["port"][0])
+    if times == 8:
+        assert "as if 1/√d were missing" in told["port"][0]
+
+
+def test_a_sentence_on_a_ratio_ends_where_nothing_is_known_of_it() -> None:
+    logits = torch.randn(2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = of_port(run(port_of({"mine": 3.3 * logits, "reference": logits})), "x").findings
+    assert [each.sentence[-12:] for each in found if each.key == "port_ratio"] == ["reference’s."]
 
 
 @pytest.mark.parametrize("times", [1.0, 8.0])
