@@ -248,6 +248,7 @@ WITHOUT_SCALE: Final = {
     *(f"seen.{key}" for key in SEEN),
     "axes",
     "axes_untold",
+    "scale_untold",
     "axes_supposed",
     "of_sequence",
     "mask_added",
@@ -280,6 +281,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "not_finite": not_finite,
     "of_sequence": NOTHING,  # of the sentence before it
     "axes_untold": lambda said, told: told.pair.q.shape == told.pair.k.shape and min(told.q.shape[1:3]) > 1,
+    "scale_untold": lambda said, told: math.isclose(told.pair.scale * math.sqrt(told.q.shape[-1]), 1),
     "softcap_unread": NOTHING,  # see test_tensors.py
     "mask_added": NOTHING,  # see test_tensors.py
     "masks_unread": NOTHING,  # see there, too

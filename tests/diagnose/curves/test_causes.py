@@ -461,10 +461,7 @@ def test_logits_that_were_large_from_the_first_row_on_are_said_to_be() -> None:
     grown = said(loss=LOST_LATE, max_logit=GROWN)["attention_max_logit"]
     assert "100 or more at step 93, and in none of its last values before that, at most five." in grown
     passed = said(loss=LOST_LATE, max_logit=np.where((STEPS > 40) & (STEPS < 50), 300.0, GROWN))["attention_max_logit"]
-    assert (
-        "at step 93, and in none of the five values before that; it had been so earlier, first at step 41."
-        in passed
-    )
+    assert "at step 93, and in none of the five values before that; it had been so earlier, first at step 41." in passed
     gone = said(loss=LOST_LATE, entropy=np.full(200, 0.01))["attention_entropy"]
     assert "already in the first row that holds it, at step 0" in gone
 
