@@ -112,11 +112,12 @@ def _jumps(values: Numbers) -> list[Event]:
     noise, usual, at = noise_of(values), list[float](), 0
     while at < len(values):
         before, least = _level(values, usual[-_BEFORE:] or values[:1], noise)
-        lately, less = _level(values, usual[-_RECENT:] or values[:1], noise)
-        back = np.flatnonzero(values[at:] <= before + least / 2)
-        if values[at] <= before + least:  # after a fast fall that is no low level: what is soon back counts, too
+        if values[at] > before + least:
+            back = np.flatnonzero(values[at:] <= before + least / 2)
+        else:  # after a fast fall that is no low level: what is soon back counts, too
+            lately, less = _level(values, usual[-_RECENT:] or values[:1], noise)
             fell = values[at] > lately + less < before / 2
-            back = np.flatnonzero(values[at : at + _BEFORE] <= lately + less / 2) if fell else back[:0]
+            back = np.flatnonzero(values[at : at + _BEFORE] <= lately + less / 2) if fell else np.empty(0, np.intp)
             if not back.size:
                 usual.append(float(values[at]))
                 at += 1

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from typing import Any
 
 import numpy as np
@@ -670,10 +669,8 @@ def test_columns_of_layers_are_not_several_columns() -> None:
     assert "of_several" not in {finding.key for finding in examine(text.encode(), "a.jsonl").findings}
 
 
-def test_a_long_log_of_many_spikes_is_examined_in_a_second() -> None:
-    """812 spikes in 20 000 rows took nearly a second for medians alone."""
+def test_of_a_long_log_every_spike_is_found() -> None:
+    """How long that takes is measured in `tests.benchmarks.bench_log`."""
     rows = np.arange(20_000)
     loss = 2.5 + 8 * np.exp(-rows / 2500) + 0.03 * RNG.standard_normal(20_000) + 4 * (rows % 24 == 0)
-    began = time.process_time()
     assert len(run(log(loss=loss)).events) > 800
-    assert time.process_time() - began < 0.5
