@@ -20,11 +20,9 @@ MASK: Final = re.compile(
     r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
 )
 SOFTCAP: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?(logits?_?)?soft_?cap(ping)?|logits?_cap", re.IGNORECASE)
+_SCALE: Final = re.compile(r"scale|scaling|(softmax|sm|attn|attention)_?scale", re.IGNORECASE)
 _LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
 _LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
-
-
-SCALE: Final = re.compile(r"scale|scaling|(softmax|sm|attn|attention)_?scale", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,8 @@ def mask_of(arrays: Mapping[str, Tensor]) -> tuple[Tensor | None, tuple[str, ...
 
 
 def scale_of(arrays: Mapping[str, Tensor]) -> float | None:
-    """The number of an array called scale."""
-    given = next((x for name, x in arrays.items() if SCALE.fullmatch(name)), None)
+    """The number of an array called scale. Raises InputError if it holds several."""
+    given = next((x for name, x in arrays.items() if _SCALE.fullmatch(name)), None)
     if given is not None and given.numel() != 1:
         raise InputError("scale_shape", shape=listed(given.shape))
     return None if given is None else float(given.reshape(()))

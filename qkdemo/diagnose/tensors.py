@@ -19,7 +19,7 @@ from torch import Tensor
 
 from qkdemo.diagnose import otherwise
 from qkdemo.diagnose.pair import MASK, SOFTCAP, Pair, mask_of, q_first, scale_of
-from qkdemo.diagnose.readers.inputs import InputError, listed
+from qkdemo.diagnose.readers.inputs import InputError, listed, some
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
 
@@ -35,7 +35,6 @@ _SCALES: Final = tuple(2.0**power for power in range(-4, 5))
 _MOST_SCORES: Final = 1 << 21  # formed at once, in float64 and a few copies
 _SMALL: Final = 1e-12  # below it, and above the other, squares leave float32
 _BIG: Final = 1e12
-_NAMED: Final = 12  # arrays that an error names
 _TYPICAL: Final = 0.5  # |cosine| from which it is put down to alignment
 
 
@@ -160,16 +159,10 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
     if all(len(each) == 1 for each in found):
         return found[0][0], found[1][0]
     if any(len(each) > 1 for each in found):
-        raise InputError("many_pairs", names=_first(arrays))
+        raise InputError("many_pairs", names=some([*arrays]))
     if len(arrays) == 2 and not any(_V.fullmatch(name) or MASK.fullmatch(name) for name in arrays):
         return q_first(*arrays)
-    raise InputError("no_pair", names=_first(arrays) or "–")
-
-
-def _first(names: Iterable[str]) -> str:
-    """Some of many names."""
-    every = [*names]
-    return ", ".join([*every[:_NAMED], *["…"] * (len(every) > _NAMED)])
+    raise InputError("no_pair", names=some([*arrays]) or "–")
 
 
 def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:

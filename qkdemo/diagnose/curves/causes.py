@@ -88,13 +88,13 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     policy = "loss" in columns and "loss" not in (given or {}) and holds_rewards(log.columns)
     if policy:
         columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
+        if np.isnan(columns["loss"]).all():
+            del columns["loss"]
     elif "loss" in columns and (zeros := of_zeros(columns["loss"], log.step)):
         found.append(zeros)
         columns["loss"] = np.where(
             (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]), np.inf, columns["loss"]
         )
-    if policy and np.isnan(columns["loss"]).all():
-        del columns["loss"]
     events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate

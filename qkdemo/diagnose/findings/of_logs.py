@@ -13,6 +13,7 @@ from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.curves.stuck import ONE_HOT
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
+from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.readers.runs import LEAST_ROWS
 from qkdemo.messages import say
 from qkdemo.notation import at_least, at_most, counted, digits_apart, written
@@ -232,8 +233,7 @@ def _of_several(result: causes.Result, run: str) -> Iterator[Finding]:
     for role, (column, *others) in choices(result.log).items():
         full = [name for name in others if (~np.isnan(result.log.columns[name])).sum() >= LEAST_ROWS]
         if full and role in _SAID_OF and result.roles.get(role) == column and role not in result.named:
-            names = ", ".join([*full[:_NAMED], *["…"] * (len(full) > _NAMED)])
-            values = {"role": say(f"finding.role.{role}"), "column": column, "names": names}
+            values = {"role": say(f"finding.role.{role}"), "column": column, "names": some(full, most=_NAMED)}
             yield Finding("good", "of_several", {"run": run} | values)
 
 

@@ -1,7 +1,7 @@
 """What is found in a port beside its reference."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -18,33 +18,31 @@ from qkdemo.labs.placement.scales import NEAR
 from qkdemo.messages import say
 from qkdemo.notation import digits_apart, power, written
 
-_OF_SCALE: Final[Mapping[str, float]] = {"scale_one": 0.5, "scale_twice": -0.5, "scale_root": 1.0, "unit_vectors": -1.0}
+_OF_SCALE: Final[Mapping[str, float]] = {  # the power of the head width that a cause leaves as ratio
+    "scale_one": 0.5,
+    "scale_twice": -0.5,
+    "scale_root": 1.0,
+    "unit_vectors": -1.0,
+}
 _WAYS: Final = ("near_one", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
-_POWERS: Final[Mapping[str, Callable[[float], float]]] = {  # the head width for which a ratio is that cause's
-    "scale_one": lambda ratio: ratio**2,
-    "scale_twice": lambda ratio: ratio**-2,
-    "scale_root": lambda ratio: ratio,
-    "unit_vectors": lambda ratio: 1 / ratio,
-}
 
 
 def of_port(result: port.Result, name: str) -> Report:
     """What is found in two arrays of logits."""
-    choices = [
-        {
-            "choice": say(f"choice_name.{choice}"),
-            "reference": _word(reference, choice),
-            "mine": _word(mine, choice),
-        }
-        for reference, mine in [(result.reference, result.mine)]
-        if reference and mine
+    tables = {"errors": result.errors} | ({"choices": choices} if (choices := _choices(result)) else {})
+    return Report(kind="port", name=name, findings=by_level(_of_port(result)), tables=tables)
+
+
+def _choices(result: port.Result) -> list[dict[str, str]]:
+    """What both pipelines do, where they differ; no row if one of them is not known."""
+    sides = {"reference": result.reference, "mine": result.mine}
+    return [
+        {"choice": say(f"choice_name.{choice}"), **{side: _word(made, choice) for side, made in sides.items() if made}}
         for choice in result.differing
     ]
-    tables = {"errors": result.errors} | ({"choices": choices} if choices else {})
-    return Report(kind="port", name=name, findings=by_level(_of_port(result)), tables=tables)
 
 
 def _of_port(result: port.Result) -> Iterator[Finding]:
@@ -204,7 +202,7 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
             part = {"rows": result.port.fitted, "all": result.port.queries}
             yield Finding("bad", "port_later", _row(result.worst) | part)
     else:
-        widths = {word: width(result.ratio) for word, width in _POWERS.items() if result.ratio > 0}
+        widths = {word: result.ratio ** (1 / of_width) for word, of_width in _OF_SCALE.items() if result.ratio > 0}
         if result.port.block is not None:  # and then the width is known
             widths = {word: d for word, d in widths.items() if round(d) == result.port.block.d_head}
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]

@@ -1,9 +1,9 @@
 """The columns of a training log: what they are called, and how rows become numbers over steps.
 
 * `Log`: steps and named columns; `roles(log)`: which column is the loss, …, of all its `choices(log)`;
-* `names_attention(column)`
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`;
-* `names_steps(column)`, `names_loss(column)`: whether it counts steps, or is a loss of the training.
+* `names_steps(column)`, `names_loss(column)`, `names_attention(column)`: whether it counts steps, is a loss of the
+  training, or a logit of attention.
 """
 
 import math

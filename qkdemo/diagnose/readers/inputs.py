@@ -85,13 +85,13 @@ def of_model(data: bytes) -> str:
     return say("input.kind.config") if {"model_type", "architectures"} & loaded.keys() else ""
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], most: int = _NAMED) -> str:
     """The first of many names.
 
-    >>> some(["a", "b"]), some("abcdefghijklm")
-    ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l, …')
+    >>> some(["a", "b"]), some("abcdefghijklm"), some("abcdef", most=4)
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l, …', 'a, b, c, d, …')
     """
-    return ", ".join([*names[:_NAMED], *["…"] * (len(names) > _NAMED)])
+    return ", ".join([*names[:most], *["…"] * (len(names) > most)])
 
 
 def listed(shape: Sequence[int]) -> str:
