@@ -61,7 +61,10 @@ def line(forgetful: str, tmp_path: Path) -> Iterator[Line]:
     line.cut()
 
 
-def out_and_back(page: Page, line: Line) -> None:
+def out_and_back(page: Page, line: Line, kept: str = "") -> None:
+    """`kept`: what the browser has to hold before, since a run hands over last what its first lines already show."""
+    settled(page)
+    until(page, lambda: kept in page.evaluate("sessionStorage.getItem('qkdemo:kept') ?? ''"))
     line.cut()
     expect(page.locator(BAR)).to_contain_text("The connection to the server is lost", timeout=PATIENCE_MS)
     line.mend()
@@ -98,7 +101,7 @@ def test_answers_outlast_an_outage_are_sent_at_the_first_press_and_stay_sent(lin
     right = sum(question.choices[1] == question.answer for question in quiz(QUIZ)[:6])
     result = page.get_by_role("heading", level=2).first
     expect(result).to_have_text(f"{right} of 8 right · 2 left open", timeout=PATIENCE_MS)
-    out_and_back(page, line)
+    out_and_back(page, line, "held:answers:quiz")
     expect(result).to_have_text(f"{right} of 8 right · 2 left open", timeout=PATIENCE_MS)
     expect(page.locator(GROUPS)).to_have_count(0)
     page.goto(f"{line.address}/drift?seed=x")  # elsewhere nothing is asked for: the page runs once
@@ -156,7 +159,7 @@ def test_a_run_on_screen_is_there_after_an_outage_though_the_dials_describe_anot
     expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
     page.locator("[data-testid=stSidebar]").get_by_text("constant", exact=True).click()
     expect(page.get_by_text("The dials now describe another run")).to_be_visible()
-    out_and_back(page, line)
+    out_and_back(page, line, "held:run")
     expect(page.get_by_text("The dials now describe another run")).to_be_visible()
     expect(page.locator(".bar .status")).to_contain_text("60 steps, recorded", timeout=PATIENCE_MS)
     page.get_by_role("button", name="Start this run").click()
