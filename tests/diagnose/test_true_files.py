@@ -90,7 +90,10 @@ class Told:
         if rng.random() < 0.5:
             self.config["num_attention_heads"] = self.layers[0].heads
         tensors = {}
+        self.added = [layer.name for layer in self.layers if rng.random() < 0.1]
         for layer in self.layers:
+            if layer.name in self.added:
+                tensors[f"{layer.name}.add_k_proj.weight"] = layer.k
             tensors |= {f"{layer.name}.{side}_proj.weight": x for side, x in (("q", layer.q), ("k", layer.k))}
             tensors |= {f"{layer.name}.{side}_norm.weight": x for side, x in layer.gains.items()}
         data = safetensors.torch.save({name: torch.tensor(x) for name, x in tensors.items()})
@@ -167,6 +170,11 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "heads_guessed": lambda said, told: (
         said.number("heads") * said.number("d") == len(told.named(said).q)
         and said.number("count") == sum(layer.guessed for layer in told.result.layers)
+    ),
+    "second": lambda said, told: (
+        said.values["names"] == "add_k_proj"
+        and next(each.name for each in told.measured if each.name in told.added) == said.values["layer"]
+        and said.number("count") == sum(each.name in told.added for each in told.measured)
     ),
     "unshared": lambda said, told: said.number("count") == len(told.layers) - len(told.measured),
     "weights_lost": of_layers(lambda layer: not layer.whole),

@@ -96,11 +96,17 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
         "packed": ("watch", result.packed),
         "unread": ("watch", result.unread),
         "convolved": ("watch", result.convolved),
+        "unlike": ("watch", result.unlike),
+        "joined": ("watch", result.joined),
         "unshared": ("bad", result.unshared),
         "weights_unscaled": ("watch", [layer.name for layer in result.layers if layer.unscaled]),
         "weights_lost": ("bad", [layer.name for layer in result.layers if not layer.finite]),
         "weights_zero": ("bad", [layer.name for layer in whole if not layer.spectral.any()]),
     }
+    if result.second:
+        further = list(dict.fromkeys(name for words in result.second.values() for name in words))
+        values = {"names": some(further), "count": len(result.second), "layer": next(iter(result.second))}
+        yield Finding("watch", "second", values)
     for key, (level, names) in groups.items():
         if names:
             yield Finding(level, key, {"count": len(names), "layer": names[0]})

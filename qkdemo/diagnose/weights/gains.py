@@ -71,7 +71,8 @@ def cosine(checkpoint: Checkpoint, layer: str) -> tuple[int, float] | None:
     """Heads, and the largest scale of q and k of length 1, of which Swin V2 stores the logarithm; None without one."""
     name = f"{layer}.logit_scale".lstrip(".")
     shape = checkpoint.entry(name).shape if name in checkpoint.names else ()
-    if len(shape) != 3 or not shape[0] or tuple(shape[1:]) != (1, 1):
+    by_head = len(shape) == 3 and shape[0] and tuple(shape[1:]) == (1, 1)
+    if not by_head and not (len(shape) == 1 and shape[0] > 1):  # timm's Swin V2-CR has no axes of 1
         return None
     largest = float(checkpoint.read(name).max())
     return None if math.isnan(largest) else (shape[0], math.exp(min(largest, math.log(_MOST_SCALE))))

@@ -10,7 +10,7 @@ and k the weights' size does not matter; then the gains bound the logit.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -20,11 +20,10 @@ from torch import Tensor
 from qkdemo.diagnose.readers.inputs import InputError, some
 from qkdemo.diagnose.readers.safetensors import DTYPES
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights import beside, gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
 
-_CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\.")
 _LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
 _FLAG: Final = re.compile(r"(use_|with_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)$")
 
@@ -77,6 +76,7 @@ class Result:
     packed: tuple[str, ...]  # layers whose W_q or W_k holds codes of a quantiser, or complex numbers
     unread: tuple[str, ...]  # layers whose W_q and W_k cannot be told in the matrix that holds them
     convolved: tuple[str, ...]  # layers with a convolution, which may act on q and k
+    unlike: tuple[str, ...]  # layers whose q·k of one head may be no logit between two positions
     unshared: tuple[str, ...]  # layers whose W_q and W_k make heads that cannot share keys evenly
     latent: tuple[str, ...]  # layers with latent attention, whose keys are never formed whole
     flags: tuple[str, ...]  # of the config, that ask for QK norm
@@ -88,6 +88,8 @@ class Result:
     normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
     cosine: Mapping[str, float] = field(default_factory=dict)  # layers with a logit_scale, and its largest number
     without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
+    second: Mapping[str, Sequence[str]] = field(default_factory=dict)  # layers with more projections of q or k: which
+    joined: tuple[str, ...] = ()  # layers that attend together with another one
     placed: bool = False  # whether an index says what the missing shards hold
 
     @property
@@ -102,7 +104,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     kinds = {str(part.get("model_type", "")) for part in (config, scope(config))}
     found = gains.gains_of(checkpoint)
     before = bool(kinds & gains.BEFORE)
-    skipped = _Skipped([], [], [])
+    skipped = _Skipped([], [], [], [])
     made = tuple(_layers(checkpoint, config, {} if before else found, skipped))
     layers = tuple(layer for layer in made if layer.heads % layer.kv_heads == 0)
     latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
@@ -111,6 +113,8 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         raise InputError(key, count=len(checkpoint.names), names=some(checkpoint.missing))
     scales = {layer.name: gains.cosine(checkpoint, layer.name) for layer in layers}
     cosine = {name: scale[1] for name, scale in scales.items() if scale}
+    every = found_in((*checkpoint.names, *checkpoint.elsewhere))
+    second = {layer.name: beside.second(beside.beside(checkpoint.names, layer.name)) for layer in layers}
     normed = [layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED]
     return Result(
         layers=layers,
@@ -118,6 +122,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         packed=tuple(skipped.packed),
         unread=tuple(skipped.unread),
         convolved=tuple(skipped.convolved),
+        unlike=tuple(skipped.unlike),
         unshared=tuple(layer.name for layer in made if layer.heads % layer.kv_heads),
         latent=tuple(sorted(latent, key=_natural)),
         flags=tuple(name for name, value in scope(config).items() if _FLAG.fullmatch(name) and value is True),
@@ -129,6 +134,8 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         before=tuple(sorted(found, key=_natural)) if before else (),
         without_gain=bool(kinds & gains.WITHOUT_GAIN),
         normed=tuple(name for name in normed if name not in cosine),
+        second={name: words for name, words in second.items() if words},
+        joined=tuple(layer.name for layer in layers if beside.joined(layer.name, every)),
     )
 
 
@@ -138,6 +145,7 @@ class _Skipped(NamedTuple):
     packed: list[str]
     unread: list[str]
     convolved: list[str]
+    unlike: list[str]
 
 
 def _layers(
@@ -151,9 +159,12 @@ def _layers(
             continue
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
-        beside = (name.removeprefix(prefix) for name in checkpoint.names if name.startswith(prefix))
-        if any(map(_CONVOLUTION.match, beside)):
+        inner = {name: checkpoint.entry(prefix + name).shape for name in beside.beside(checkpoint.names, layer)}
+        if beside.convolved(inner):
             skipped.convolved.append(layer)
+            continue
+        if beside.unlike(layer, inner, checkpoint.names, fused="q" not in tensors):
+            skipped.unlike.append(layer)
             continue
         dtypes = {
             checkpoint.entry(name).dtype for side, name in tensors.items() if side != "fused" or "q" not in tensors
@@ -201,7 +212,9 @@ def _weights(
         ):  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
             return None
         weight, lacks = _read(checkpoint, tensors["fused"])
-        both = parts(tensors["fused"], weight, config)
+        back = beside.output(beside.beside(checkpoint.names, layer))
+        width = checkpoint.entry(f"{layer}.{back}".lstrip(".")).shape[-1] if back else None
+        both = parts(tensors["fused"], weight, config, width)
         return None if both is None else (*both, lacks)
     (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
     if q.dim() != 2 or k.dim() != 2:

@@ -183,8 +183,14 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
     return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)
 
 
-def parts(name: str, weight: Tensor, config: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:
-    """W_q and W_k, [heads · d_head, width] each; None if the layout is not known, or does not fit the heads."""
+def parts(
+    name: str, weight: Tensor, config: Mapping[str, Any], width_of_v: int | None = None
+) -> tuple[Tensor, Tensor] | None:
+    """W_q and W_k, [heads · d_head, width] each; None if the layout is not known, or does not fit the heads.
+
+    `width_of_v`: columns of the output projection. Where no heads are named the matrix has q, k and v if its rows are
+    three times as many, or three times its own columns: of GC ViT's some hold k and v alone.
+    """
     if weight.dim() != 2:
         return None
     transposed = name.endswith("c_attn.weight") and weight.shape[1] > weight.shape[0]  # Conv1D stores its transpose
@@ -192,7 +198,8 @@ def parts(name: str, weight: Tensor, config: Mapping[str, Any]) -> tuple[Tensor,
     heads, kv_heads = heads_of(config)
     layout = _layout(name, config, heads, kv_heads, transposed=transposed)
     rows = weight.shape[0]
-    if layout is _blocks and (not heads or heads == kv_heads) and rows % 3 == 0:
+    told = heads == kv_heads if heads else rows in (3 * weight.shape[1], 3 * (width_of_v or 0))
+    if layout is _blocks and told and rows % 3 == 0:
         return _blocks(weight, 1, 1, rows // 3)
     if layout is None or not heads or heads % kv_heads or rows % (heads + 2 * kv_heads):
         return None

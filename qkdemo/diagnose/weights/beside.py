@@ -1,0 +1,83 @@
+"""What stands beside W_q and W_k of a layer, or in its name, and makes their product more or less than its logits.
+
+* `beside(names, layer)`: names of a layer's tensors, without its own;
+* `unlike(names, layer, shapes)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
+* `second(names, layer)`: further projections and norms of q or k that act in the same attention;
+* `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
+* `output(names, layer)`: the projection of what the heads return.
+
+Names are those of transformers 5.24, timm, and the code that the authors of diffusion transformers published.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+_CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\..*|pool_[qk]\.weight")  # MViT pools q and k with a convolution
+_MIXED: Final = re.compile(r"(proj_l|proj_w|\w*talking_?heads?\w*)\.weight")  # CaiT mixes logits of all heads
+_FACTORISED: Final = re.compile(r"(.*\.)?factoratt\w*")  # CoaT multiplies k by v first
+_SECOND: Final = re.compile(
+    r"(?:[^.]+\.)?("  # at most one module further in
+    r"add_[qk]_proj|norm_added_[qk]|(?:query|key)_global|w2e_query|e2w_query|e2e_query|layout_(?:query|key)"
+    r"|pos_(?:(?:q|k|query|key)_)?proj|[qk]_pos_proj|relative_k_proj|linear_pos"
+    r"|to_[qk]_\w+|[qk]_(?:proj|norm)_\w+"
+    r")(?:\.\w+)?\.weight"
+)
+_STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
+_OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense")
+
+
+def beside(names: Iterable[str], layer: str) -> list[str]:
+    """Names of a layer's tensors, without its own; of a module that was saved alone all."""
+    prefix = layer and f"{layer}."
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
+def convolved(inner: Iterable[str]) -> bool:
+    """Whether a convolution stands in a layer, which may act on q and k."""
+    return any(map(_CONVOLUTION.fullmatch, inner))
+
+
+def unlike(layer: str, inner: Mapping[str, Collection[int]], names: Collection[str], *, fused: bool) -> bool:
+    """Whether q·k of one head may be no logit between two positions. `inner`: tensor in the layer → shape.
+
+    XCiT has a temperature for each head beside one matrix for q, k and v; of each pair of DaViT's blocks the second
+    attends between channels.
+    """
+    heat = tuple(inner.get("temperature", ()))
+    block, _, word = layer.rpartition(".")
+    pair = f"{block[:-2]}.{{}}.cpe1."
+    second = block.endswith(".1") and all(any(n.startswith(pair.format(at)) for n in names) for at in "01")
+    return (
+        (fused and len(heat) == 3 and heat[1:] == (1, 1))
+        or (fused and word == "attn" and second)
+        or any(map(_MIXED.fullmatch, inner))
+        or _FACTORISED.fullmatch(layer) is not None
+    )
+
+
+def second(inner: Iterable[str]) -> list[str]:
+    """Further projections and norms of q or k in a layer.
+
+    >>> second(["to_q.weight", "norm_q.weight", "add_q_proj.weight", "q_proj_weight", "k_proj_moe_gen.weight"])
+    ['add_q_proj', 'k_proj_moe_gen']
+    """
+    return [match[1] for name in inner if (match := _SECOND.fullmatch(name))]
+
+
+def joined(layer: str, layers: Collection[str]) -> bool:
+    """Whether the other of two streams that meet in one attention is among the layers.
+
+    >>> joined("blocks.0.img_attn", ["blocks.0.img_attn", "blocks.0.txt_attn"]), joined("l.0.attn", ["l.0.attn"])
+    (True, False)
+    """
+    return any(
+        layer.endswith(f".{one}") and layer.removesuffix(one) + other in layers
+        for pair in _STREAMS
+        for one, other in (pair, pair[::-1])
+    )
+
+
+def output(inner: Iterable[str]) -> str | None:
+    """The projection of what the heads return."""
+    return next((f"{word}.weight" for word in _OUTPUTS if f"{word}.weight" in inner), None)

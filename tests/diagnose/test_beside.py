@@ -1,0 +1,148 @@
+"""What else stands in a layer of attention: further paths of q and k, and what makes q·k of a head no logit."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import safetensors.torch
+import torch
+
+from qkdemo.diagnose.findings.examine import examine_path
+from qkdemo.diagnose.weights import beside
+from qkdemo.diagnose.weights.projections import found_in
+from tests.diagnose.watching.timm_models import loaded
+
+transformers: Any = pytest.importorskip("transformers")
+
+
+COMMON: Final = (
+    *("LlamaModel", "GPT2Model", "BertModel", "ViTModel", "Qwen3Model", "Gemma3TextModel", "WhisperModel"),
+    *("BartModel", "GPTNeoXModel", "CLIPModel", "DistilBertModel", "Phi3Model", "Olmo2Model", "StableLmModel"),
+    *("Idefics2Model", "SamModel", "Swinv2Model"),
+)
+
+
+def said(folder: Path, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The findings of a checkpoint with these tensors."""
+    whole = {name: x.clone().contiguous() for name, x in tensors.items()}
+    safetensors.torch.save_file(whole, folder / "model.safetensors")
+    return {finding.key: finding for finding in examine_path(folder).findings}
+
+
+def split(layer: str, words: str = "to_{}.weight") -> dict[str, torch.Tensor]:
+    return {f"{layer}.{words.format(side)}": torch.eye(8) for side in "qk"}
+
+
+@pytest.mark.parametrize(
+    ("words", "further"),
+    [
+        ("to_{}.weight", ["add_q_proj", "add_k_proj", "norm_added_q", "norm_added_k"]),  # SD 3 and FLUX of diffusers
+        ("to_{}.weight", ["to_k_ip"]),
+        ("{}_proj.weight", ["q_proj_moe_gen", "q_norm_moe_gen"]),
+        ("{}_proj.weight", ["relative_k_proj"]),
+        ("{}_proj.weight", ["linear_pos"]),
+    ],
+)
+def test_a_further_path_of_q_or_k_is_said(words: str, further: list[str], tmp_path: Path) -> None:
+    tensors = split("l.0.attn", words)
+    assert not {"second", "joined"} & said(tmp_path, tensors).keys()
+    found = said(tmp_path, tensors | {f"l.0.attn.{word}.weight": torch.ones(8, 8) for word in further})["second"]
+    assert found.level == "watch"
+    assert set(str(found.values["names"]).split(", ")) == set(further)
+    assert f"beside the first ({found.values['names']}): 1." in found.sentence
+
+
+def inner_of(kind: str) -> dict[str, list[str]]:
+    """Further paths of a class with its default sizes, by layer."""
+    made = getattr(transformers, kind)
+    with torch.device("meta"):
+        model = made(made.config_class())
+    names = list(model.state_dict())
+    layers = found_in(names, model.config.model_type)
+    assert layers
+    assert not any(beside.joined(layer, layers) for layer in layers)
+    inner = {layer: beside.beside(names, layer) for layer in layers}
+    assert not any(map(beside.convolved, inner.values()))
+    shapes = {name: tuple(x.shape) for name, x in model.state_dict().items()}
+    for layer, own in inner.items():
+        sized = {name: shapes[f"{layer}.{name}"] for name in own}
+        assert not beside.unlike(layer, sized, names, fused="q" not in layers[layer])
+    return {layer: words for layer, own in inner.items() if (words := beside.second(own))}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("LongformerModel", {"query_global", "key_global"}),
+        ("LEDModel", {"query_global", "key_global"}),
+        ("LukeModel", {"w2e_query", "e2w_query", "e2e_query"}),
+        ("LiltModel", {"layout_query", "layout_key"}),
+        ("DebertaModel", {"pos_proj", "pos_q_proj"}),
+        ("ParakeetEncoder", {"relative_k_proj"}),
+        ("Gemma3nAudioEncoder", {"pos_proj"}),
+    ],
+)
+def test_a_further_path_of_a_real_class_is_found(kind: str, words: set[str]) -> None:
+    if kind == "DebertaModel":  # whose default has no attention to positions
+        config = transformers.DebertaConfig(relative_attention=True, pos_att_type=["c2p", "p2c"])
+        with torch.device("meta"):
+            names = list(transformers.DebertaModel(config).state_dict())
+        inner = beside.beside(names, "encoder.layer.0.attention.self")
+        assert set(beside.second(inner)) == words
+    else:
+        assert {word for each in inner_of(kind).values() for word in each} == words
+
+
+@pytest.mark.parametrize(
+    "kind",
+    COMMON,
+)
+def test_a_common_class_has_no_further_path(kind: str) -> None:
+    assert inner_of(kind) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("double_blocks.0.img_attn", "double_blocks.0.txt_attn"), ("j.0.x_block.attn", "j.0.context_block.attn")],
+)
+def test_two_streams_that_attend_together_are_said(one: str, other: str, tmp_path: Path) -> None:
+    fused = torch.cat([torch.eye(8)] * 3)
+    assert "joined" not in said(tmp_path, {f"{one}.qkv.weight": fused, "l.1.attn.qkv.weight": fused})
+    found = said(tmp_path, {f"{one}.qkv.weight": fused, f"{other}.qkv.weight": fused})["joined"]
+    assert (found.level, found.values["count"]) == ("watch", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "count", "measured"),
+    [
+        ("xcit_nano_12_p16_224", "unlike", 12, 0),
+        ("davit_tiny", "unlike", 6, 6),
+        ("coat_lite_tiny", "unlike", 8, 0),
+        ("cait_xxs24_224", "unlike", 24, 0),
+        ("mvitv2_tiny", "convolved", 10, 0),
+        ("gcvit_tiny", "unread", 14, 17),
+        ("swinv2_cr_tiny_224", "cosine", 12, 12),
+    ],
+)
+def test_what_is_no_logit_in_timms_classes_is_not_measured_as_one(
+    name: str, key: str, count: int, measured: int, tmp_path: Path
+) -> None:
+    state = loaded().create_model(name).state_dict()
+    found = said(tmp_path, {key: x for key, x in state.items() if "att" in key or ".cpe" in key})
+    assert found[key].values["count"] == count
+    assert len(examine_path(tmp_path).tables["layers"]) == measured
+    assert not {"unlike", "convolved", "unread", "cosine"} & found.keys() - {key}
+
+
+@pytest.mark.parametrize("shape", [(), (2, 1, 1)])
+def test_a_temperature_beside_q_and_k_of_their_own_is_not_taken_for_attention_between_channels(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    assert "unlike" not in said(tmp_path, split("l.0.attn") | {"l.0.attn.temperature": torch.ones(shape)})
+
+
+def test_a_fused_matrix_without_named_heads_is_read_by_its_columns_or_those_of_its_output(tmp_path: Path) -> None:
+    """24 rows of width 12 may be [k, v]; with an output projection of 8 columns they are q, k and v of width 8."""
+    fused = {"l.0.attn.qkv.weight": torch.randn(24, 12)}
+    assert said(tmp_path, fused)["unread"].values["count"] == 1
+    assert "unread" not in said(tmp_path, fused | {"l.0.attn.proj.weight": torch.ones(12, 8)})
