@@ -27,6 +27,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "few_losses": "watch",
     "loss_ends": "watch",
     "policy_loss": "good",
+    "margin_zeros": "watch",
     "gradient_passed": "good",
     "logits_lost": "bad",
     "logits_alone": "good",
