@@ -7,7 +7,9 @@ import pytest
 
 from qkdemo.diagnose.curves.causes import run
 from qkdemo.diagnose.curves.loss import loss_events
+from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.samples import SAMPLES
 from tests.diagnose.curves.test_causes import FALLING, GROWN, LOST, LOST_LATE, STEPS, log, said
 
 LONG = np.arange(1000.0)
@@ -194,3 +196,12 @@ def test_a_late_jump_does_not_hide_that_a_loss_rose_long_before(row: int, factor
     assert f"tep {row} " in late
     alone = loss / course * course[399]  # without the slow rise
     assert [event.start for event in loss_events(alone) if event.kind != "spike"] == [row]
+
+
+def test_a_run_is_started_again_from_before_the_first_lasting_rise() -> None:
+    """As in the bundled log: the loss is clearly above its lowest before its logits are large."""
+    name, make = SAMPLES["log"]
+    (cause,) = (finding for finding in examine(make(), name).findings if finding.key == "attention_max_logit")
+    assert "From about step 87 on the loss is already clearly above its lowest." in cause.sentence
+    assert "100 or more at step 98" in cause.sentence
+    assert cause.advice.startswith("Start again from before step 87,")
