@@ -33,7 +33,7 @@ from qkdemo.diagnose.curves.other_columns import (
 from qkdemo.diagnose.curves.passing import of_passed, that_matter
 from qkdemo.diagnose.curves.stuck import ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
-from qkdemo.diagnose.readers.columns import Log, roles
+from qkdemo.diagnose.readers.columns import Log, choices, roles
 
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
@@ -77,6 +77,8 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     known = {**roles(log), **(given or {})}
     columns = {role: log.columns[name] for role, name in known.items() if name in log.columns}
     columns = {role: column for role, column in columns.items() if not np.isnan(column).all()}
+    if "lr" in columns and "lr" not in (given or {}):  # the largest of any group's
+        columns["lr"] = np.fmax.reduce([np.abs(log.columns[name]) for name in choices(log)["lr"]])
     no_share = ""
     if "entropy" in columns and not _is_share(columns["entropy"]):
         no_share = known.pop("entropy")
@@ -90,11 +92,10 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
         columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
         if np.isnan(columns["loss"]).all():
             del columns["loss"]
-    elif "loss" in columns and (zeros := of_zeros(columns["loss"], log.step)):
+    elif "loss" in columns and (zeros := of_zeros(columns["loss"], log.step, log.columns)):
         found.append(zeros)
-        columns["loss"] = np.where(
-            (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]), np.inf, columns["loss"]
-        )
+        lost = (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]) & (zeros.key == "loss_zeros")
+        columns["loss"] = np.where(lost, np.inf, columns["loss"])
     events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate

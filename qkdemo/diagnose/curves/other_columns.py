@@ -1,7 +1,7 @@
 """Causes that other columns than the loss name: updates that jumped, a gradient or a logit that is not finite.
 
 * `Cause`: one explanation; `of_updates`, `of_gradient`, `of_lost_logits`: those that a log shows, none if it does not;
-* `of_zeros`: a loss that ends in zeros; `holds_rewards(names)`: whether a log is of reinforcement learning;
+* `of_zeros`: a loss that ends in zeros, lost or not; `holds_rewards(names)`: whether it is of reinforcement learning;
 * `leaves_out(names)`: whether these columns are those of a log that leaves out losses that are not finite.
 """
 
@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from qkdemo.diagnose.curves.loss import Event, Numbers
+from qkdemo.diagnose.readers.columns import EVALUATED
 
 BEFORE: Final = 10  # rows that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
@@ -26,6 +27,8 @@ _RARELY: Final = 100  # rows in which a scaler tries a scale too large once; a n
 _FIRST: Final = 20  # of these
 _REWARD: Final = re.compile(r"(^|[/.])(mean_|rlhf_|episode_)?rewards?(_std|_mean|/mean|/std)?$", re.IGNORECASE)
 _MARGIN: Final = re.compile(r"(^|[/._])margins?$", re.IGNORECASE)
+_PREFERRED: Final = re.compile(rf"{_MARGIN.pattern}|(^|[/._])(rewards|logps)[/._](chosen|rejected)$", re.IGNORECASE)
+_LEAST_MARGIN: Final = 1.0  # with less no mean of a hinge, 1 − margin, is 0, and none of −log σ(margin) is below 0.3
 _OF_TRAINER: Final = frozenset({"loss", "grad_norm", "learning_rate", "epoch"})  # as Hugging Face's Trainer calls them
 
 
@@ -70,7 +73,7 @@ def leaves_out(names: Iterable[str]) -> bool:
 
 
 def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool = False) -> list[Cause]:
-    """A gradient that is not finite beside a loss that is: the backward pass overflowed, not the logits.
+    """A gradient that is not finite beside a logged loss that is: if that is all of it, no logit overflowed.
 
     Where losses are `left_out`, the loss may be lost as well.
     """
@@ -91,8 +94,11 @@ def _passed(sizes: Numbers, loss: Numbers) -> bool:
     return bool(rare and not lost[-_PASSED:].any() and not np.isinf(loss).any())
 
 
-def of_zeros(loss: Numbers, step: Numbers) -> Cause | None:
-    """A loss that is 0 at once and stays so: Hugging Face's Trainer logs that where every loss is lost."""
+def of_zeros(loss: Numbers, step: Numbers, logged: Mapping[str, Numbers]) -> Cause | None:
+    """A loss that is 0 at once and stays so: Hugging Face's Trainer logs that where every loss is lost.
+
+    That of preferred answers comes to 0 by itself as their margin grows.
+    """
     rows = np.flatnonzero(~np.isnan(loss))
     others = np.flatnonzero(loss[rows] != 0)
     first = int(others[-1]) + 1 if others.size else 0
@@ -100,7 +106,15 @@ def of_zeros(loss: Numbers, step: Numbers) -> Cause | None:
     nearly = max(_NEARLY, _DIGITS * _last_digit(loss[np.isfinite(loss)]))
     if len(rows) - first < _LEAST_ZEROS or np.isinf(before).any() or (first and np.median(before) < nearly):
         return None
-    return Cause("loss_zeros", 0.95, {"step": float(step[rows[first]])})
+    key, weight = ("margin_zeros", 0.3) if _margin_may_do_that(logged, rows[first]) else ("loss_zeros", 0.95)
+    return Cause(key, weight, {"step": float(step[rows[first]])})
+
+
+def _margin_may_do_that(logged: Mapping[str, Numbers], since: np.intp) -> bool:
+    """Whether a log is of preferred answers, and no margin in it is too small for a loss of 0 from a row on."""
+    margins = [column[since:] for name, column in logged.items() if _MARGIN.search(name) and not EVALUATED.search(name)]
+    grown = all((np.isnan(x) | (np.isfinite(x) & (x >= _LEAST_MARGIN))).all() for x in margins)
+    return grown and any(map(_PREFERRED.search, logged))
 
 
 def _last_digit(values: Numbers) -> float:

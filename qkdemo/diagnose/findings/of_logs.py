@@ -27,6 +27,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "few_losses": "watch",
     "loss_ends": "watch",
     "policy_loss": "good",
+    "margin_zeros": "watch",
     "gradient_passed": "good",
     "logits_lost": "bad",
     "logits_alone": "good",
@@ -128,10 +129,16 @@ def _what(result: causes.Result, event: Event) -> str:
     """What the loss did, and how many rises it has beside the one that is spoken of."""
     kind = f"{'slow_' if event.slow else ''}{'part_' if event.part else ''}{_kind(result, event)}"
     what = say(f"finding.event.{kind}", step=_whole(result.log.step[event.start]))
-    if (first := worst(result.events)) is not None and first.start < event.start and event.kind != "spike":
+    if (first := _earlier(result, event)) is not None:
         what = f"{say('finding.event.earlier', step=_whole(result.log.step[first.start]))} {what}"
     more = len(result.events) - 1
     return f"{what} {say('finding.event.more', count=more)}" if more and event.kind == "spike" else what
+
+
+def _earlier(result: causes.Result, event: Event) -> Event | None:
+    """The lasting rise before the one that is spoken of."""
+    first = worst(result.events)
+    return first if first is not None and first.start < event.start and event.kind != "spike" else None
 
 
 def _kind(result: causes.Result, event: Event) -> str:
@@ -171,10 +178,12 @@ def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
         spike = result.event is not None and result.event.kind == "spike"
         passes = "passes" if spike and cause.key != "nearly_one_hot" else "stays"
         before = min(numbers["earliest"], numbers.get("low", math.inf))
+        if result.event is not None and (rise := _earlier(result, result.event)) is not None:
+            before = min(before, result.log.step[rise.start])
         anew = "_anew" if before == result.log.step[0] else ""
         said["again"] = say(f"finding.again.{passes}{anew}", since=_whole(before))
         if cause.key == "together_max_logit":  # no spike is in the first row
-            said["then"] = say(f"finding.then.{passes}{anew}", **steps)
+            said["then"] = say(f"finding.then.{passes}{anew}", since=_whole(before))
     if cause.key.startswith(("attention_", "rising_")):
         since = "first" if numbers["from_first"] else "again" if "once" in numbers else "late"
         said["came"] = say(f"finding.since.{since}", **steps)

@@ -33,8 +33,10 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "q_norm": re.compile(r"(^|[/_.])(q|query)_?(norm|rms|length)", re.IGNORECASE),
     "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
     "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
-    "grad_norm": re.compile(r"grad(ient)?s?[ _./]?(global)?[ _]?norm|global_norm|gnorm", re.IGNORECASE),
-    "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])", re.IGNORECASE),
+    "grad_norm": re.compile(
+        r"grad(ient)?s?[ _./]?(global)?[ _]?norm|grad_(inf|[\d.]+)_norm_total|global_norm|gnorm", re.IGNORECASE
+    ),
+    "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])(?!.*(momentum|weight_decay))", re.IGNORECASE),
     "loss": re.compile(
         r"(^|[/_. ])(train[/_ ]?)?(lm[ _])?"
         r"(loss(?![/_. ](scal|weight|mask|std|var|coef|ppl|perpl))|nll|ce|cross[ _-]?entropy(loss)?)($|[/_. ]|_step$)",

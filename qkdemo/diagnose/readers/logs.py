@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss
+from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss, names_steps
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
@@ -72,9 +72,16 @@ def _of_text(data: bytes, name: str) -> list[Log]:
     if start == "[":
         return _or_lines(_of_list, text, name)
     header = text.lstrip().split("\n", 1)[0]
-    if re.search("[,;\t]", header) and not (re.search(r"\d\.\d", header) or names_step(header) or "\n{'" in text):
+    printed_line = not _heads_steps(header) and (re.search(r"\d\.\d", header) or names_step(header))
+    if re.search("[,;\t]", header) and not (printed_line or "\n{'" in text):
         return _or_lines(_of_csv, text, name)
     return [log_of(name, "lines", printed(text))]
+
+
+def _heads_steps(header: str) -> bool:
+    """Whether a line heads a table of steps or epochs: a cell is called so, and none is a number."""
+    cells = [cell.strip().strip('"').lower() for cell in re.split("[,;\t]", header)]
+    return any(names_steps(cell) or cell == "epoch" for cell in cells) and all(math.isnan(real(x)) for x in cells)
 
 
 def _or_lines(read: Callable[[str, str], list[Log]], text: str, name: str) -> list[Log]:

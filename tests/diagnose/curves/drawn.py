@@ -29,6 +29,7 @@ def drawn(rng: Rng) -> Log:
         columns["logits/max"] = columns.pop("max_logit")
     if rows == 60:  # more than one that may be the loss, or the gradient's norm
         columns |= {f"other/{name}": columns[name][::-1] for name in ("loss", "grad_norm") if name in columns}
+        columns |= {"lr/group_2": np.where(step > step[9], 1e-4, 0)} if "lr" in columns else {}
     if not columns:
         columns["loss"] = np.full(rows, 2.0)
     kept = {name: column for name, column in columns.items() if not np.isnan(column).all()}

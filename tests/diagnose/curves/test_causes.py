@@ -674,3 +674,46 @@ def test_of_a_long_log_every_spike_is_found() -> None:
     rows = np.arange(20_000)
     loss = 2.5 + 8 * np.exp(-rows / 2500) + 0.03 * RNG.standard_normal(20_000) + 4 * (rows % 24 == 0)
     assert len(run(log(loss=loss)).events) > 800
+
+
+def test_a_rate_is_0_only_if_that_of_every_group_is() -> None:
+    """As Lightning's LearningRateMonitor logs them, beside their momentum; unless the reader names one of them."""
+    groups = {"lr-AdamW/pg1": np.zeros(200), "lr-AdamW/pg2": np.full(200, 1e-3)}
+    momentum = {"lr-AdamW/pg1-momentum": np.full(200, 0.9), "lr-AdamW/pg1-weight_decay": np.full(200, 0.1)}
+    still = np.full(200, 2.8)
+    assert run(log(loss=still, **groups)).causes[0].key == "stuck"
+    at_rest = log(loss=still, **{**groups, "lr-AdamW/pg2": np.zeros(200)}, **momentum)
+    assert run(at_rest).causes[0].key == "stuck_at_rest"
+    assert run(log(loss=still, **groups), {"lr": "lr-AdamW/pg1"}).causes[0].key == "stuck_at_rest"
+
+
+SURE = np.where(STEPS < 100, 0.02 * STEPS, 14.0)
+
+
+@pytest.mark.parametrize(
+    ("beside", "key"),
+    [
+        ({"rewards/margins": SURE, "rewards/accuracies": np.ones(200)}, "margin_zeros"),
+        ({"mean_reward": SURE, "margin": SURE}, "margin_zeros"),
+        ({"rewards/chosen": SURE, "rewards/rejected": -SURE}, "margin_zeros"),  # what margin there is, is not logged
+        ({"rewards/margins": np.where(STEPS < 100, 1.0, LOST)}, "loss_zeros"),
+        ({"rewards/margins": np.where(STEPS < 100, 1.0, 0.5)}, "loss_zeros"),
+        ({"reward_model/loss": SURE, "margin_of_safety": SURE}, "loss_zeros"),
+    ],
+)
+def test_a_loss_of_preferred_answers_comes_to_0_as_their_margin_grows(beside: dict[str, Any], key: str) -> None:
+    """As DPO logs it in four decimals: no mean of −log σ(margin), or of a hinge, is 0 where the margin's is below 1."""
+    found = run(log(loss=np.where(STEPS < 100, 0.7 - 0.005 * STEPS, 0.0), **beside))
+    assert (found.causes[0].key, found.causes[0].numbers) == (key, {"step": 100.0})
+    assert bool(found.events) is (key == "loss_zeros")
+    if key == "margin_zeros":
+        (finding,) = of_logs([found], "a").findings
+        assert "margin" in finding.sentence
+        assert "margin" in finding.advice
+        assert "label" not in finding.sentence + finding.advice
+
+
+def test_a_loss_beside_a_lost_gradient_is_said_to_be_what_is_logged() -> None:
+    found = said(loss=FALLING, grad_norm=np.where(STEPS < 100, 1.0, LOST))["gradient_overflow"]
+    assert "and the logged loss is finite. If that is the whole loss, the backward pass overflowed there," in found
+    assert "A loss of one process, or of one micro-batch, can be finite beside others that are not." in found

@@ -7,7 +7,9 @@ import pytest
 
 from qkdemo.diagnose.curves.causes import run
 from qkdemo.diagnose.curves.loss import loss_events
+from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.samples import SAMPLES
 from tests.diagnose.curves.test_causes import FALLING, GROWN, LOST, LOST_LATE, STEPS, log, said
 
 LONG = np.arange(1000.0)
@@ -125,11 +127,6 @@ def test_before_the_first_row_of_a_log_there_is_nothing_to_start_from() -> None:
     assert "start anew, or from before the log begins" in said(loss=lost, max_logit=large)["together_max_logit"]
 
 
-def test_a_gradient_that_is_lost_beside_a_loss_is_said_to_be_beside_one_that_is_finite() -> None:
-    found = said(loss=FALLING, grad_norm=np.where(STEPS < 100, 1.0, LOST))["gradient_overflow"]
-    assert "is not finite, and the loss is finite:" in found
-
-
 FELL = (
     ([3.3228, 2.827, 2.7991, 2.6626, 1.6389, 0.4156, 0.0333, 0.0102, 0.0098, 0.0095, 0.2415, 0.0225], [10]),
     ([3.14, 2.913, 2.824, 2.872, 2.813, 2.541, 1.81, 0.388, 0.131, 0.079, 0.383, 0.153, 0.367, 0.148, 0.042], [10, 12]),
@@ -199,3 +196,12 @@ def test_a_late_jump_does_not_hide_that_a_loss_rose_long_before(row: int, factor
     assert f"tep {row} " in late
     alone = loss / course * course[399]  # without the slow rise
     assert [event.start for event in loss_events(alone) if event.kind != "spike"] == [row]
+
+
+def test_a_run_is_started_again_from_before_the_first_lasting_rise() -> None:
+    """As in the bundled log: the loss is clearly above its lowest before its logits are large."""
+    name, make = SAMPLES["log"]
+    (cause,) = (finding for finding in examine(make(), name).findings if finding.key == "attention_max_logit")
+    assert "From about step 87 on the loss is already clearly above its lowest." in cause.sentence
+    assert "100 or more at step 98" in cause.sentence
+    assert cause.advice.startswith("Start again from before step 87,")

@@ -329,6 +329,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "noisy_spikes": noisy,
     "loss_zeros": zeros,
     "event.zeros": zeros,
+    "margin_zeros": lambda said, told: zeros(said, told) and any("margin" in name for name in told.log.columns),
     "gradient_passed": passed_by,
     "policy_loss": lambda said, told: any("reward" in name for name in told.log.columns),
     "of_several": lambda said, told: (
@@ -348,7 +349,9 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and said.number("entropy") <= 10
     ),
     "stuck_rate": restless,
-    "stuck_at_rest": lambda said, told: not there(told.log.columns["lr"]).any(),
+    "stuck_at_rest": lambda said, told: (
+        not any(there(x).any() for name, x in told.log.columns.items() if name.startswith("lr"))
+    ),
     "stuck_late": lambda said, told: late(told),
     "hot.unseen": lambda said, told: not told.shares,
     "hot.one_hot": lambda said, told: hot(said, told) <= ONE_HOT,
@@ -473,6 +476,7 @@ RARE: Final = {
         "high_start",
         "noisy_spikes",
         "policy_loss",
+        "margin_zeros",
         *(f"role.{role}" for role in ROLES),
         "first.updates_later",
         "first.updates_lost",

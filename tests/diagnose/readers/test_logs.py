@@ -693,3 +693,19 @@ def test_a_printed_number_with_commas_between_thousands_is_read_whole() -> None:
     assert rows_of("step 10 loss: 0,912 | lr: 2") == [
         {"step": "10", "lr": "2"}
     ]  # with a decimal comma: no number is told
+
+
+def test_a_header_whose_cells_name_a_step_is_one_of_a_table_whatever_else_it_names() -> None:
+    """As Lightning wrote metrics.csv with `track_grad_norm=2`."""
+    for header in ("epoch,grad_2.0_norm_total,step,train_loss", '"epoch","q_0.99 step 5","global_step","train_loss"'):
+        text = "\n".join([header, *(f"0,{x},{step},{y}" for step, x, y in zip(STEPS, NORM, LOSS, strict=True))])
+        (log,) = read_logs(text.encode(), "metrics.csv")
+        assert (log.kind, log.step.tolist(), log.columns["train_loss"].tolist()) == ("csv", STEPS, LOSS)
+        assert ("grad_2.0_norm_total" in header) is (roles(log).get("grad_norm") == "grad_2.0_norm_total")
+
+
+def test_a_printed_line_with_commas_whose_first_one_names_a_step_beside_its_number_stays_one() -> None:
+    for line in ("step: {s}, loss: {x}", "step, {s}, step: {s}, loss: {x}"):
+        text = "\n".join(line.format(s=s, x=x) for s, x in zip(STEPS, LOSS, strict=True))
+        (log,) = read_logs(text.encode(), "x.log")
+        assert (log.kind, log.columns["loss"].tolist()) == ("lines", LOSS)
