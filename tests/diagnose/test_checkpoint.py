@@ -304,7 +304,7 @@ def test_a_bound_is_written_with_the_head_width_of_its_own_layer(tmp_path: Path)
     tensors = {f"l.{at}.attn.{side}_proj.weight": torch.eye(32) for at in sizes for side in "qk"}
     tensors |= {f"l.{at}.attn.{side}_norm.weight": torch.ones(d) for at, d in sizes.items() for side in "qk"}
     sentence = said(saved(tmp_path, tensors))["gains_gamma"]
-    assert "then without rotary positions or a bias of positions no |logit| of these layers exceeds 4: in " in sentence
+    assert "without rotary positions or positional bias, no |logit| of these layers exceeds 4: in " in sentence
     assert "that is √16 · max|γq γk|." in sentence
 
 
