@@ -120,7 +120,7 @@ _OWN_SCALE: Final = """
     if dtype.itemsize == 1:  # each 8-bit tensor has a scale of its own
         s = x.abs().amax((-2, -1), keepdim=True) / torch.finfo(dtype).max
         s = torch.where(s > 0, s, 1.0)
-        return cast(x / s, dtype) * s"""
+        return cast(cast(x / s, dtype) * s, torch.float32)"""
 _NORMALISE: Final = """
     def normalise(x, name):
 {lines}
@@ -154,6 +154,10 @@ def tensor(x):
 
 def cast(x, dtype):
 {rule}
+    if dtype.itemsize < 4:  # torch goes by float32: what is not exact there is made odd, so that it is rounded once
+        near = x.to(torch.float32)
+        below = torch.where(near.abs() > x.abs(), near.nextafter(torch.zeros(())), near)
+        x = (below.view(torch.int32) | (below != x)).view(torch.float32)
     return x.to(dtype).to(torch.float64)
 
 
@@ -177,7 +181,7 @@ def follow(casting):
             total = a(f(total + f(x[:, None, i] * y[None, :, i])))
         return total
 
-    q, k = store({scale} * base_q, wide), store({scale} * base_k, wide)
+    q, k = store(f({scale} * base_q), wide), store(f({scale} * base_k), wide)
     stages |= {{"q_stored": q, "k_stored": k}}
 {normalise}{scale_q_and_k}
     stages |= {{"q_entering": q, "k_entering": k}}{cache}
@@ -190,7 +194,7 @@ def follow(casting):
         total = p(total + terms[:, i : i + 1])
     weight = p(terms / total) if casting else torch.softmax(logits, -1)
     stages |= {{"masked": logits, "max_subtracted": below, "exp": terms, "sum": total, "weight": weight}}
-    stages["weighted_values"] = w(dot(w(weight), store(values, kept).T))
+    stages["weighted_values"] = w(dot(w(weight), store(f(values), kept).T))
     return stages
 
 
