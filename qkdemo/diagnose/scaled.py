@@ -32,6 +32,10 @@ def scaled(x: Tensor, scale: Tensor) -> Tensor | None:
     >>> scaled(torch.ones(2, 4), torch.tensor([[1.0, 2.0]])).tolist()
     [[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]
     """
+    if scale.dtype is torch.uint8:  # E8M0 of the MX formats, stored as bytes by transformers 5.24: b is 2^(b − 127)
+        if not x.is_floating_point():  # beside such a scale a byte of int8 holds two numbers of 4 bits
+            return None
+        scale = (scale.double() - 127).exp2().masked_fill(scale == 255, torch.nan)
     wide, factor = x.double(), scale.double()
     if factor.numel() == 1:
         return wide * factor.reshape(())

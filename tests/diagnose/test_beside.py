@@ -41,6 +41,7 @@ def split(layer: str, words: str = "to_{}.weight") -> dict[str, torch.Tensor]:
         ("{}_proj.weight", ["q_proj_moe_gen", "q_norm_moe_gen"]),
         ("{}_proj.weight", ["relative_k_proj"]),
         ("{}_proj.weight", ["linear_pos"]),
+        ("to_{}.weight", ["q_rms_norm_t", "k_rms_norm_t"]),  # HiDream's
     ],
 )
 def test_a_further_path_of_q_or_k_is_said(words: str, further: list[str], tmp_path: Path) -> None:
@@ -80,6 +81,8 @@ def inner_of(kind: str) -> dict[str, list[str]]:
         ("DebertaModel", {"pos_proj", "pos_q_proj"}),
         ("ParakeetEncoder", {"relative_k_proj"}),
         ("Gemma3nAudioEncoder", {"pos_proj"}),
+        ("AriaModel", {"multihead_attn"}),
+        ("Zamba2Model", {"linear_q_adapter_list", "linear_k_adapter_list"}),
     ],
 )
 def test_a_further_path_of_a_real_class_is_found(kind: str, words: set[str]) -> None:
@@ -89,6 +92,11 @@ def test_a_further_path_of_a_real_class_is_found(kind: str, words: set[str]) -> 
             names = list(transformers.DebertaModel(config).state_dict())
         inner = beside.beside(names, "encoder.layer.0.attention.self")
         assert set(beside.second(inner)) == words
+    elif kind == "Zamba2Model":  # whose default has no adapters
+        config = transformers.Zamba2Config(use_shared_attention_adapter=True)
+        with torch.device("meta"):
+            names = list(transformers.Zamba2Model(config).state_dict())
+        assert {word for layer in found_in(names) for word in beside.second(beside.beside(names, layer))} == words
     else:
         assert {word for each in inner_of(kind).values() for word in each} == words
 

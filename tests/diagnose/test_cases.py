@@ -249,6 +249,35 @@ def test_weights_of_8_bits_are_read_with_the_scale_beside_them(tmp_path: Path, s
     assert "spectral" not in said(bare)
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, getattr(torch, "float8_e8m0fnu", torch.uint8)])
+def test_a_scale_of_exponents_is_read_as_powers_of_two_for_blocks_of_32(tmp_path: Path, kind: torch.dtype) -> None:
+    """MXFP8: transformers 5.24 stores E8M0 as bytes, newer files by its name."""
+    stem, generator = "l.0.self_attn.", torch.Generator().manual_seed(0)
+    names = [f"{stem}{side}_proj.weight" for side in "qk"]
+    narrow = {name: torch.randn(16, 160, generator=generator).to(torch.float8_e4m3fn) for name in names}
+    exponents = {name: torch.randint(115, 130, (16, 5), generator=generator, dtype=torch.uint8) for name in names}
+    factors = {name: 2.0 ** (x.double() - 127).repeat_interleave(32, 1) for name, x in exponents.items()}
+    scales = {f"{name}_scale_inv": x.view(kind) for name, x in exponents.items()}
+    safetensors.torch.save_file(narrow | scales, tmp_path / "a.safetensors")
+    safetensors.torch.save_file({x: narrow[x].double() * factors[x] for x in names}, tmp_path / "b.safetensors")
+    read, right = (examine_path(tmp_path / f"{at}.safetensors").tables["layers"][0]["spectral_norm"] for at in "ab")
+    assert read == pytest.approx(right, rel=1e-9)
+    codes = {name: torch.ones(16, 160, dtype=torch.int8) for name in names}  # two numbers of 4 bits in each
+    safetensors.torch.save_file(codes | scales, tmp_path / "c.safetensors")
+    assert "no scale beside it that is read here" in said(examine_path(tmp_path / "c.safetensors"))["weights_unscaled"]
+
+
+def test_a_scale_of_exponents_beside_q_and_k_is_a_power_of_two() -> None:
+    q = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(0))
+    narrow = {"q": q.to(torch.float8_e4m3fn), "k": q.to(torch.float8_e4m3fn)}
+    scales = {"q_scale": torch.tensor([128], dtype=torch.uint8), "k_scale": torch.tensor([129], dtype=torch.uint8)}
+    found = [
+        examine(safetensors.torch.save(arrays), "pair.safetensors").tables["heads"][0]["max_logit"]
+        for arrays in (narrow | scales, {name: x.double() for name, x in narrow.items()})
+    ]
+    assert found[0] == pytest.approx(8 * found[1], rel=1e-6)
+
+
 def test_a_scale_that_does_not_fit_is_none_and_codes_of_a_quantiser_are_not_multiplied(tmp_path: Path) -> None:
     names = [f"l.0.self_attn.{side}_proj.weight" for side in "qk"]
     for scale in (torch.ones(5), torch.ones(3, 2), torch.ones(2, 2, 2)):

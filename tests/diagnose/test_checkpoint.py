@@ -315,7 +315,7 @@ def said(path: Path) -> dict[str, str]:
 def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         open_checkpoint(tmp_path)
-    assert "holds no .safetensors file" in str(error.value)
+    assert "holds no .safetensors file and no index of .safetensors shards" in str(error.value)
     with pytest.raises(InputError) as error:
         found(saved(tmp_path, {"mlp.weight": torch.zeros(2, 2)}))
     assert "Among its tensors (1) no query projection and key projection" in str(error.value)

@@ -230,6 +230,7 @@ def test_what_a_class_is_said_to_store_is_what_its_norm_makes_of_it() -> None:
         with torch.no_grad():
             made = norm(torch.ones(1, 8))
         assert gains.stored_by(place) == ("one_plus_gamma" if bool(made.any()) else "gamma"), word
+    assert {gains.stored_by(f"t5gemma2_{part}") for part in ("text", "encoder", "decoder")} == {"one_plus_gamma"}
 
 
 def test_a_bound_is_rounded_away_from_what_it_bounds(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_a_layout_of_an_unknown_architecture_is_not_guessed(name: str, tmp_path:
     if name != "Qwen3-Next":  # whose gate every known class lays out alike, and whose gains tell the head width
         said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
         assert "since its layout is not known here: 1. They were not measured." in said["unread"]
+        assert "rows of q or k, if it has any" in said["unread"]  # of GC ViT's some hold k and v alone
     else:
         assert (read_alone(tmp_path).layers[0].heads, read_alone(tmp_path).unread) == (HEADS, ())
 
@@ -281,6 +282,24 @@ def test_no_layer_is_read_with_the_heads_of_another_part(name: str) -> None:
             (x for word in ("num_heads", "num_attention_heads", "n_heads") if (x := getattr(module, word, 0))), 0
         )
         assert heads in (0, own) or not own, layer
+
+
+def test_cross_attention_of_sana_has_heads_of_its_own(tmp_path: Path) -> None:
+    """Of diffusers: attn1 has 6 heads of 8, attn2 has 3 of 16."""
+    tensors = {f"transformer_blocks.0.attn{at}.to_{side}.weight": torch.eye(48) for side in "qk" for at in (1, 2)}
+    config = {"num_attention_heads": 6, "num_cross_attention_heads": 3, "cross_attention_head_dim": 16}
+    layers = read_alone(in_file(tmp_path, tensors), config | {"attention_head_dim": 8}).layers
+    assert [(layer.heads, layer.d_head, layer.guessed) for layer in layers] == [(6, 8, False), (3, 16, False)]
+
+
+def test_groups_of_groupvit_are_assigned_by_one_head(tmp_path: Path) -> None:
+    config = transformers.GroupViTConfig()
+    with torch.device("meta"):
+        names = found_in(transformers.GroupViTModel(config).state_dict())
+    assigning = [layer for layer in names if layer.endswith("downsample.assign")]
+    assert {heads_of(scope(config.to_dict(), layer))[0] for layer in assigning} == {1}
+    assert heads_of(scope(config.to_dict(), "vision_model.encoder.stages.0.layers.0.self_attn"))[0] == 6
+    assert heads_of(scope(config.to_dict(), f"{assigning[0]}.pre_assign_attn.attn"))[0] == 6
 
 
 def test_heads_of_a_part_that_is_not_named_in_a_layer_are_not_taken(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ DTYPES: Final[Mapping[str, torch.dtype]] = {
     "I16": torch.int16,
     "I8": torch.int8,
     "U8": torch.uint8,
+    "F8_E8M0": torch.uint8,  # its bytes, as files of older programs have them: PyTorch below 2.7 lacks the format
     "BOOL": torch.bool,
 }
 _OTHER_BITS: Final[Mapping[str, int]] = {
@@ -43,7 +44,6 @@ _OTHER_BITS: Final[Mapping[str, int]] = {
     "U32": 32,
     "U64": 64,
     "C64": 64,
-    "F8_E8M0": 8,
     "F4": 4,
     "F6_E2M3": 6,
     "F6_E3M2": 6,

@@ -20,8 +20,9 @@ _SECOND: Final = re.compile(
     r"(?:[^.]+\.)?("  # at most one module further in
     r"add_[qk]_proj|norm_added_[qk]|(?:query|key)_global|w2e_query|e2w_query|e2e_query|layout_(?:query|key)"
     r"|pos_(?:(?:q|k|query|key)_)?proj|[qk]_pos_proj|relative_k_proj|linear_pos"
-    r"|to_[qk]_\w+|[qk]_(?:proj|norm)_\w+"
-    r")(?:\.\w+)?\.weight"
+    r"|to_[qk]_\w+|[qk]_(?:proj|(?:rms_)?norm)_\w+|linear_[qk]_adapter_list"
+    r"|multihead_attn(?=\.in_proj)"  # Aria projects q and k twice
+    r")(?:\.\w+){0,2}[._]weight"
 )
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense")

@@ -54,7 +54,11 @@ class Checkpoint:
 
     def read(self, tensor: str) -> Tensor:
         """A tensor in float64."""
-        return self._files[self._homes[tensor]].read(tensor, _MOST_WEIGHT).double()
+        return self.stored(tensor).double()
+
+    def stored(self, tensor: str) -> Tensor:
+        """A tensor in the format of its file."""
+        return self._files[self._homes[tensor]].read(tensor, _MOST_WEIGHT)
 
     def keep(self, stack: ExitStack) -> Self:
         """Owns the streams from now on."""

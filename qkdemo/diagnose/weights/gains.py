@@ -34,7 +34,8 @@ NORMED: Final = frozenset(  # of transformers 5.24, in every layer
     {"nanochat", "muse_spark_text", "muse_glimmer_text", "neomme", "dory", "swinv2", "swin2sr"}
 )
 _ONE_PLUS: Final = frozenset(  # of transformers 5.24: those of the table of models, and their kin
-    {"gemma3", "t5gemma2", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp", "step3p5", "step3p7", "minimax_m3_vl"}
+    {"gemma3", "t5gemma2", "t5gemma2_encoder", "t5gemma2_decoder", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp"}
+    | {"step3p5", "step3p7", "minimax_m3_vl"}
 )
 _GAMMA: Final = frozenset(
     row.path.split("/")[-2]

@@ -189,13 +189,13 @@ def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:
 
 def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
     """A weight in float64, times the scale beside it; and whether it needs one that is not there, or does not fit."""
-    weight = checkpoint.read(name)
-    if DTYPES[checkpoint.entry(name).dtype] not in NARROW:
-        return weight, False
+    weight = checkpoint.stored(name)
+    if weight.dtype not in NARROW:
+        return weight.double(), False
     beside = scale_name(name, checkpoint.names)
     readable = beside is not None and checkpoint.entry(beside).dtype in DTYPES
-    made = scaled(weight, checkpoint.read(beside)) if beside and readable else None
-    return (weight, True) if made is None else (made, False)
+    made = scaled(weight, checkpoint.stored(beside)) if beside and readable else None
+    return (weight.double(), True) if made is None else (made, False)
 
 
 def _weights(

@@ -95,6 +95,11 @@ def _named(words: str, layer: str) -> re.Match[str] | None:
 
 def _with_own_heads(config: Mapping[str, Any], layer: str) -> Mapping[str, Any]:
     """A config with the heads of the part that a layer is in, where it names them: decoder_attention_heads."""
+    if layer.endswith(".downsample.assign"):  # GroupViT's, in which the whole width is one head
+        return {**config, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": None}
+    if layer.endswith(".attn2") and "num_cross_attention_heads" in config:  # Sana of diffusers
+        heads, d_head = config["num_cross_attention_heads"], config.get("cross_attention_head_dim")
+        return {**config, "num_attention_heads": heads, "num_key_value_heads": None, "head_dim": d_head}
     own = [
         (called.start(), match[1], config[key])
         for key in config
