@@ -1,10 +1,10 @@
 """What stands beside W_q and W_k of a layer, or in its name, and makes their product more or less than its logits.
 
 * `beside(names, layer)`: names of a layer's tensors, without its own;
-* `unlike(names, layer, shapes)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
-* `second(names, layer)`: further projections and norms of q or k that act in the same attention;
+* `unlike(layer, inner, names)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
+* `second(inner)`: further projections and norms of q or k that act in the same attention;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
-* `output(names, layer)`: the projection of what the heads return.
+* `output(inner)`: the projection of what the heads return.
 
 Names are those of transformers 5.24, timm, and the code that the authors of diffusion transformers published.
 """
