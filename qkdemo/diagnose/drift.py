@@ -35,7 +35,7 @@ class Opened:
     heads: Sequence[int]  # of the file, in the lab's order: the worst first
     all_heads: int
     positions: int  # of the file
-    left_out: Sequence[str]  # mask, gains, sequences: words of say("own.left_out.…")
+    left_out: Sequence[str]  # mask or mask_numbers, gains, sequences: words of say("own.left_out.…")
     scaled: bool  # whether another scale than 1/√d_head was multiplied into q
 
 
@@ -58,9 +58,9 @@ def opened(pair: Pair) -> Opened:
     k = pair.k[sequence, [head // group for head in worst]][:, kept].double()
     if not bool(q.isfinite().all() and k.isfinite().all()):
         raise InputError("drift_infinite")
-    causal, masked = _mask(pair)
+    causal, mask = _mask(pair, sequence, worst, kept)
     left_out = {
-        "mask": masked or pair.biased,
+        mask: bool(mask),
         "gains": pair.gamma_q is not None or pair.gamma_k is not None,
         "sequences": batch > 1,
     }
@@ -121,13 +121,17 @@ def _seen(pair: Pair, sequence: int, head: int, queries: Tensor) -> Tensor:
     return seen if pair.visible is None else seen & pair.visible[sequence, head, queries]
 
 
-def _mask(pair: Pair) -> tuple[bool, bool]:
-    """Whether the lab's own causal mask hides what the pair's hides, and whether a mask is left out."""
-    if pair.visible is None or bool(pair.visible.all()):
-        return pair.causal, False
-    rest = pair.visible.shape[-1]
-    same = all(torch.equal(each, causal_mask(rest)) for each in pair.visible.flatten(0, 1))
-    return pair.causal or same, not same
+def _mask(pair: Pair, sequence: int, heads: Sequence[int], kept: Sequence[int]) -> tuple[bool, str]:
+    """Whether the lab hides later keys, and what is left out of the mask of what is taken: a word, or none."""
+    if pair.visible is None:
+        return pair.causal, ""
+    visible = torch.stack([pair.visible[sequence, head, kept][:, kept] for head in heads])
+    causal = causal_mask(len(kept))
+    if bool(visible.all()):
+        return pair.causal, "mask" if pair.biased else ""
+    if bool(((visible & causal if pair.causal else visible) == causal).all()):
+        return True, "mask_numbers" if pair.biased else ""
+    return pair.causal, "mask"
 
 
 def _spread(positions: int, needed: tuple[int, int]) -> list[int]:

@@ -42,7 +42,7 @@ class Pair:
     mask_axes: str = ""  # what a mask's first axis was read as, queries or heads, where it could be sequences, too
     biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
-    softcap: str = ""  # the name of one that lies beside, and is not applied
+    softcap: str = ""  # the name of one that lies beside, and is not applied; 0 stands for none
     scale_given: bool = True  # or 1/√d stands for one
     unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
@@ -71,7 +71,7 @@ def scale_of(arrays: Mapping[str, Tensor]) -> float | None:
 
 
 def q_first(one: str, other: str) -> tuple[str, str]:
-    """Both names, that of q first if one tells; else as they stand. A .safetensors file holds names by the alphabet.
+    """Both names, that of q first if one tells; else as they stand: in .safetensors files often by the alphabet.
 
     Names that differ in one letter, k and q, tell too.
 

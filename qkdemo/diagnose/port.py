@@ -53,7 +53,7 @@ class Port:
     steps: torch.dtype  # to which steps may have been rounded: that of q and k, if it is coarser
     block: Block | None  # whose projections give q and k
     gains: bool = False  # whether gains were brought
-    masked_otherwise: int = 0  # pairs that one of the two hides and the other does not
+    masked_otherwise: int = 0  # pairs that one of the two hides, and of which the other has a finite logit
     queries: int = 0  # of a sequence, as they were brought
     sequences: int = 1
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
@@ -174,7 +174,8 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
     kind = max(kinds, key=_roundoff)
     steps = max([kind, *_of_pair(arrays)], key=_roundoff)
-    otherwise = int((shown[0] != shown[1]).sum())
+    held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
+    otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
     return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later)
 
@@ -276,7 +277,7 @@ def _block(arrays: Mapping[str, Tensor], shape: torch.Size, visible: Tensor, the
         gain_k=_gain(given, "gain_k", kv_heads, width),
         positions=torch.arange(positions).double() if at is None else at.double().reshape(-1)[:positions],
         theta=theta or scalar.get("theta") or scalar.get("rope_theta") or THETA,
-        softcap=scalar.get("softcap", 50.0),
+        softcap=scalar.get("softcap") or 50.0,
         visible=visible,
     )
 

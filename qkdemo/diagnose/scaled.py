@@ -1,6 +1,7 @@
 """Tensors of 8 bits: what they mean is their numbers times a scale, which stands in a tensor beside them.
 
-* `scaled(x, scale)`: a tensor in float64, by a scale of one number, of one per row, or of one per block;
+* `scaled(x, scale)`: a tensor in float64, by a scale of one number, of one per row or block, or, of q and k, per
+  head, position or channel;
 * `scale_name(tensor, names)`: the tensor beside it that holds the scale; `NARROW`: dtypes that need one.
 """
 
@@ -31,6 +32,8 @@ def scaled(x: Tensor, scale: Tensor) -> Tensor | None:
 
     >>> scaled(torch.ones(2, 4), torch.tensor([[1.0, 2.0]])).tolist()
     [[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]
+    >>> scaled(torch.ones(1, 2, 3, 1), torch.tensor([1.0, 2.0])).flatten().tolist()
+    [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
     """
     if scale.dtype is torch.uint8:  # E8M0 of the MX formats, stored as bytes by transformers 5.24: b is 2^(b − 127)
         if not x.is_floating_point():  # beside such a scale a byte of int8 holds two numbers of 4 bits
@@ -40,7 +43,7 @@ def scaled(x: Tensor, scale: Tensor) -> Tensor | None:
     if factor.numel() == 1:
         return wide * factor.reshape(())
     if wide.dim() != 2:
-        return None
+        return _along_axes(wide, factor)
     if factor.shape == wide.shape[:1]:
         factor = factor[:, None]
     if factor.dim() != 2:
@@ -51,3 +54,14 @@ def scaled(x: Tensor, scale: Tensor) -> Tensor | None:
             return None
         factor = factor.repeat_interleave(block, axis).narrow(axis, 0, size)
     return wide * factor
+
+
+def _along_axes(wide: Tensor, factor: Tensor) -> Tensor | None:
+    """x times a scale that has 1 where it is shared, lacks the last axes, or has one axis, as long as only one of x."""
+    sizes = [*wide.shape]
+    if factor.dim() == 1 and sizes.count(len(factor)) == 1:
+        factor = factor.reshape([size if size == len(factor) else 1 for size in sizes])
+    elif 1 < factor.dim() < wide.dim() and [*factor.shape] == sizes[: factor.dim()]:
+        factor = factor.reshape(*factor.shape, *[1] * (wide.dim() - factor.dim()))
+    fits = factor.dim() == wide.dim() and all(own in (1, size) for own, size in zip(factor.shape, sizes, strict=True))
+    return wide * factor if fits else None

@@ -102,7 +102,7 @@ def pair_of(
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
         unread=unread,
-        softcap=next(filter(SOFTCAP.fullmatch, arrays), ""),
+        softcap=next((name for name, x in arrays.items() if SOFTCAP.fullmatch(name) and x.double().any()), ""),
     )
 
 

@@ -9,8 +9,8 @@ A run counts by its end, in the words of the training lab: a healthy recipe that
 run, and is shown apart, as is an ill one that did. The rules of `causes` were looked at on seeds from 0, 100, 200, 300
 and 400; seeds from 500, 600, 700 and 800 were drawn once, after that: the cause was named in 80 of 80, with no false
 alarm in 80. With the rules as they are now it is named in 19 of 20 from 0 and 20 of 20 from 1000, on which that of slow
-rises was looked at, too; in 37 of 40 from 1100 and 1200, which were new; no false alarm in any of these 80. From every
-tenth row alone it was named in 57 of the first 60, before that rule.
+rises was looked at, too; in 76 of 80 from 1100, 1200, 1300 and 1400, on which none was chosen; no false alarm in any of
+these 120. From every tenth row alone it was named in 57 of the first 60, before that rule.
 """
 
 import json

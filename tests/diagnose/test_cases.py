@@ -307,9 +307,33 @@ def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_a
     assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
     assert said(without).keys() == {"tensors_read", "tensors_unscaled"}  # no size, no entropy, no loss of a format
     assert not without.tables
-    assert "with no scale beside them that fits (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
+    assert "with no scale beside them that is read here (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
     unfit = examine(safetensors.torch.save(named | scales | {"layers.0.q_scale": torch.ones(5)}), "pair.safetensors")
-    assert "with no scale beside it that fits (q_scale, k_scale): q." in said(unfit)["tensors_unscaled"]
+    assert "with no scale beside it that is read here (q_scale, k_scale): q." in said(unfit)["tensors_unscaled"]
+
+
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.int8])
+def test_a_scale_per_head_position_or_channel_is_applied_where_its_shape_tells_which(kind: torch.dtype) -> None:
+    made = torch.Generator().manual_seed(0)
+    q = torch.randn(1, 4, 32, 64, generator=made)
+    k = (20 * torch.randn(1, 4, 32, 64, generator=made)).to(kind)
+    full = torch.rand(1, 4, 32, 64, generator=made) + 0.5
+    of_heads, of_tokens, of_channels = full[:, :, :1, :1], full[..., :1], full[:, :1, :1]
+    for scale, factor in (
+        (of_heads, of_heads),
+        (of_heads.flatten(), of_heads),
+        (of_heads[..., 0, 0], of_heads),
+        (of_tokens, of_tokens),
+        (of_tokens[..., 0], of_tokens),
+        (of_channels.flatten(), of_channels),
+    ):
+        pair = pair_of({"q": q, "k": k, "k_scale": scale})
+        assert not pair.unscaled
+        assert torch.equal(pair.k.double(), k.double() * factor.double())
+    for unread in (torch.ones(8), torch.ones(1, 4, 2, 1)):  # of other heads; of blocks of 16 positions
+        assert pair_of({"q": q, "k": k, "k_scale": unread}).unscaled == ("k",)
+    either = {"q": q[..., :32, :32], "k": k[..., :32, :32], "k_scale": torch.ones(32)}
+    assert pair_of(either).unscaled == ("k",)
 
 
 @pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2, torch.int8, torch.uint8])
@@ -321,7 +345,7 @@ def test_of_8_bits_without_a_scale_nothing_is_said_that_depends_on_it(kind: torc
     found = examine(safetensors.torch.save(arrays), "pair.safetensors")
     assert said(found).keys() == {"tensors_read", "tensors_unscaled"}
     assert found.pair is not None
-    with pytest.raises(InputError, match="they have 8 bits and no scale that fits"):
+    with pytest.raises(InputError, match="they have 8 bits and no scale that is read here"):
         opened(found.pair)
     of_q = examine(safetensors.torch.save({"q": q.to(kind), "k": 1000 * q}), "pair.safetensors")
     assert said(of_q).keys() == {"tensors_read", "tensors_unscaled", "key_cache"}  # the keys are as they are

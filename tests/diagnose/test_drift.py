@@ -37,6 +37,31 @@ def settings_on(pair: Pair, **dials: object) -> Settings:
     return on(Settings(**(values | {"variant": "rms"} | dials)), found.inputs)  # type: ignore[arg-type]
 
 
+def test_the_mask_of_the_sequence_that_is_taken_is_the_one_that_is_looked_at() -> None:
+    """A padded batch, whose sequence of the largest logit has no padding."""
+    visible = torch.ones(2, 2, 9, 9, dtype=torch.bool).tril()
+    visible[0, :, :, :3] = False
+    q, k = (torch.randn(2, 2, 9, 16, generator=torch.Generator().manual_seed(at)) for at in (0, 1))
+    for taken, causal, left_out in ((1, "1", ["sequences"]), (0, "0", ["mask", "sequences"])):
+        longer = q.clone()
+        longer[taken] *= 30
+        found = opened(Pair(q=longer, k=k, scale=0.25, visible=visible))
+        assert (found.dials["causal"], found.left_out) == (causal, left_out)
+
+
+def test_of_a_mask_that_hides_as_the_labs_only_its_numbers_are_left_out() -> None:
+    """ALiBi, added with the causal mask."""
+    away = (torch.arange(9) - torch.arange(9)[:, None]).float()
+    later = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    window = later | (away < -3)
+    for hidden, causal, word in ((later, "1", "mask_numbers"), (window, "0", "mask"), (later & False, "0", "mask")):
+        arrays = {"q": drawn().q, "k": drawn().k, "attn_bias": away.masked_fill(hidden, -math.inf)}
+        found = opened(pair_of(arrays))
+        assert (found.dials["causal"], found.left_out) == (causal, [word])
+        kept = "The numbers that the mask adds are left out; what it hides is kept." in in_words(found, "x")
+        assert kept is (word == "mask_numbers")
+
+
 @pytest.mark.parametrize("kv_heads", [4, 2])
 @pytest.mark.parametrize("causal", [False, True])
 def test_at_weight_scale_1_the_lab_has_the_logits_of_the_file(*, causal: bool, kv_heads: int) -> None:

@@ -236,6 +236,11 @@ def both(made: port.Port) -> tuple[Any, Any, Any]:
     return seen, made.mine.numpy()[:, seen], made.reference.numpy()[:, seen]
 
 
+def broken(logits: torch.Tensor) -> int:
+    x = logits.numpy()
+    return int((np.isnan(x) | (x == np.inf)).sum())
+
+
 def misfit(mine: Any, reference: Any) -> float:
     scale = max(np.abs(mine).max(), np.abs(reference).max())
     difference, size = (float(np.linalg.norm(x / scale)) for x in (mine - reference, reference))
@@ -299,8 +304,8 @@ def port_row(said: Said, made: port.Port) -> bool:
 
 PORT: Final[Mapping[str, Oracle]] = {
     "port_nothing": lambda said, made: not both(made)[0].any(),
-    "port_lost_reference": lambda said, made: said.number("count") == (~np.isfinite(both(made)[2])).sum(),
-    "port_lost": lambda said, made: said.number("count") == (~np.isfinite(both(made)[1])).sum(),
+    "port_lost_reference": lambda said, made: said.number("count") == broken(made.reference),
+    "port_lost": lambda said, made: said.number("count") == broken(made.mine),
     "port_mask": lambda said, made: said.number("count") > 0 and made.masked_otherwise == said.number("count"),
     "port_same": port_same,
     "port_near": port_near,

@@ -304,13 +304,21 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "key_cache": beyond_e4m3,
     "softmax_part": lambda said, told: told.q.shape[0] > 4 or told.q.shape[2] > 64,
 }
+
+
+def hides_otherwise(told: Told) -> bool:
+    """Whether of some sequence other pairs are seen than a causal mask leaves, or than all."""
+    return bool((told.seen != np.tri(*told.seen.shape[-2:], dtype=bool)).any() and not told.seen.all())
+
+
 OWN: Final[Mapping[str, Oracle]] = {
     "all": lambda said, told: len(said.values["heads"].split(", ")) == told.q.shape[1],  # type: ignore[attr-defined]
     "some": lambda said, told: (
         len(said.values["heads"].split(", ")) < told.q.shape[1] == said.number("all")  # type: ignore[attr-defined]
     ),
     "scaled": lambda said, told: not near(told.pair.scale, told.q.shape[-1] ** -0.5),
-    "left_out.mask": lambda said, told: told.pair.visible is not None,
+    "left_out.mask": lambda said, told: told.pair.visible is not None and (told.pair.biased or hides_otherwise(told)),
+    "left_out.mask_numbers": lambda said, told: told.pair.biased and not told.seen.all(),
     "left_out.sequences": lambda said, told: told.q.shape[0] > 1,
 }
 ORACLES: Final = (

@@ -1,7 +1,8 @@
 """What happens to a loss: spikes that recover, divergences that do not, and what is not finite, told apart.
 
 * `loss_events(loss)`: the events; `worst(events)`: the one that matters most;
-* `noise_of(values)`, `smoothed(values)`: the spread of a curve around its trend, and the trend.
+* `noise_of(values)`, `smoothed(values)`: the spread of a curve around its trend, and the trend;
+* `noise_before(values)`: that spread near each row, since many a loss varies the less the lower it is.
 """
 
 import math
@@ -22,6 +23,8 @@ _SHARE: Final = 0.1  # of the loss before: smaller changes are no event
 _OF_FIRST: Final = 0.03  # of the loss at the start: nor are these, once a loss is nearly 0
 _BEFORE: Final = 10  # values that say what was usual
 _RECENT: Final = 3  # of them, after a fast fall
+_NEAR: Final = 30  # rows, or a tenth of a log, that say what the noise before a row is
+_CLEARLY: Final = 1.25  # times the noise: so far that of a few rows varies
 _OF_MEDIAN: Final = 0.4  # of the noise: by so much a median of eleven varies
 _AVERAGED: Final = 5.0  # of the noise over √rows: three times what the difference of two medians varies by
 _SHORTEST_DIVERGENCE: Final = 3  # rows; of a long log a tenth
@@ -107,10 +110,24 @@ def noise_of(values: Numbers) -> float:
     return float(np.quantile(np.abs(np.diff(values)), 0.25) / 0.3186 / math.sqrt(2))  # of a normal distribution
 
 
+def noise_before(values: Numbers) -> Numbers:
+    """Row by row: the noise of the whole curve, or of the rows just before where that is clearly larger."""
+    whole, rows = noise_of(values), max(_NEAR, len(values) // _DECIDED_SHARE)
+    if len(values) < rows:
+        return np.full(len(values), whole)
+    apart = rows // 3
+    steps = np.lib.stride_tricks.sliding_window_view(np.diff(values), rows - 1)[::apart]
+    bent = np.abs(steps - np.median(steps, axis=-1, keepdims=True))  # a fast fall is no noise
+    near = np.median(bent, axis=-1) / 0.6745 / math.sqrt(2)
+    near[near < _CLEARLY * whole] = whole
+    return np.asarray(near[np.clip((np.arange(len(values)) - rows) // apart, 0, None)])
+
+
 def _jumps(values: Numbers) -> list[Event]:
     events: list[Event] = []
-    noise, usual, at = noise_of(values), list[float](), 0
+    noises, usual, at = noise_before(values), list[float](), 0
     while at < len(values):
+        noise = float(noises[at])
         before, least = _level(values, usual[-_BEFORE:] or values[:1], noise)
         if values[at] > before + least:
             back = np.flatnonzero(values[at:] <= before + least / 2)
@@ -161,13 +178,14 @@ def smoothed(values: Numbers) -> Numbers:
 
 def _slow(values: Numbers) -> list[Event]:
     """Rises without a jump: a smoothed loss is clearly above its lowest so far, until it comes back or the log ends."""
-    smooth, noise, events, at = smoothed(values), noise_of(values), list[Event](), 0
+    smooth, events, at = smoothed(values), list[Event](), 0
     lowest = np.minimum.accumulate(smooth)
+    noises = noise_before(values)[np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(values)), 0))]
     counts = np.maximum(_SHARE * np.abs(lowest), _OF_FIRST * abs(values[0]))
-    least = np.maximum(counts, _TIMES_LASTING * noise)
+    least = np.maximum(counts, _TIMES_LASTING * noises)
     while (above := np.flatnonzero(smooth[at:] > (lowest + least)[at:])).size:
         at += int(above[0])
-        usual, enough = float(lowest[at]), float(least[at])
+        usual, enough, noise = float(lowest[at]), float(least[at]), float(noises[at])
         begun = int(np.flatnonzero(smooth[:at] <= usual + _OF_MEDIAN * noise)[-1]) + 1
         back = np.flatnonzero(smooth[at:] <= usual + enough / 2)
         stop = at + int(back[0]) if back.size else len(values) - 1

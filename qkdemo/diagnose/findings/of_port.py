@@ -54,17 +54,22 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
         return
-    if missing := int((~made.reference.isfinite() & made.visible).sum()):
+    if missing := _lost(made.reference):
         yield Finding("bad", "port_lost_reference", {"count": missing})
         return
-    lost = int((~made.mine.isfinite() & made.visible).sum())
-    if lost:  # and then no size of an error is a number
-        yield Finding("bad", "port_lost", {"count": lost})
+    if count := _lost(made.mine):
+        yield Finding("bad", "port_lost", {"count": count})
+    lost = bool((~made.mine.isfinite() & made.visible).any())  # and then no size of an error is a number
     if made.masked_otherwise:
         yield Finding("bad", "port_mask", {"count": made.masked_otherwise})
     if lost and (result.verdict is None or result.reference is None):
         return
-    yield from _of_pipelines(result, lost=bool(lost))
+    yield from _of_pipelines(result, lost=lost)
+
+
+def _lost(logits: Tensor) -> int:
+    """How many are NaN or +∞, also where the other side hides the pair; −∞ is a mask's."""
+    return int((logits.isnan() | logits.isposinf()).sum())
 
 
 def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:

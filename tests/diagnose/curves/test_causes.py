@@ -632,8 +632,7 @@ def test_single_rows_as_high_as_batches_of_one_text_may_be_are_rarely_an_alarm(s
     for seed in range(20):
         noise = np.random.default_rng(seed).gamma(spread, 1 / spread, 2000)
         found = run(log(loss=2 * (1 + np.exp(-rows / 300)) * noise, max_logit=np.full(2000, 8.0)))
-        assert found.events
-        alarms += found.causes[0].key not in ("small_spikes", "noisy_spikes")
+        alarms += found.causes[0].key not in ("healthy", "small_spikes", "noisy_spikes")
     assert alarms <= 3
 
 

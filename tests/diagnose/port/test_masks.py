@@ -45,6 +45,38 @@ def test_masks_that_differ_and_numbers_that_are_lost_are_said_first() -> None:
         assert not any("NaN" in finding.sentence for finding in found)
 
 
+@pytest.mark.parametrize("hides", [-math.inf, -65504.0])
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+@pytest.mark.parametrize("pair", [False, True])
+def test_what_is_lost_under_an_added_mask_is_no_other_mask(*, hides: float, lost: float, pair: bool) -> None:
+    """NaN − 65 504 is NaN, as is ∞ − ∞: the query lost all its keys, also those that both hide."""
+    given = arrays(REFERENCE) if pair else {name: arrays(REFERENCE)[name] for name in ("mine", "reference")}
+    later = torch.ones(24, 24, dtype=torch.bool).triu(1)
+    added = torch.zeros(24, 24).masked_fill(later, hides)
+    shown = {name: given[name].masked_fill(later, 0).half() for name in ("mine", "reference")}
+    shown["mine"][:, 5] = lost
+    heads, _, keys = shown["mine"].shape
+    found = {
+        each.key: each.values
+        for each in of_port(run(port_of(given | {name: x + added.half() for name, x in shown.items()})), "x").findings
+    }
+    assert "port_mask" not in found
+    assert found["port_lost"]["count"] == heads * keys
+
+
+def test_numbers_that_are_lost_only_where_the_other_hides_are_counted() -> None:
+    """∞ of an overflow and −∞ of a mask make NaN, and a softmax of NaN."""
+    later = torch.ones(24, 24, dtype=torch.bool).triu(1)
+    given = {name: arrays(REFERENCE)[name].masked_fill(later, -math.inf) for name in ("mine", "reference")}
+    for side, key in (("mine", "port_lost"), ("reference", "port_lost_reference")):
+        broken = given[side].clone()
+        broken[:, 2, 7] = math.nan
+        found = {each.key: each.values for each in of_port(run(port_of(given | {side: broken})), "x").findings}
+        assert found[key]["count"] == len(broken)
+        assert ("port_same" in found) is (side == "mine")
+        assert "port_mask" not in found
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
