@@ -4,7 +4,7 @@
   that asks for something else.
 
 A hall shares one address. An IPv6 address stands for its network: whoever has one has 2⁶⁴ of them. This machine itself
-has none, so that whoever tries the app out meets no limit of addresses. They are never written down.
+has none: no limit of streams or waiting runs for each address holds for it. They are never written down.
 """
 
 from ipaddress import IPv6Address, ip_address, ip_network
