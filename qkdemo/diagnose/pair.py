@@ -1,7 +1,7 @@
 """q and k that somebody brings, with what their attention was computed with.
 
 * `Pair`: both, with four axes; `mask_of(arrays)`: the mask among arrays, whose names `MASK` fits;
-* `scale_of(arrays)`: what multiplies q·k, if an array is called so;
+* `scale_of(arrays, q)`: what multiplies q·k, if an array is called so, and the names of others that may;
 * `q_first(one, other)`: which of two arrays is q, by their names.
 """
 
@@ -21,6 +21,11 @@ MASK: Final = re.compile(
 )
 SOFTCAP: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?(logits?_?)?soft_?cap(ping)?|logits?_cap", re.IGNORECASE)
 _SCALE: Final = re.compile(r"scale|scaling|(softmax|sm|attn|attention)_?scale", re.IGNORECASE)
+_LIKE_SCALE: Final = re.compile(
+    r"(.*[._/])?(attn|attention|logits?|softmax|sm|scores?|qk)[._/]?(scale|scaling|scalar|multiplier|temperature)"
+    r"|scale|scaling|temperature",
+    re.IGNORECASE,
+)
 _LIKE_Q: Final = re.compile(r"(?<![a-z])(x?q(?![a-z])|query|queries)", re.IGNORECASE)
 _LIKE_K: Final = re.compile(r"(?<![a-z])(x?k(?![a-z])|key)", re.IGNORECASE)
 
@@ -44,6 +49,7 @@ class Pair:
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
     softcap: str = ""  # the name of one that lies beside, and is not applied; 0 stands for none
     scale_given: bool = True  # or 1/√d stands for one
+    scales_unread: tuple[str, ...] = ()  # what is called like a scale of q·k beside the one that is used
     unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
     @property
@@ -62,12 +68,17 @@ def mask_of(arrays: Mapping[str, Tensor]) -> tuple[Tensor | None, tuple[str, ...
     return None if read is None else arrays[read], tuple(name for name in names if name != read)
 
 
-def scale_of(arrays: Mapping[str, Tensor]) -> float | None:
-    """The number of an array called scale. Raises InputError if it holds several."""
-    given = next((x for name, x in arrays.items() if _SCALE.fullmatch(name)), None)
-    if given is not None and given.numel() != 1:
-        raise InputError("scale_shape", shape=listed(given.shape))
-    return None if given is None else float(given.reshape(()))
+def scale_of(arrays: Mapping[str, Tensor], q: str) -> tuple[float | None, tuple[str, ...]]:
+    """The number of an array called scale, alone or after what comes before q in its name, and names like it.
+
+    Raises InputError if it holds several.
+    """
+    before = q[: max(map(q.rfind, "./")) + 1]
+    read = next((name for name in arrays if _SCALE.fullmatch(name.removeprefix(before))), None)
+    if read is not None and arrays[read].numel() != 1:
+        raise InputError("scale_shape", shape=listed(arrays[read].shape))
+    like = tuple(name for name in arrays if name != read and _LIKE_SCALE.fullmatch(name))
+    return None if read is None else float(arrays[read].reshape(())), like
 
 
 def q_first(one: str, other: str) -> tuple[str, str]:

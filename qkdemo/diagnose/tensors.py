@@ -64,7 +64,7 @@ def pair_of(
     named = _two(arrays)
     unscaled = tuple(side for side, name in zip("qk", named, strict=True) if _lacks_scale(name, arrays))
     q, k = (_finite_axes(side, _in_units(name, arrays)) for side, name in zip("qk", named, strict=True))
-    given = scale_of(arrays) if scale is None else scale
+    given, scales_unread = scale_of(arrays, named[0]) if scale is None else (scale, ())
     factor = max(1, q.shape[-1]) ** -0.5 if given is None else given
     if torch.float64 in (q.dtype, k.dtype) or not _SMALL < abs(factor) < _BIG:
         q, k = q.double(), k.double()
@@ -101,6 +101,7 @@ def pair_of(
         axes="swapped" if swapped else axes,
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
+        scales_unread=scales_unread,
         unread=unread,
         softcap=next((name for name, x in arrays.items() if SOFTCAP.fullmatch(name) and x.double().any()), ""),
     )

@@ -444,6 +444,38 @@ def test_a_softcap_that_lies_beside_is_said_not_to_be_applied() -> None:
         assert "softcap_unread" not in {each.key for each in of_tensors(run(pair_of(given | none)), "x").findings}
 
 
+@pytest.mark.parametrize("name", ["scale", "attn.scale", "attn.softmax_scale"])
+def test_a_scale_is_read_alone_or_after_what_comes_before_q(name: str) -> None:
+    given = {"attn.q": drawn(2, 6, 8), "attn.k": drawn(2, 6, 8, seed=1), name: torch.tensor(3.0)}
+    pair = pair_of(given)
+    assert (pair.scale, pair.scale_given, pair.scales_unread) == (3.0, True, ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "logit_scale",
+        "attn.logit_scale",
+        "other_attn.scale",
+        "qk_scale",
+        "attention_multiplier",
+        "query_pre_attn_scalar",
+    ],
+)
+def test_a_scale_that_is_not_read_is_said(name: str) -> None:
+    """As Swin v2 has one for each head, and CLIP the logarithm of one."""
+    given = {"q": drawn(8, 6, 16), "k": drawn(8, 6, 16, seed=1), name: torch.ones(8, 1, 1)}
+    found = {each.key: each.sentence for each in of_tensors(run(pair_of(given)), "x").findings}
+    assert found["scale_unread"] == f"Not used: {name}. Logits and attention are those of q · k times 0.25."
+    assert "scale_unread" not in {each.key for each in of_tensors(run(pair_of(given, scale=2.0)), "x").findings}
+
+
+@pytest.mark.parametrize("name", ["q_scale", "k_descale", "q_norm.scale", "rope.scaling", "weight_scale"])
+def test_another_scale_than_that_of_the_product_is_passed_over(name: str) -> None:
+    pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8, seed=1), name: torch.ones(2)})
+    assert (pair.scale_given, pair.scales_unread) == (False, ())
+
+
 @pytest.mark.parametrize("sequence", [0, 1])
 def test_the_part_that_tables_are_taken_from_holds_the_largest_logit(
     monkeypatch: pytest.MonkeyPatch, sequence: int
@@ -512,6 +544,6 @@ def test_what_multiplies_q_and_k_is_said(name: str) -> None:
     given = {"q": drawn(4, 12, 64), "k": drawn(4, 12, 64, seed=1)}
     found = run(pair_of(given | ({name: torch.tensor([1.0])} if name else {})))
     (read,) = (each.sentence for each in of_tensors(found, "x").findings if each.key == "tensors_read")
-    assert ("q · k was multiplied by 1." if name else "by 0.125 (1/√d, as no other was given).") in read
+    assert ("q · k was multiplied by 1." if name else "by 0.125 (1/√d, as no other was read).") in read
     largest = float((given["q"] @ given["k"].mT).abs().max()) * (1 if name else 0.125)
     assert abs(found.heads[0]["max_logit"]) == pytest.approx(largest)

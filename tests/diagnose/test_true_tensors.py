@@ -261,7 +261,6 @@ WITHOUT_SCALE: Final = {
     "zeros",
     "no_key",
     "one_key",
-    "softmax_part",
 }
 LARGE: Final = ("length", "at_usual", "alignment", "both", "neither", "unusual")
 FINDINGS: Final[Mapping[str, Oracle]] = {
@@ -283,6 +282,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "axes_untold": lambda said, told: told.pair.q.shape == told.pair.k.shape and min(told.q.shape[1:3]) > 1,
     "scale_untold": lambda said, told: math.isclose(told.pair.scale * math.sqrt(told.q.shape[-1]), 1),
     "softcap_unread": NOTHING,  # see test_tensors.py
+    "scale_unread": NOTHING,  # see there, too
     "mask_added": NOTHING,  # see test_tensors.py
     "masks_unread": NOTHING,  # see there, too
     "all_heads": lambda said, told: (
@@ -362,6 +362,7 @@ def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
         for key in (
             "axes_supposed",
             "softcap_unread",
+            "scale_unread",
             "mask_added",
             "masks_unread",
             "mask_axes_queries",

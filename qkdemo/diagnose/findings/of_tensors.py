@@ -123,6 +123,9 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
         yield Finding("watch", "mask_added")
     if pair.softcap:
         yield Finding("watch", "softcap_unread", {"name": pair.softcap})
+    if pair.scales_unread:
+        names = ", ".join(pair.scales_unread)
+        yield Finding("watch", "scale_unread", {"names": names, "scale": written(pair.scale)})
     if pair.unread:
         yield Finding("watch", "masks_unread", {"names": ", ".join(pair.unread)})
     if pair.mask_axes:
@@ -154,12 +157,19 @@ def _of_shapes(result: tensors.Result) -> Iterator[Finding]:
         yield Finding("watch", "no_key", {"count": hidden})
     if int(keys.max()) == 1:
         yield Finding("watch", "one_key")
+    if not pair.unscaled:  # else nothing is shown that is taken from a part
+        yield from _of_parts(result)
+    beyond = max(row["beyond_e4m3"] for row in result.heads)
+    if beyond and "k" not in pair.unscaled:
+        yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})
+
+
+def _of_parts(result: tensors.Result) -> Iterator[Finding]:
+    """What is measured of some queries alone."""
+    pair = result.pair
     if pair.q.shape[0] > BATCH or pair.q.shape[2] > ROWS:
         yield Finding("good", "softmax_part", {"rows": ROWS, "sequences": BATCH})
     if not result.whole:
         yield Finding("good", "part", {"rows": result.queries, "all": pair.q.shape[2]})
     if not result.growth_whole:
         yield Finding("good", "part_grown", {"rows": result.queries_of_growth, "all": pair.q.shape[2]})
-    beyond = max(row["beyond_e4m3"] for row in result.heads)
-    if beyond and "k" not in pair.unscaled:
-        yield Finding("watch", "key_cache", {"share": written(100 * beyond, 2)})
