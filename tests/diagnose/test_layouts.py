@@ -252,6 +252,38 @@ def test_a_tower_has_the_heads_of_its_own_config(tmp_path: Path) -> None:
             assert (layers[name].heads, layers[name].guessed) == (heads, guessed), name
 
 
+TOWERS: Final = {  # of authors' own classes, whose config has no part for the images: CLIP and SigLIP have 16 heads
+    "llava_mistral": "model.vision_tower.vision_tower.vision_model.encoder.layers.0.self_attn",
+    "phi3_v": "model.vision_embed_tokens.img_processor.vision_model.encoder.layers.0.self_attn",
+    "minicpmv": "vpm.blocks.0.self_attn",
+}
+
+
+@pytest.mark.parametrize("kind", TOWERS)
+def test_a_tower_beside_a_text_has_not_the_heads_of_the_text(kind: str, tmp_path: Path) -> None:
+    names = (TOWERS[kind], "model.layers.0.self_attn")
+    folder = in_file(tmp_path, {f"{name}.{side}_proj.weight": torch.eye(64) for name in names for side in "qk"})
+    config = {"model_type": kind, "vocab_size": 32000, "num_attention_heads": 32}
+    layers = {layer.name: (layer.heads, layer.guessed) for layer in read_alone(folder, config).layers}
+    assert layers == {names[0]: (1, True), names[1]: (32, False)}
+
+
+ALONE: Final = {  # of transformers: models of images or sound that are whole, some with a vocabulary
+    "CLIPVisionModel": ("vision_model.encoder.layers.0.self_attn", "num_attention_heads"),
+    "ViTForImageClassification": ("vit.encoder.layer.0.attention.attention", "num_attention_heads"),
+    "WhisperForConditionalGeneration": ("model.encoder.layers.0.self_attn", "encoder_attention_heads"),
+    "Data2VecAudioForCTC": ("data2vec_audio.encoder.layers.0.attention", "num_attention_heads"),
+    "SeamlessM4TModel": ("speech_encoder.layers.0.self_attn", "speech_encoder_attention_heads"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_model_of_images_or_sound_has_the_heads_of_its_config(name: str) -> None:
+    layer, heads = ALONE[name]
+    config = getattr(transformers, name).config_class().to_dict()
+    assert heads_of(scope(config, layer))[0] == config[heads] > 0
+
+
 OWN: Final = {  # of classes with more parts than one: a layer, and the heads that their config names for it, or 0
     "GraniteSpeechModel": ("projector.qformer.encoder.layer.0.attention.attention", 12),
     "Idefics2Model": ("connector.perceiver_resampler.layers.0.self_attn", 16),

@@ -26,8 +26,8 @@ _FUSED: Final = re.compile(
 _BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
 _TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
 _CALLED: Final = {  # how layers call a part of the config, where that is not its own name
-    "vision": _TOWER.format("vision|visual|vit|image|img|video"),
-    "audio": _TOWER.format("audio|speech"),
+    "vision": _TOWER.format("vision|visual|vit|vpm|image|img|video"),
+    "audio": _TOWER.format("audio|apm|speech"),
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
@@ -62,7 +62,7 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
 
     A part is about layers that are named as it is. Where there are parts, nothing is said of a layer that is named as
     none of them, unless it is one of the main stack, or the config has heads for it: those of one part are not those
-    of another.
+    of another. Nor is anything said of a tower of images or sound beside a text whose config has no part for it.
     """
     parts = _parts_of(config)
     inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
@@ -75,7 +75,9 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
         return scope(parts[name], layer[match.end() :] or ".") if name in parts else {}
     main = bool(_MAIN.match(layer))
     own = _with_own_heads(inner if main and inner is not None else config, layer)
-    return {} if parts and not main and own is config else own
+    tower = any(not layer[: match.start()].endswith("_") for match, _ in called)  # data2vec_audio names a whole model
+    foreign = bool(parts) or (tower and "vocab_size" in config)
+    return {} if foreign and not main and own is config else own
 
 
 def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
