@@ -223,6 +223,31 @@ def test_layouts_of_published_code_are_read(name: str, tmp_path: Path) -> None:
     assert layer.spectral.tolist() == pytest.approx(wanted, rel=1e-9)
 
 
+_EVA: Final = "transformer.vision.transformer.layers.0.attention"  # of GLM-4V, whose images have blocks
+
+
+@pytest.mark.parametrize(
+    ("layer", "config"),
+    [
+        (_EVA, {"model_type": "chatglm", "vision_config": {"num_heads": HEADS}}),
+        (_EVA, {"vision_config": {"num_heads": HEADS}}),
+        (_EVA, {"num_attention_heads": HEADS}),
+        ("audio_tower.layers.0.attention", {"model_type": "unheard_of", "audio_config": {"num_heads": HEADS}}),
+    ],
+)
+def test_the_layout_of_a_part_whose_kind_is_not_named_is_not_guessed(
+    layer: str, config: dict[str, Any], tmp_path: Path
+) -> None:
+    found = read_alone(in_file(tmp_path, {f"{layer}.query_key_value.weight": torch.randn(96, WIDTH)}), config)
+    assert (found.layers, found.unread) == ((), (layer,))
+
+
+def test_the_layout_of_a_text_is_read_where_nothing_names_a_kind(tmp_path: Path) -> None:
+    folder = in_file(tmp_path, {"language_model.h.0.attn.query_key_value.weight": torch.randn(96, WIDTH)})
+    (layer,) = read_alone(folder, {"text_config": {"num_attention_heads": HEADS}}).layers
+    assert (layer.heads, layer.guessed) == (HEADS, False)
+
+
 def test_projections_of_something_else_are_no_attention(tmp_path: Path) -> None:
     """A state-space layer's in_proj; k and v of GPT-2's cross attention; W_q and W_k of a layer that convolves them."""
     square = torch.randn(96, WIDTH, generator=torch.Generator().manual_seed(0))

@@ -81,9 +81,15 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
 
 
 def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The parts of a config that are configs of models."""
+    """The parts of a config that are configs of models.
+
+    One without a model_type, in a config that has one, is named after both: it has no layout of a known class.
+    """
+    whole = config.get("model_type")
     return {
-        key.removesuffix("_config"): part
+        (name := key.removesuffix("_config")): {**part, "model_type": part.get("model_type") or f"{whole}_{name}"}
+        if whole
+        else part
         for key, part in config.items()
         if isinstance(part, Mapping)
         and not key.startswith("att")
@@ -183,8 +189,9 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
         return _blocks if config.get("multi_query_attention") else _groups
     if kind in known:
         return known[kind]
-    if word == "query_key_value" and not kind:  # every known class with a key for each query has them so
-        return _groups if heads and heads == kv_heads else None
+    if word == "query_key_value" and not kind:  # every known text with a key for each query has them so
+        tower = _named(_CALLED["vision"], name)  # EVA2-CLIP, as in GLM-4V, has blocks
+        return _groups if heads and heads == kv_heads and not tower else None
     if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
         return _blocks if transposed else None
     return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)
