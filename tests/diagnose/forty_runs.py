@@ -47,7 +47,7 @@ ATTENTION: Final = (
     "nearly_one_hot",
     "large_logits",
 )
-RATE: Final = ("not_attention", "logits_passed", "stuck_rate", "beyond_start")
+RATE: Final = ("not_attention", "logits_passed", "stuck_rate", "beyond_start", "never_below")
 ILL: Final = {
     "plain, ramp": (Settings(variant="none"), ATTENTION),
     "plain, 0.07": (Settings(variant="none", schedule="constant", learning_rate=0.07), ATTENTION),

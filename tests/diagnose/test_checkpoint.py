@@ -252,6 +252,25 @@ def test_gains_over_all_heads_leave_the_heads_to_the_config_and_without_one_a_gu
     assert "model.layers.0.self_attn is read as 2 heads of width 16" in guess
 
 
+def test_where_heads_could_not_be_read_it_is_not_said_that_nothing_names_them(tmp_path: Path) -> None:
+    """Swin's config names them, as a list with a number for each stage."""
+    norm = {f"model.layers.0.self_attn.{side}_norm.weight": torch.ones(rows) for side, rows in (("q", 32), ("k", 16))}
+    path = saved(tmp_path, weights() | norm)
+    (tmp_path / "config.json").write_text('{"model_type": "swin", "num_heads": [4, 8]}', encoding="utf-8")
+    told = {finding.key: finding for finding in examine_path(path).findings}
+    assert "no number of heads that fits their shapes could be read: 1." in told["heads_guessed"].sentence
+    assert "whose heads could not be read: 1." in told["gains_unheaded"].sentence
+    for key in ("heads_guessed", "gains_unheaded"):
+        assert told[key].advice.startswith("If there is no config.json beside the file, put one there that names")
+        assert "as one whole number under num_attention_heads" in told[key].advice
+
+
+def test_attention_heads_are_a_name_of_heads(tmp_path: Path) -> None:
+    """As in XGLM's config."""
+    (layer,) = found(saved(tmp_path, weights(kv_heads=4)), {"model_type": "xglm", "attention_heads": 4}).layers
+    assert (layer.heads, layer.d_head, layer.guessed) == (4, 8, False)
+
+
 def test_of_gains_over_all_heads_no_bound_is_formed_while_heads_are_a_guess(tmp_path: Path) -> None:
     """OLMo 2 without its config: 4 heads of 8 leave √2 times as much as 2 heads of 16, and one of 32 even less."""
     stem = "model.layers.0.self_attn."

@@ -22,6 +22,7 @@ from qkdemo.diagnose.curves.growth import LARGE, Growth, growth
 from qkdemo.diagnose.curves.loss import Event, Numbers, loss_events, smoothed, worst
 from qkdemo.diagnose.curves.other_columns import (
     BEFORE,
+    LOST_LOGITS,
     Cause,
     holds_rewards,
     leaves_out,
@@ -29,15 +30,15 @@ from qkdemo.diagnose.curves.other_columns import (
     of_lost_logits,
     of_updates,
     of_zeros,
+    with_finite_logits,
 )
 from qkdemo.diagnose.curves.passing import of_passed, that_matter
-from qkdemo.diagnose.curves.stuck import ONE_HOT, of_stuck, there
+from qkdemo.diagnose.curves.stuck import BEYOND, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
 from qkdemo.diagnose.readers.columns import Log, choices, roles
 
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
-_BEYOND: Final = 1.25  # times the first loss: what no guess reaches
 _LEAST_LOSSES: Final = 20  # before a loss is called well: a slow rise over fewer is not seen
 _ROUNDING: Final = 1e-3  # by which a share may leave 0 to 1
 _SEEN: Final = 0.7  # the weight of a cause that a log shows before the loss moved, or as it did
@@ -100,6 +101,8 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate
         grown = growth(log.step, columns["max_logit"], columns.get("q_norm"), columns.get("k_norm"))
+    found += of_lost_logits(columns, log.step)
+    columns = with_finite_logits(columns)
     event = _spoken_of(columns, events, log.step)
     found += _causes(columns, events, event, grown, log.step)
     if policy:
@@ -146,18 +149,17 @@ def _causes(
     grown: Growth | None,
     step: Numbers,
 ) -> list[Cause]:
-    found = of_lost_logits(columns, step)
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
-        return [*found, *of_updates(columns, event, step), beyond]
+        return [*of_updates(columns, event, step), beyond]
     passed = event is None or event.kind == "spike"
     if passed and (stuck := of_stuck(columns)) is not None:  # of a loss that moved, what moved it is asked first
-        return [*found, stuck]
+        return [stuck]
     if event is None:
-        return [*found, *_warnings(columns, grown, step), _of_calm(columns)]
+        return [*_warnings(columns, grown, step), _of_calm(columns)]
     if passed and not that_matter(columns["loss"], events):
         few = _few(columns["loss"])
-        return [*found, *_warnings(columns, grown, step), of_passed(columns["loss"], events, step), *few]
-    return [*found, *_explained(columns, event, step)]
+        return [*_warnings(columns, grown, step), of_passed(columns["loss"], events, step), *few]
+    return _explained(columns, event, step)
 
 
 def _of_calm(columns: Mapping[str, Numbers]) -> Cause:
@@ -178,11 +180,13 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
     moment = {"step": float(step[event.start])}
     rows = {name: just_before(columns[name], event.start) for name in _BAD if name in columns}
     rows = {name: known for name, known in rows.items() if known.size}
-    if not rows:
-        return Cause("cannot_tell", 0.5, moment)
-    attention = _of_attention(columns, rows, event, step)
+    attention = _of_attention(columns, rows, event, step) if rows else None
     if attention is not None:
         return attention
+    if columns.get(LOST_LOGITS, np.zeros(1))[: event.start + 1].any():
+        return Cause("logits_gone", 0.5, moment)
+    if not rows:
+        return Cause("cannot_tell", 0.5, moment)
     if "max_logit" not in rows:
         return Cause("entropy_alone", 0.5, moment)
     sizes = np.abs(columns["max_logit"])
@@ -200,10 +204,10 @@ def _of_event(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Ca
 def _beyond(columns: Mapping[str, Numbers], event: Event, step: Numbers) -> Cause | None:
     """A loss that rises well above where it began, which a lost attention alone does not bring about."""
     loss = columns["loss"]
-    first = float(np.median(loss[np.isfinite(loss)][:3]))
-    after = loss[event.start :]
-    last = float(smoothed(after[np.isfinite(after)]).max())
-    if first <= 0 or last < _BEYOND * first:
+    before, after = (part[np.isfinite(part)] for part in (loss[: event.start], loss[event.start :]))
+    first = float(np.median(before[:3]))
+    last = float(smoothed(after).max())
+    if first <= 0 or last < BEYOND * first:
         return None
     numbers = {"step": float(step[event.start]), "first": first, "last": last}
     return Cause("beyond_start", 0.9, numbers | _largest(columns, event))
@@ -258,7 +262,7 @@ def _largest(columns: Mapping[str, Numbers], event: Event, first: int = 0) -> di
 def _warnings(columns: Mapping[str, Numbers], grown: Growth | None, step: Numbers) -> list[Cause]:
     """No event yet, but logits on their way, or attention that is one-hot already."""
     sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
-    if not sizes.size or np.isinf(sizes).any():
+    if not sizes.size or LOST_LOGITS in columns:
         return []
     last = float(np.median(sizes[-3:])) if grown is None else grown.last
     at = step[np.isfinite(columns["max_logit"])]  # the steps of which there is a logit

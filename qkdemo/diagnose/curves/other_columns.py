@@ -2,6 +2,7 @@
 
 * `Cause`: one explanation; `of_updates`, `of_gradient`, `of_lost_logits`: those that a log shows, none if it does not;
 * `of_zeros`: a loss that ends in zeros, lost or not; `holds_rewards(names)`: whether it is of reinforcement learning;
+* `with_finite_logits(columns)`: without logits that are not finite; `LOST_LOGITS` then says where they were;
 * `leaves_out(names)`: whether these columns are those of a log that leaves out losses that are not finite.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from qkdemo.diagnose.curves.loss import Event, Numbers
 from qkdemo.diagnose.readers.columns import EVALUATED
 
+LOST_LOGITS: Final = "lost_logits"
 BEFORE: Final = 10  # rows that say what was usual
 _LEAD: Final = 20  # rows within which a spike of updates is taken for the reason
 _SPIKE: Final = 3.0  # times what was usual, for an update's norm
@@ -144,3 +146,13 @@ def of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]
     """A largest logit that is not finite, whatever the loss does."""
     lost = np.flatnonzero(np.isinf(columns.get("max_logit", np.empty(0))))
     return [Cause("logits_lost", 0.85, {"step": float(step[lost[0]])})] if lost.size else []
+
+
+def with_finite_logits(columns: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """A logit that is not finite is no large one, since of lost weights none is finite: the last finite one stands."""
+    found = dict(columns)
+    if "max_logit" in found and (lost := np.isinf(found["max_logit"])).any():
+        last = np.maximum.accumulate(np.where(np.isfinite(found["max_logit"]), np.arange(len(lost)), -1))
+        finite = np.where(lost, np.where(last < 0, np.nan, found["max_logit"][last]), found["max_logit"])
+        found |= {"max_logit": finite, LOST_LOGITS: lost.astype(float)}
+    return found

@@ -1,6 +1,6 @@
-"""A loss that never fell, and did not move: whether single values lie far above it, or attention stands in its way.
+"""A loss that never fell: whether single values lie far above it, or attention stands in its way.
 
-* `of_stuck(columns)`: the cause, or None for a loss that fell;
+* `of_stuck(columns)`: the cause, also if it ended well above its first value; None for a loss that fell;
 * `there(values)`: a column without the rows that hold no value.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.curves.loss import Numbers, noise_of, smoothed
-from qkdemo.diagnose.curves.other_columns import Cause
+from qkdemo.diagnose.curves.other_columns import LOST_LOGITS, Cause
 
 ONE_HOT: Final = 0.1  # entropy fraction: of 32 keys one has 0.95 of the weight, and little gradient passes
 _LEAST_TAIL: Final = 3  # values, at least, of which a median or a mean tells where a loss ends
@@ -20,6 +20,7 @@ _FELL: Final = 0.5  # of the first loss: what came below it did learn
 _STILL: Final = 0.03  # of that loss: a fall of less is none
 _LEAST_STUCK: Final = 20  # rows, before that is said
 _MOST: Final = 0.5  # of a run
+BEYOND: Final = 1.25  # times the first loss: what no guess reaches
 _RESTLESS: Final = 2.0  # times as far above its course as below
 _COURSE: Final = 8  # of so many values, the median of one part is the course of a loss
 _TAIL: Final = 0.05  # of the values, on either side
@@ -40,6 +41,8 @@ def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
         return None
     if "lr" in columns and not there(columns["lr"]).any():
         return Cause("stuck_at_rest", 0.9, start)
+    if loss[0] > 0 and last > BEYOND * loss[0]:
+        return Cause("never_below", 0.9, {"first": float(loss[0]), "last": last})
     times = _skew(loss[len(loss) // 3 :])
     if times > _RESTLESS:
         return Cause("stuck_rate", 0.9, start | {"times": times})
@@ -48,7 +51,8 @@ def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
 
 def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
     """What attention was like meanwhile; `start` goes along."""
-    sizes = there(np.abs(columns.get("max_logit", np.empty(0))))
+    sizes = np.abs(columns.get("max_logit", np.empty(0)))
+    sizes = there(sizes[columns.get(LOST_LOGITS, np.zeros(len(sizes))) == 0])
     shares = there(columns.get("entropy", np.empty(0)))
     seen = {"entropy": 100 * float(np.median(shares))} if shares.size else {}
     large = float((sizes >= LARGE).mean()) if sizes.size else 0.0

@@ -272,6 +272,7 @@ _LABS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "nearly_one_hot": ("drift", {"scale": "16"}),
     "stuck_attention": ("drift", {"scale": "16"}),
     "beyond_start": ("sensitivity", {}),
+    "never_below": ("sensitivity", {}),
     "stuck_rate": ("sensitivity", {}),
     "gradient_overflow": ("formats", {}),
     "gradient_or_loss": ("formats", {}),

@@ -8,6 +8,7 @@ a tensor (8) of one float. Checksums are not verified; a record cut at the file'
 (github.com/tensorflow/tensorboard, event.proto and summary.proto.)
 """
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,6 +17,7 @@ from qkdemo.diagnose.readers.inputs import InputError
 
 _LONGEST: Final = 64 << 20  # bytes of a record: an image, not a scalar
 _MOST_VALUES: Final = 2_000_000
+_OTHER_STEPS: Final = re.compile(r".*[ _]vs[ _](samples|tokens)", re.IGNORECASE)  # Megatron writes each curve twice
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -76,7 +78,7 @@ def _value(summary: bytes) -> dict[str, float]:
             (number,) = struct.unpack("<f", value)
         elif field == 8 and kind == _BYTES:
             number = _tensor(value)
-    return {} if number is None or not tag else {tag: number}
+    return {} if number is None or not tag or _OTHER_STEPS.fullmatch(tag) else {tag: number}
 
 
 def _tensor(tensor: bytes) -> float | None:

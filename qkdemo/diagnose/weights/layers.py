@@ -41,7 +41,7 @@ class Layer:
     gain_k: Tensor | None
     reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
     dtype: str  # of W_q
-    guessed: bool = False  # nothing names its heads: their number is a guess from shapes
+    guessed: bool = False  # no heads that fit were read: their number is a guess from shapes
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
     by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
 

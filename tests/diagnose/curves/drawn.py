@@ -123,7 +123,8 @@ class Told:
         self.log, self.step = log, log.step
         self.loss = self._column("loss")
         self.logit_name = next((name for name in log.columns if "logit" in name), "")
-        self.logit = np.abs(self._column(self.logit_name))
+        sizes = np.abs(self._column(self.logit_name))
+        self.lost_logit, self.logit = np.isinf(sizes), np.where(np.isinf(sizes), np.nan, sizes)
         self.updates, self.gradient = self._column("update_norm"), self._column("grad_norm")
         self.lengths = self._column("q_norm"), self._column("k_norm")
         self.entropy_name = next((name for name in log.columns if "entropy" in name), "")

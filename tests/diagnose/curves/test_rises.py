@@ -217,3 +217,26 @@ def test_a_loss_that_varies_the_less_the_lower_it_is_has_no_spike_but_where_one_
         spiky = np.where((LONG >= 300) & (LONG < 305), 3.0, loss)
         seen += "has a spike at step 300" in said(loss=spiky)["cannot_tell"]
     assert (alarms <= 1, seen) == (True, 10)
+
+
+def test_a_logit_that_is_not_finite_is_no_large_one() -> None:
+    """Of weights that were lost no logit is finite: beside calm ones before that shows nothing."""
+    calm, late = np.linspace(10, 41, 1000), LONG >= 293
+    loss = np.where(LONG >= 300, np.inf, 3 - LONG / 1000)
+    words = said(loss=loss, max_logit=np.where(late, np.inf, calm))
+    assert words["logits_lost"].startswith("At step 293 the largest logit is not finite.")
+    assert "just before no finite one of 100 or more" in words["logits_gone"]
+    assert not {"attention_max_logit", "together_max_logit", "not_attention"} & words.keys()
+    for first in (293, 297):
+        grown = said(loss=loss, max_logit=np.where(first <= LONG, np.inf, 10 * calm))["attention_max_logit"]
+        assert "∞" not in grown
+    flat = said(loss=np.full(1000, 2.8), max_logit=np.where(LONG >= 300, np.inf, calm))
+    assert "stuck_calm" in flat
+
+
+@pytest.mark.parametrize(("top", "end", "key"), [(10.0, 4.0, "never_below"), (20.0, 8.0, "beyond_start")])
+def test_a_loss_that_ends_well_above_its_first_value_did_not_end_near_it(top: float, end: float, key: str) -> None:
+    course = np.where(LONG == 0, 2.0, end + (top - end) * np.exp(-LONG / 200))
+    words = said(loss=course * np.random.default_rng(0).gamma(100, 0.01, 1000))
+    assert f"well above {'that' if key == 'never_below' else 'the 2.019 of the start'}" in words[key]
+    assert not {"stuck", "stuck_rate", "stuck_calm"} & words.keys()

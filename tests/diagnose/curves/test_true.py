@@ -146,7 +146,7 @@ def holds_just_before(values: Numbers, row: int) -> bool:
 def of_last_rows(said: Said, told: Told) -> bool:
     last = told.logit[np.isfinite(told.logit) & (told.logit > 0)][-3:]
     inside = last.min() * (1 - 1e-3) <= said.number("logit") <= last.max() * (1 + 1e-3)
-    return bool(inside and not np.isinf(told.logit).any())
+    return bool(inside and not told.lost_logit.any())
 
 
 def pace(step: Numbers, values: Numbers) -> tuple[float, float, float]:
@@ -290,8 +290,11 @@ def early(said: Said, told: Told) -> bool:
 
 
 def beyond(said: Said, told: Told) -> bool:
-    first, last = said.number("first"), said.number("last")
-    return bool(near(first, np.median(told.losses[:3])) and 1.24 * first <= last <= there(told.loss).max() * 1.001)
+    first, last, before = said.number("first"), said.number("last"), told.loss[: told.row(said)]
+    return bool(
+        near(first, np.median(before[np.isfinite(before)][:3]))
+        and 1.24 * first <= last <= there(told.loss).max() * 1.001
+    )
 
 
 def share(values: Numbers, bad: Callable[[Numbers], Any]) -> float:
@@ -385,7 +388,10 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "gradient_overflow": lambda said, told: (
         np.isinf(told.gradient[told.row(said)]) and np.isfinite(told.loss[told.row(said)])
     ),
-    "logits_lost": lambda said, told: np.isinf(told.logit[told.row(said)]),
+    "logits_lost": lambda said, told: told.lost_logit[told.row(said)],
+    "logits_gone": lambda said, told: (
+        told.lost_logit[: told.row(said) + 1].any() and not (just_before(told.logit, told.row(said)) >= LARGE).any()
+    ),
     "growing_logits": growing,
     "large_logits": lambda said, told: (
         of_last_rows(said, told) and said.number("logit") >= LARGE and len(told.losses) >= 20 and stays_low(told)
@@ -409,6 +415,12 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "logit_read": lambda said, told: said.values["column"] == told.logit_name == "logits/max",
     "entropy_unread": lambda said, told: not told.shares and said.values["column"] == told.entropy_name,
     "beyond_start": beyond,
+    "never_below": lambda said, told: (
+        near(said.number("first"), told.losses[0])
+        and near(said.number("last"), np.median(told.losses[-(len(told.losses) // 10) :]))
+        and 1.25 * told.losses[0] < 1.001 * np.median(told.losses[-(len(told.losses) // 10) :])
+        and rolling(told.losses[len(told.losses) // 10 :], 5).min() > 0.85 * told.losses[0]
+    ),
     "since.first": lambda said, told: begins_bad(said, told) and told.row(said) > told.row(said, "since"),
     "since.late": lambda said, told: not begins_bad(said, told),
     "since.again": was_once,

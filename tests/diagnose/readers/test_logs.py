@@ -41,8 +41,8 @@ def record(event: bytes) -> bytes:
     return struct.pack("<Q", len(event)) + bytes(4) + event + bytes(4)
 
 
-def events(*, tensors: bool = False) -> bytes:
-    """An event file: TensorBoard 1 wrote simple values, 2 and PyTorch 2's writers tensors."""
+def events(*, tensors: bool = False, samples: int = 0) -> bytes:
+    """TensorBoard 1 wrote simple values, 2 and PyTorch 2's writers tensors; Megatron each curve over samples, too."""
     out = record(b"\x09" + bytes(8) + field(3, b"brain.Event:2"))
     for step, loss, norm in zip(STEPS, LOSS, NORM, strict=True):
         values = b""
@@ -51,6 +51,9 @@ def events(*, tensors: bool = False) -> bytes:
             shown = field(8, b"\x08\x01" + field(4, number)) if tensors else b"\x15" + number
             values += field(1, field(1, tag.encode()) + shown)
         out += record(b"\x10" + varint(step) + field(5, values))
+        if samples:
+            again = field(1, field(1, b"train/loss vs samples") + b"\x15" + struct.pack("<f", loss))
+            out += record(b"\x10" + varint(step * samples) + field(5, again))
     return out
 
 
@@ -91,6 +94,7 @@ KINDS: dict[str, tuple[bytes, str]] = {
     ),
     "events": (events(), "tensorboard"),
     "tensor events": (events(tensors=True), "tensorboard"),
+    "events of Megatron": (events(samples=256), "tensorboard"),
     "cut events": (events() + record(b"\x10\x05")[:-6], "tensorboard"),
     "Megatron": (
         lines(" [2026-01-01] iteration {s:8d}/ 100 | lm loss: {l:.6E} | loss scale: 1.0 | grad norm: {g:.3f} |"),
