@@ -2,7 +2,7 @@
 
 * `compared(mine, reference, …)`: what is `Known` of both, and within which rounding;
 * `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
-* `relative(one, other)`: how far two arrays are apart.
+* `relative(one, other)`: how far two arrays are apart; `worst_row(…)`: in which `Row` they are furthest.
 """
 
 import itertools
@@ -35,7 +35,7 @@ class Known:
     mine: Pipeline | None = None
     verdict: Verdict | None = None
     limit: float = math.inf  # of rounding, within which the verdict holds; ∞ for one that tells no cause
-    rough: bool = False  # whether the reference is known only within more than the first limit
+    least: float = math.inf  # of rounding, within which the reference is known
 
     @property
     def ratio(self) -> float:
@@ -44,12 +44,25 @@ class Known:
         return verdict.ratio if verdict and verdict.cause != "same" and cap == "none" else math.nan
 
 
+@dataclass(frozen=True)
+class Row:
+    """Of one query in one head: by how much both differ, of its logits' size, or of the head's if that is larger."""
+
+    head: int
+    query: int
+    error: float
+
+
 def compared(
     mine: Tensor, reference: Tensor, visible: Tensor, block: Block, limits: Sequence[float], *, gains: bool
 ) -> Known:
-    """What is known of both logits. `limits`: what rounding may have left, the least first; the first that tells it."""
+    """What is known of both logits. `limits`: what rounding may have left; the first that tells it.
+
+    The first is of the reference alone, whose format may be finer; then of both, the least first.
+    """
+    alone, *limits = limits
     fit = partial(identified, block=block, visible=visible, gains=gains)
-    tried = ((limit, found) for limit in limits if (found := fit(reference, exact=limit)))
+    tried = ((limit, found) for limit in sorted({alone, *limits}) if (found := fit(reference, exact=limit)))
     least, found = next(tried, (math.inf, None))
     if found is None:
         return Known()
@@ -60,7 +73,7 @@ def compared(
         again = fit(mine, exact=limit) if other is None else None
         other = named(*again)[0] if again else other
         said = verdict.cause not in _UNTOLD or other is not None
-        known = Known(told, factor, other, verdict, limit if said else math.inf, least > limits[0])
+        known = Known(told, factor, other, verdict, limit if said else math.inf, least)
         if said:
             break
     return known
@@ -106,13 +119,14 @@ def identified(
 
 
 def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:
-    """With the known scale that a learned one is but for a factor near 1, and that factor."""
-    if pipeline.scale == "learned":
-        for word in _SCALED:
-            factor = float(torch.as_tensor(block.learned_scale / SCALES[word](block)))
-            if math.isclose(factor, 1, rel_tol=NEAR):
-                return pipeline.but(scale=word), factor
-    return pipeline, 1.0
+    """With the known scale that a learned one is but for a factor near 1, and that factor; else that over 1/√d."""
+    if pipeline.scale != "learned":
+        return pipeline, 1.0
+    factors = {word: float(torch.as_tensor(block.learned_scale / SCALES[word](block))) for word in _SCALED}
+    for word, factor in factors.items():
+        if math.isclose(factor, 1, rel_tol=NEAR):
+            return pipeline.but(scale=word), factor
+    return pipeline, factors["inverse_root"]
 
 
 def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
@@ -122,7 +136,7 @@ def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
 
 def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:
     for word in _SCALED:
-        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=2 * exact):
+        if math.isclose(constant, float(torch.as_tensor(SCALES[word](block))), rel_tol=exact):
             return pipeline.but(scale=word), block
     return pipeline.but(scale="learned"), replace(block, learned_scale=constant)
 
@@ -164,3 +178,14 @@ def relative(one: Tensor, other: Tensor) -> float:
     length = float(other.norm())
     difference = float((one - other).norm())
     return difference / length if length else math.inf if difference else 0.0
+
+
+def worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
+    """A row of small logits is measured by the head's: its errors are of the size of the products that cancel there."""
+    counts = visible.sum(-1).clamp_min(1)
+    sizes = (reference.square().sum(-1) / counts).sqrt()  # [heads, queries]
+    of_head = (reference.square().sum((1, 2), keepdim=False) / visible.sum().clamp_min(1)).sqrt()
+    differences = ((mine - reference).square().sum(-1) / counts).sqrt()
+    errors = torch.where(differences == 0, 0.0, differences / torch.maximum(sizes, of_head[:, None]))
+    head, query = divmod(int(errors.nan_to_num(math.inf).argmax()), errors.shape[1])
+    return Row(head, query, float(errors[head, query]))

@@ -27,7 +27,7 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
-from qkdemo.diagnose.pipelines import Known, compared, in_range, relative
+from qkdemo.diagnose.pipelines import Known, Row, compared, in_range, relative, worst_row
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
@@ -57,6 +57,7 @@ class Port:
     queries: int = 0  # of a sequence, as they were brought
     sequences: int = 1
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
+    own: torch.dtype = torch.float32  # the format of the reference alone
 
     @property
     def fitted(self) -> int:
@@ -71,28 +72,27 @@ class Port:
     @property
     def stored(self) -> float:
         """The relative difference of both that storing them may leave, and forming each sum."""
-        terms = _WIDEST if self.block is None else self.block.d_head
-        return _roundoff(self.format) + terms * _roundoff(WORKING)
+        return self._storing(self.format)
 
-    def left(self, kind: torch.dtype) -> float:
+    def _storing(self, kind: torch.dtype) -> float:
+        terms = _WIDEST if self.block is None else self.block.d_head
+        return _roundoff(kind) + terms * _roundoff(WORKING)
+
+    def left(self, kind: torch.dtype, stored: float = 0.0) -> float:
         """The relative difference that rounding every step to it may leave; float32 turns by rounded angles."""
         places = max(self.queries, self.mine.shape[2])
         stepwise = math.sqrt(_STEPS) * _roundoff(kind) + places * _roundoff(WORKING)
-        return max(EXACT, self.stored, stepwise)
+        return max(EXACT, stored or self.stored, stepwise)
+
+    @property
+    def alone(self) -> float:
+        """What rounding to its own format leaves in the reference."""
+        return self.left(self.own, self._storing(self.own))
 
     @property
     def limits(self) -> list[float]:
         """What rounding to the logits' own format leaves, then what rounding to that of q and k may."""
         return sorted({self.left(kind) for kind in (self.format, self.steps)})
-
-
-@dataclass(frozen=True)
-class Row:
-    """Of one query in one head: by how much both differ, of its logits' size, or of the head's if that is larger."""
-
-    head: int
-    query: int
-    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +112,16 @@ class Result:
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
     exact: float  # the relative difference that is put down to rounding
     rounded: torch.dtype  # the format to which every step was rounded, if `exact` is right
-    rough: bool  # whether the reference was told only as if its steps were rounded to the format of q and k
+    rough: torch.dtype | None  # to which the reference's steps must have been rounded, if its own does not tell it
 
     def within(self, limit: float) -> bool:
         """Whether both differ by no more than that, over all and, by twice as much, in every row."""
         return self.same <= limit and self.worst.error <= _OF_A_ROW * limit
+
+    @property
+    def alike(self) -> bool:
+        """Whether both differ, over all, by no more than rounding may leave."""
+        return self.same <= self.exact
 
     @property
     def uneven(self) -> bool:
@@ -177,7 +182,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
-    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later)
+    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later, kinds[1])
 
 
 def run(port: Port) -> Result:
@@ -203,17 +208,18 @@ def run(port: Port) -> Result:
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
-    worst, apart = (_worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
+    worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
     rounded = port.format if exact == port.left(port.format) else port.steps
     found = known.reference, known.factor, known.mine, known.verdict, ordered
-    return Result(port, same, worst, ratio, told, apart, *found, exact, rounded, known.rough)
+    rough = next((kind for kind in (port.format, port.steps) if port.alone < known.least == port.left(kind)), None)
+    return Result(port, same, worst, ratio, told, apart, *found, exact, rounded, rough)
 
 
 def _known(port: Port, block: Block, mine: Tensor, reference: Tensor) -> Known:
     """What is known of both from the first queries and keys."""
     n = port.fitted
     part = mine[:, :n, :n], reference[:, :n, :n], port.visible[:n, :n]
-    return compared(*part, block, port.limits, gains=port.gains)
+    return compared(*part, block, (port.alone, *port.limits), gains=port.gains)
 
 
 def _ratio(mine: Tensor, reference: Tensor) -> float:
@@ -235,17 +241,6 @@ def _difference(mine: Tensor, reference: Tensor) -> float:
     shown, other = seen(mine), seen(reference)
     off = relative(mine.masked_fill(~shown, 0), reference.masked_fill(~shown, 0))
     return off if off < math.inf and bool((shown == other).all()) else math.inf
-
-
-def _worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
-    """A row of small logits is measured by the head's: its errors are of the size of the products that cancel there."""
-    counts = visible.sum(-1).clamp_min(1)
-    sizes = (reference.square().sum(-1) / counts).sqrt()  # [heads, queries]
-    of_head = (reference.square().sum((1, 2), keepdim=False) / visible.sum().clamp_min(1)).sqrt()
-    differences = ((mine - reference).square().sum(-1) / counts).sqrt()
-    errors = torch.where(differences == 0, 0.0, differences / torch.maximum(sizes, of_head[:, None]))
-    head, query = divmod(int(errors.nan_to_num(math.inf).argmax()), errors.shape[1])
-    return Row(head, query, float(errors[head, query]))
 
 
 # ---- reading

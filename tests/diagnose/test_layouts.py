@@ -223,6 +223,31 @@ def test_layouts_of_published_code_are_read(name: str, tmp_path: Path) -> None:
     assert layer.spectral.tolist() == pytest.approx(wanted, rel=1e-9)
 
 
+_EVA: Final = "transformer.vision.transformer.layers.0.attention"  # of GLM-4V, whose images have blocks
+
+
+@pytest.mark.parametrize(
+    ("layer", "config"),
+    [
+        (_EVA, {"model_type": "chatglm", "vision_config": {"num_heads": HEADS}}),
+        (_EVA, {"vision_config": {"num_heads": HEADS}}),
+        (_EVA, {"num_attention_heads": HEADS}),
+        ("audio_tower.layers.0.attention", {"model_type": "unheard_of", "audio_config": {"num_heads": HEADS}}),
+    ],
+)
+def test_the_layout_of_a_part_whose_kind_is_not_named_is_not_guessed(
+    layer: str, config: dict[str, Any], tmp_path: Path
+) -> None:
+    found = read_alone(in_file(tmp_path, {f"{layer}.query_key_value.weight": torch.randn(96, WIDTH)}), config)
+    assert (found.layers, found.unread) == ((), (layer,))
+
+
+def test_the_layout_of_a_text_is_read_where_nothing_names_a_kind(tmp_path: Path) -> None:
+    folder = in_file(tmp_path, {"language_model.h.0.attn.query_key_value.weight": torch.randn(96, WIDTH)})
+    (layer,) = read_alone(folder, {"text_config": {"num_attention_heads": HEADS}}).layers
+    assert (layer.heads, layer.guessed) == (HEADS, False)
+
+
 def test_projections_of_something_else_are_no_attention(tmp_path: Path) -> None:
     """A state-space layer's in_proj; k and v of GPT-2's cross attention; W_q and W_k of a layer that convolves them."""
     square = torch.randn(96, WIDTH, generator=torch.Generator().manual_seed(0))
@@ -250,6 +275,38 @@ def test_a_tower_has_the_heads_of_its_own_config(tmp_path: Path) -> None:
         assert layers["model.layers.0.self_attn"].d_head == 16
         for name in ("model.vision_tower.layers.0.self_attn", "visual.blocks.0.attn"):
             assert (layers[name].heads, layers[name].guessed) == (heads, guessed), name
+
+
+TOWERS: Final = {  # of authors' own classes, whose config has no part for the images: CLIP and SigLIP have 16 heads
+    "llava_mistral": "model.vision_tower.vision_tower.vision_model.encoder.layers.0.self_attn",
+    "phi3_v": "model.vision_embed_tokens.img_processor.vision_model.encoder.layers.0.self_attn",
+    "minicpmv": "vpm.blocks.0.self_attn",
+}
+
+
+@pytest.mark.parametrize("kind", TOWERS)
+def test_a_tower_beside_a_text_has_not_the_heads_of_the_text(kind: str, tmp_path: Path) -> None:
+    names = (TOWERS[kind], "model.layers.0.self_attn")
+    folder = in_file(tmp_path, {f"{name}.{side}_proj.weight": torch.eye(64) for name in names for side in "qk"})
+    config = {"model_type": kind, "vocab_size": 32000, "num_attention_heads": 32}
+    layers = {layer.name: (layer.heads, layer.guessed) for layer in read_alone(folder, config).layers}
+    assert layers == {names[0]: (1, True), names[1]: (32, False)}
+
+
+ALONE: Final = {  # of transformers: models of images or sound that are whole, some with a vocabulary
+    "CLIPVisionModel": ("vision_model.encoder.layers.0.self_attn", "num_attention_heads"),
+    "ViTForImageClassification": ("vit.encoder.layer.0.attention.attention", "num_attention_heads"),
+    "WhisperForConditionalGeneration": ("model.encoder.layers.0.self_attn", "encoder_attention_heads"),
+    "Data2VecAudioForCTC": ("data2vec_audio.encoder.layers.0.attention", "num_attention_heads"),
+    "SeamlessM4TModel": ("speech_encoder.layers.0.self_attn", "speech_encoder_attention_heads"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_model_of_images_or_sound_has_the_heads_of_its_config(name: str) -> None:
+    layer, heads = ALONE[name]
+    config = getattr(transformers, name).config_class().to_dict()
+    assert heads_of(scope(config, layer))[0] == config[heads] > 0
 
 
 OWN: Final = {  # of classes with more parts than one: a layer, and the heads that their config names for it, or 0

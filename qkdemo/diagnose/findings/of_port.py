@@ -12,6 +12,7 @@ from qkdemo.attention.norms import RMS_EPSILON
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
+from qkdemo.diagnose.pipelines import Row
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
 from qkdemo.labs.placement.scales import NEAR
@@ -26,6 +27,7 @@ _OF_SCALE: Final[Mapping[str, float]] = {  # the power of the head width that a 
 }
 _WAYS: Final = ("near_one", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
+_OF_EPSILON: Final = 0.5  # how far from 1 a factor may be that is put down to ε, too
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
 
@@ -37,7 +39,9 @@ def of_port(result: port.Result, name: str) -> Report:
 
 
 def _choices(result: port.Result) -> list[dict[str, str]]:
-    """What both pipelines do, where they differ; no row if one of them is not known."""
+    """What both pipelines do, where they differ; no row if one of them is not known, or no logit tells it."""
+    if result.alike:
+        return []
     sides = {"reference": result.reference, "mine": result.mine}
     return [
         {"choice": say(f"choice_name.{choice}"), **{side: _word(made, choice) for side, made in sides.items() if made}}
@@ -49,7 +53,7 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     if made.sequences > 1:
         yield Finding("good", "port_part")
-    if (later := result.differ_later) and result.same <= result.exact:
+    if (later := result.differ_later) and result.alike:
         yield Finding("bad", "port_sequences", {"count": len(later), "of": len(made.later), "at": later[0]})
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
@@ -83,14 +87,17 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
             yield Finding("watch", "port_unknown_reference", values)
         yield from _from_logits(result)
         return
-    if not lost and (result.verdict.cause == "same" or not _any(made.mine, made.visible)):
+    if not lost and (result.alike or result.verdict.cause == "same" or not _any(made.mine, made.visible)):
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
         if _in_all_but_a_row(result):
             yield _odd_row(result)
-    values = {"pipeline": _in_words(result.reference, result.factor), "format": _name(result.port.steps)}
-    yield Finding("good", "port_reference_rough" if result.rough else "port_reference", values)
+    values = {"pipeline": _in_words(result.reference, result.factor)}
+    if result.rough:
+        yield Finding("good", "port_reference_rough", values | {"format": _name(result.rough)})
+    else:
+        yield Finding("good", "port_reference", values)
 
 
 def _of_same(result: port.Result) -> Finding:
@@ -116,7 +123,7 @@ def _name(kind: torch.dtype) -> str:
     return str(kind).removeprefix("torch.")
 
 
-def _row(row: port.Row) -> dict[str, object]:
+def _row(row: Row) -> dict[str, object]:
     return {"head": row.head, "query": row.query, "worst": written(100 * row.error, 2)}
 
 
@@ -171,7 +178,7 @@ def _word(pipeline: Pipeline, choice: str) -> str:
 def _in_words(pipeline: Pipeline, factor: float) -> str:
     """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout.
 
-    Its scale is the one that is named times `factor`.
+    Its scale is the one that is named times `factor`; a learned one is 1/√d times that.
     """
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
@@ -181,9 +188,11 @@ def _in_words(pipeline: Pipeline, factor: float) -> str:
         if choice not in left_out
     }
     words |= {choice: _word(pipeline, choice) for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
-    if factor != 1:
-        near = written(factor, digits_apart(factor, [1.0]))
+    near = written(factor, digits_apart(factor, [1.0]))
+    if pipeline.scale != "learned" and factor != 1:
         words["scale"] = say("finding.port_scale_nearly", scale=words["scale"], factor=near)
+    elif pipeline.scale == "learned" and pipeline.norm != "none" and abs(factor - 1) < _OF_EPSILON:
+        words["scale"] = say("finding.port_scale_other", factor=near)
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
 
 
@@ -194,7 +203,7 @@ def _any(logits: Tensor, visible: Tensor) -> bool:
 
 def _from_logits(result: port.Result) -> Iterator[Finding]:
     """What can be told without q and k: that both are the same, or that they have a constant ratio."""
-    if result.same <= result.exact:
+    if result.alike:
         yield _of_same(result)
         return
     shown = [_any(x, result.port.visible) for x in (result.port.mine, result.port.reference)]

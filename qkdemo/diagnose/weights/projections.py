@@ -26,8 +26,8 @@ _FUSED: Final = re.compile(
 _BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
 _TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
 _CALLED: Final = {  # how layers call a part of the config, where that is not its own name
-    "vision": _TOWER.format("vision|visual|vit|image|img|video"),
-    "audio": _TOWER.format("audio|speech"),
+    "vision": _TOWER.format("vision|visual|vit|vpm|image|img|video"),
+    "audio": _TOWER.format("audio|apm|speech"),
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
@@ -62,7 +62,7 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
 
     A part is about layers that are named as it is. Where there are parts, nothing is said of a layer that is named as
     none of them, unless it is one of the main stack, or the config has heads for it: those of one part are not those
-    of another.
+    of another. Nor is anything said of a tower of images or sound beside a text whose config has no part for it.
     """
     parts = _parts_of(config)
     inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
@@ -75,13 +75,21 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
         return scope(parts[name], layer[match.end() :] or ".") if name in parts else {}
     main = bool(_MAIN.match(layer))
     own = _with_own_heads(inner if main and inner is not None else config, layer)
-    return {} if parts and not main and own is config else own
+    tower = any(not layer[: match.start()].endswith("_") for match, _ in called)  # data2vec_audio names a whole model
+    foreign = bool(parts) or (tower and "vocab_size" in config)
+    return {} if foreign and not main and own is config else own
 
 
 def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The parts of a config that are configs of models."""
+    """The parts of a config that are configs of models.
+
+    One without a model_type, in a config that has one, is named after both: it has no layout of a known class.
+    """
+    whole = config.get("model_type")
     return {
-        key.removesuffix("_config"): part
+        (name := key.removesuffix("_config")): {**part, "model_type": part.get("model_type") or f"{whole}_{name}"}
+        if whole
+        else part
         for key, part in config.items()
         if isinstance(part, Mapping)
         and not key.startswith("att")
@@ -181,8 +189,9 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
         return _blocks if config.get("multi_query_attention") else _groups
     if kind in known:
         return known[kind]
-    if word == "query_key_value" and not kind:  # every known class with a key for each query has them so
-        return _groups if heads and heads == kv_heads else None
+    if word == "query_key_value" and not kind:  # every known text with a key for each query has them so
+        tower = _named(_CALLED["vision"], name)  # EVA2-CLIP, as in GLM-4V, has blocks
+        return _groups if heads and heads == kv_heads and not tower else None
     if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
         return _blocks if transposed else None
     return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)

@@ -108,6 +108,27 @@ def test_a_port_with_another_epsilon_is_not_told_to_change_its_scale(size: float
     assert "Compare ε of both norms" in alone.advice
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [0.018, 0.026, 0.065, 0.1])
+def test_a_port_that_is_the_reference_in_sixteen_bits_is_right_whatever_its_epsilon(
+    kind: torch.dtype, size: float
+) -> None:
+    """As of OLMo 2, whose ε is 1e-5: within the port’s format the reference is nearly one with 1e-6."""
+    right = trace(OTHER, of_size(size)).logits.float()
+    said = said_of(of_size(size), right.to(kind), right)
+    assert said.keys() <= {"port_same", "port_reference_rough", "port_unknown_reference"}
+    assert "port_same" in said
+    if "port_reference_rough" in said:
+        sentence = said["port_reference_rough"][0]
+        assert f"what rounding every step to {str(kind).removeprefix('torch.')} may leave" in sentence
+        factor = re.search(r"scale: (?:1/√d, but for a factor )?(0\.9[\d]*)?", sentence)
+        assert factor is not None
+        assert float(factor[1] or 1) == pytest.approx(1 - 9e-6 / (size**2 + 1e-5), abs=0.008)
+        assert "scale: g" not in sentence
+        of_steps = math.sqrt(7) * torch.finfo(kind).eps / 2
+        assert factor[1] or 9e-6 / size**2 < 1.1 * of_steps
+
+
 def test_of_an_unknown_reference_another_epsilon_is_asked_for() -> None:
     block = of_size(0.1)
     right = trace(BARE.but(epsilon=1e-2), block).logits
@@ -150,7 +171,7 @@ def test_a_mistake_is_named_beside_steps_that_were_rounded(cause: str, kind: tor
     found = run(port_of(with_steps_in(kind, cause)))
     assert found.verdict is not None
     assert found.verdict.cause == cause
-    assert found.rough is (kind is torch.bfloat16)
+    assert found.rough == (kind if kind is torch.bfloat16 else None)
     assert not any(each.key == "port_ratio_row" for each in of_port(found, "x").findings)
 
 
