@@ -2,8 +2,7 @@
 
 * `Log`: steps and named columns; `roles(log)`: which column is the loss, …, of all its `choices(log)`;
 * `log_of(run, kind, rows)`: rows in any order and spelling as a `Log`;
-* `names_steps(column)`, `names_loss(column)`, `names_attention(column)`: whether it counts steps, is a loss of the
-  training, or a logit of attention.
+* `names_loss(column)`, `names_attention(column)`: whether it is a loss of the training, or a logit of attention.
 """
 
 import math
@@ -17,15 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.steps import counted_on
+from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, steps_among
 from qkdemo.diagnose.readers.values import is_nan, logged, real
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
-_STEPS: Final = (
-    *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
-    *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps", "iterations"),
-)
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -137,11 +132,13 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if len(str(name)) <= _LONGEST_NAME]
     if len(names) > _MOST_COLUMNS:
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
-    steps = next((name for name in names if names_steps(name)), None)
-    at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
     epoch = next((name for name in names if str(name).lower().rpartition("/")[2] == "epoch"), None)
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
+    steps = steps_among(names, rows, loss)
+    at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
+    if steps != CALLS and CALLS in names:
+        at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
@@ -158,7 +155,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
             left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
             left_out |= {name for name, places in now_and_then.items() if place in places}
             for name, value in row.items():
-                if name != steps and name not in left_out and not math.isnan(number := logged(value)):
+                if name not in (steps, CALLS) and name not in left_out and not math.isnan(number := logged(value)):
                     points.setdefault(str(name), []).append((step, number, place))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
@@ -173,11 +170,6 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
     return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept)
-
-
-def names_steps(column: Any) -> bool:
-    """Whether a column counts steps, by its name."""
-    return str(column).lower() in _STEPS
 
 
 def names_loss(column: Any) -> bool:

@@ -21,11 +21,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss, names_steps
+from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
 from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run, of_chart
+from qkdemo.diagnose.readers.steps import names_steps
 from qkdemo.diagnose.readers.values import plain, real
 from qkdemo.messages import say
 

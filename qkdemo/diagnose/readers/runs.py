@@ -7,7 +7,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from qkdemo.diagnose.readers.columns import EVALUATED, names_steps
+from qkdemo.diagnose.readers.columns import EVALUATED
+from qkdemo.diagnose.readers.steps import names_steps
 
 LEAST_ROWS: Final = 6
 NOTHING: Final = (None, "")  # in a cell of JSON, of CSV

@@ -1,16 +1,45 @@
-"""Steps of a log that begin anew, as within each epoch, counted on.
+"""Steps of a log: which column counts them, and those that begin anew, as within each epoch, counted on.
 
+* `names_steps(column)`, `steps_among(names, rows, loss)`: the column; `CALLS`: one of W&B's own; `last_known(steps)`;
 * `counted_on(steps, epochs, losses)`: steps of all rows, and the word of `Log.steps` for how they are counted.
 
 An epoch begins at the first step again; a run that is started anew goes back by a bit, or to its first loss, too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from qkdemo.diagnose.readers.values import real
+
+_STEPS: Final = (
+    *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
+    *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps", "iterations"),
+)
+CALLS: Final = "_step"  # of wandb.log, whatever was logged
 _LEAST_TURNS: Final = 2  # of passes that nothing names: a single one may be a run that was started once more
+
+
+def names_steps(column: Any) -> bool:
+    """Whether a column counts steps, by its name."""
+    return str(column).lower() in _STEPS
+
+
+def steps_among(names: Sequence[str], rows: Sequence[Mapping[str, Any]], loss: Sequence[float]) -> str | None:
+    """The column that counts steps: calls of W&B only if no other has a number wherever there is a loss."""
+    named = [name for name in names if names_steps(name)]
+    logged_at = [row for row, value in zip(rows, loss, strict=True) if not math.isnan(value)]
+    own = [name for name in named if name != CALLS and all(math.isfinite(real(row.get(name))) for row in logged_at)]
+    return next(iter(own if CALLS in named and own and logged_at else named), None)
+
+
+def last_known(steps: Sequence[float]) -> list[float]:
+    """A row of W&B without a step of its own is of the last one, as its charts show it."""
+    found: list[float] = []
+    for step in steps:
+        found.append(step if math.isfinite(step) or not found else found[-1])
+    return found
 
 
 def counted_on(

@@ -172,3 +172,18 @@ def test_blanks_around_the_names_of_a_table_are_no_part_of_them(header: str) -> 
     rows = [f"0, {s}, {x}" for s, x in zip(STEPS, LOSS, strict=True)]
     (log,) = read_logs("\n".join([header, *rows]).encode(), "x.csv")
     assert (log.steps, log.step.tolist(), log.columns["loss"].tolist()) == ("named", STEPS, LOSS)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_a_history_the_steps_of_the_trainer_count_and_not_its_calls_of_wandb(first: bool) -> None:
+    """As Hugging Face's Trainer has W&B's charts count; a row without one is of the last."""
+    own = "train/global_step"
+    rows = [{"_step": at, own: s, "train/loss": x} for at, (s, x) in enumerate(zip(STEPS, LOSS, strict=True))]
+    rows.insert(4, {"_step": 3.5, "other": 1.0})
+    rows = [row if first else dict(reversed(row.items())) for row in rows]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "history.jsonl")
+    assert log.step.tolist() == STEPS
+    assert set(log.columns) == {"train/loss", "other"}
+    beside = [{"_step": at, "train/loss": x} | ({own: 7} if at == 3 else {}) for at, x in enumerate(LOSS)]
+    (log,) = read_logs("\n".join(map(json.dumps, beside)).encode(), "history.jsonl")
+    assert log.step.tolist() == list(range(8))
