@@ -62,7 +62,7 @@ def inner_of(kind: str) -> dict[str, list[str]]:
     layers = found_in(names, model.config.model_type)
     assert layers
     assert not any(beside.joined(layer, layers) for layer in layers)
-    inner = {layer: beside.beside(names, layer) for layer in layers}
+    inner = {layer: beside.inside(names, layer) for layer in layers}
     assert not any(map(beside.convolved, inner.values()))
     shapes = {name: tuple(x.shape) for name, x in model.state_dict().items()}
     for layer, own in inner.items():
@@ -90,13 +90,13 @@ def test_a_further_path_of_a_real_class_is_found(kind: str, words: set[str]) -> 
         config = transformers.DebertaConfig(relative_attention=True, pos_att_type=["c2p", "p2c"])
         with torch.device("meta"):
             names = list(transformers.DebertaModel(config).state_dict())
-        inner = beside.beside(names, "encoder.layer.0.attention.self")
+        inner = beside.inside(names, "encoder.layer.0.attention.self")
         assert set(beside.second(inner)) == words
     elif kind == "Zamba2Model":  # whose default has no adapters
         config = transformers.Zamba2Config(use_shared_attention_adapter=True)
         with torch.device("meta"):
             names = list(transformers.Zamba2Model(config).state_dict())
-        assert {word for layer in found_in(names) for word in beside.second(beside.beside(names, layer))} == words
+        assert {word for layer in found_in(names) for word in beside.second(beside.inside(names, layer))} == words
     else:
         assert {word for each in inner_of(kind).values() for word in each} == words
 

@@ -1,6 +1,6 @@
 """What stands beside W_q and W_k of a layer, or in its name, and makes their product more or less than its logits.
 
-* `beside(names, layer)`: names of a layer's tensors, without its own;
+* `inside(names, layer)`: names of a layer's tensors, without its own;
 * `unlike(layer, inner, names)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
 * `second(inner)`: further projections and norms of q or k that act in the same attention;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
@@ -28,7 +28,7 @@ _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.att
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense")
 
 
-def beside(names: Iterable[str], layer: str) -> list[str]:
+def inside(names: Iterable[str], layer: str) -> list[str]:
     """Names of a layer's tensors, without its own; of a module that was saved alone all."""
     prefix = layer and f"{layer}."
     return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]

@@ -114,7 +114,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     scales = {layer.name: gains.cosine(checkpoint, layer.name) for layer in layers}
     cosine = {name: scale[1] for name, scale in scales.items() if scale}
     every = found_in((*checkpoint.names, *checkpoint.elsewhere))
-    second = {layer.name: beside.second(beside.beside(checkpoint.names, layer.name)) for layer in layers}
+    second = {layer.name: beside.second(beside.inside(checkpoint.names, layer.name)) for layer in layers}
     normed = [layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED]
     return Result(
         layers=layers,
@@ -159,7 +159,7 @@ def _layers(
             continue
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
-        inner = {name: checkpoint.entry(prefix + name).shape for name in beside.beside(checkpoint.names, layer)}
+        inner = {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
         if beside.convolved(inner):
             skipped.convolved.append(layer)
             continue
@@ -175,7 +175,7 @@ def _layers(
             skipped.packed.append(layer)
             continue
         of_layer = gains_.get(layer, {})
-        weights = _weights(checkpoint, layer, tensors, own, of_layer)
+        weights = _weights(checkpoint, tensors, own, of_layer, inner)
         if weights is None:
             if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
                 skipped.unread.append(layer)
@@ -192,35 +192,34 @@ def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
     weight = checkpoint.stored(name)
     if weight.dtype not in NARROW:
         return weight.double(), False
-    beside = scale_name(name, checkpoint.names)
-    readable = beside is not None and checkpoint.entry(beside).dtype in DTYPES
-    made = scaled(weight, checkpoint.stored(beside)) if beside and readable else None
+    scale = scale_name(name, checkpoint.names)
+    readable = scale is not None and checkpoint.entry(scale).dtype in DTYPES
+    made = scaled(weight, checkpoint.stored(scale)) if scale and readable else None
     return (weight.double(), True) if made is None else (made, False)
 
 
 def _weights(
     checkpoint: Checkpoint,
-    layer: str,
     tensors: Mapping[str, str],
     config: Mapping[str, Any],
     of_layer: Mapping[str, Tensor],
+    inner: Mapping[str, Sequence[int]],
 ) -> tuple[Tensor, Tensor, bool] | None:
-    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
+    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told.
+
+    `inner`: tensor in the layer → shape.
+    """
     if "q" not in tensors:
-        if (
-            f"{layer}.attention_biases".lstrip(".") in checkpoint.names
-        ):  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
+        if "attention_biases" in inner:  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
             return None
         weight, lacks = _read(checkpoint, tensors["fused"])
-        back = beside.output(beside.beside(checkpoint.names, layer))
-        width = checkpoint.entry(f"{layer}.{back}".lstrip(".")).shape[-1] if back else None
-        both = parts(tensors["fused"], weight, config, width)
+        back = beside.output(inner)
+        both = parts(tensors["fused"], weight, config, inner[back][-1] if back else None)
         return None if both is None else (*both, lacks)
     (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
     if q.dim() != 2 or k.dim() != 2:
         return None
-    output = f"{layer}.o_proj.weight".lstrip(".")
-    rows_of_v = checkpoint.entry(output).shape[-1] if output in checkpoint.names else None
+    rows_of_v = inner["o_proj.weight"][-1] if "o_proj.weight" in inner else None
     bare = ungated(q, rows_of_v, _width(config, of_layer, len(q), len(k)), config)
     return None if bare is None else (bare, k, q_lacks or k_lacks)
 
