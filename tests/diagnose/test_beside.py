@@ -1,5 +1,6 @@
 """What else stands in a layer of attention: further paths of q and k, and what makes q·k of a head no logit."""
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,6 +129,7 @@ def test_two_streams_that_attend_together_are_said(one: str, other: str, tmp_pat
         ("coat_lite_tiny", "unlike", 8, 0),
         ("cait_xxs24_224", "unlike", 24, 0),
         ("mvitv2_tiny", "convolved", 10, 0),
+        ("hiera_tiny_224", "unlike", 3, 9),  # where it takes the largest q of several positions
         ("gcvit_tiny", "unread", 14, 17),
         ("swinv2_cr_tiny_224", "cosine", 12, 12),
     ],
@@ -136,10 +138,92 @@ def test_what_is_no_logit_in_timms_classes_is_not_measured_as_one(
     name: str, key: str, count: int, measured: int, tmp_path: Path
 ) -> None:
     state = loaded().create_model(name).state_dict()
-    found = said(tmp_path, {key: x for key, x in state.items() if "att" in key or ".cpe" in key})
+    found = said(tmp_path, {key: x for key, x in state.items() if "att" in key or ".cpe" in key or ".proj." in key})
     assert found[key].values["count"] == count
     assert len(examine_path(tmp_path).tables["layers"]) == measured
     assert not {"unlike", "convolved", "unread", "cosine"} & found.keys() - {key}
+
+
+@pytest.mark.parametrize(
+    ("layer", "words", "beside_it"),
+    [
+        ("model.layers.0.self_attn", "{}_proj.weight", "A_log"),  # Kimi Linear
+        ("model.layers.0.attn", "{}_proj.weight", "gk_proj.0.weight"),  # GLA of fla
+        ("model.layers.0.attn", "{}_proj.weight", "g_norm_swish_gate.weight"),  # RetNet of fla
+        ("model.layers.0.self_attn", "{}_proj.weight", "time_decay"),  # RWKV made of Qwen
+        ("net.blocks.0.f.fn", "to_{}.weight", "fast_attention.projection_matrix"),  # Performer
+        ("net.layers.0.0.fn", "to_{}.weight", "proj_k"),  # Linformer
+        ("encoder.down_blocks.3.0.attn", "to_{}.weight", "to_qkv_multiscale.0.proj_in.weight"),  # DC-AE
+        ("layers.0.self_attn", "qkv_proj.weight", "output_gate.weight"),  # MiniMax-01
+        ("layers.0.attention", "query_key_value.weight", "g_norm.weight"),  # Ling linear
+        ("transformer_blocks.0.attn1", "to_{}.weight", "../ff.conv_depth.weight"),  # Sana
+        ("blocks.0.attn", "qkv.weight", "../mlp.depth_conv.conv.weight"),  # Sana, its authors'
+        ("encoder.layer.0.attention.self", "{}_proj.weight", "../../../../rel_embeddings.weight"),  # DeBERTa
+    ],
+)
+def test_attention_without_a_softmax_of_q_and_k_is_not_measured(
+    layer: str, words: str, beside_it: str, tmp_path: Path
+) -> None:
+    place = layer.split(".")
+    for _ in range(beside_it.count("../")):
+        place.pop()
+    mark = ".".join([*place, beside_it.replace("../", "")])
+    tensors = {name: torch.randn(24, 8) for name in {f"{layer}.{words.format(side)}" for side in "qk"}}
+    assert "unlike" not in said(tmp_path, tensors)
+    found = said(tmp_path, tensors | {mark: torch.ones(8, 8)})
+    assert (found["unlike"].level, found["unlike"].values["layer"]) == ("watch", layer)
+    assert found.keys() == {"unlike"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "config"),
+    [
+        ("layers.0.linear_attn", {}),
+        ("loftr_coarse.layers.0", {}),
+        ("retention", {}),
+        ("encoder.layers.0.self_attn", {"model_type": "autoformer"}),
+        ("model.layers.0.attn", {"model_type": "linear_attn"}),
+    ],
+)
+def test_attention_without_a_softmax_is_told_by_its_name_or_its_config(
+    layer: str, config: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert said(tmp_path, split(layer, "{}_proj.weight")).keys() == {"unlike"}
+    assert "unlike" not in said(tmp_path, split("model.layers.0.self_attn", "{}_proj.weight")) or config
+
+
+def skipped(kind: str, **config: Any) -> tuple[set[str], set[str]]:
+    """Layers of a class of transformers that are unlike, and the others; without numbers."""
+    made = getattr(transformers, kind)
+    with torch.device("meta"):
+        model = made(made.config_class(**config))
+    shapes = {name: tuple(x.shape) for name, x in model.state_dict().items()}
+    sides: tuple[set[str], set[str]] = set(), set()
+    for layer, own in found_in(shapes).items():
+        inner = {name: shapes[f"{layer}.{name}"] for name in beside.inside(shapes, layer)}
+        sides[not beside.unlike(layer, inner, shapes, fused="q" not in own)].add(layer.rpartition(".")[2])
+    return sides
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "unlike", "others"),
+    [
+        ("Qwen3NextModel", {}, {"linear_attn"}, {"self_attn"}),
+        ("OlmoHybridModel", {}, {"linear_attn"}, {"self_attn"}),
+        ("MiniMaxModel", {}, {"self_attn"}, {"self_attn"}),
+        ("KimiLinearModel", {}, {"self_attn"}, set()),  # its others are latent
+        ("DebertaV2Model", {"relative_attention": True}, {"self"}, set()),
+        ("DebertaV2Model", {}, set(), {"self"}),
+        ("DebertaModel", {"relative_attention": True}, {"self"}, set()),
+        ("ProphetNetModel", {}, set(), {"self_attn", "cross_attn"}),
+        ("Sam2HieraDetModel", {}, {"attn"}, {"attn"}),
+    ],
+)
+def test_real_classes_without_a_softmax_of_q_and_k_are_told(
+    kind: str, config: dict[str, Any], unlike: set[str], others: set[str]
+) -> None:
+    assert skipped(kind, **config) == (unlike, others)
 
 
 @pytest.mark.parametrize("shape", [(), (2, 1, 1)])

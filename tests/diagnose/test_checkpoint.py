@@ -231,8 +231,34 @@ def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
     dead = said(saved(tmp_path, {name: torch.zeros_like(x) for name, x in weights().items()}))
     assert "attention is uniform" in dead["weights_zero"]
     (zero,) = (each for each in examine_path(tmp_path / "model.safetensors").findings if each.key == "weights_zero")
-    assert "If W_q starts at 0" in zero.advice
-    assert "spectral" not in dead
+    assert "where both are 0, neither gets any" in zero.advice
+    assert not {"spectral", "query_zero"} & dead.keys()
+
+
+@pytest.mark.parametrize(("side", "key", "level"), [("q", "query_zero", "watch"), ("k", "weights_zero", "bad")])
+def test_a_query_that_starts_at_zero_is_no_illness(side: str, key: str, level: str, tmp_path: Path) -> None:
+    """As μP recommends it: W_q is 0, W_k is not. A W_k of 0 is nobody's recommendation."""
+    tensors = {name: x * (f"{side}_proj" not in name) for name, x in weights().items()}
+    findings = {each.key: each for each in examine_path(saved(tmp_path, tensors)).findings}
+    assert findings[key].level == level
+    assert not {"query_zero", "weights_zero", "spectral"} & findings.keys() - {key}
+    if side == "q":
+        assert "A new model may be so: μP recommends it." in findings[key].sentence
+        assert "If this model has been trained, look whether W_q gets gradients." in findings[key].advice
+
+
+@pytest.mark.parametrize("text", [b"{", b"[1]", b"\xff\xfe", None])
+def test_a_config_that_cannot_be_read_is_said(text: bytes | None, tmp_path: Path) -> None:
+    """Beside the file it is left out, and asked for it is refused; without one nothing is said."""
+    path, config = saved(tmp_path, weights()), tmp_path / "config.json"
+    assert "config_unread" not in said(path)
+    config.write_bytes(text) if text else config.mkdir()
+    assert "config.json, and it cannot be read as a config. It was not used" in said(path)["config_unread"]
+    with pytest.raises(InputError, match=r"config\.json is no config\.json that can be read"):
+        examine_path(path, config)
+    (config.unlink if text else config.rmdir)()
+    config.write_text(json.dumps(CONFIG), encoding="utf-8")
+    assert "config_unread" not in said(path)
 
 
 def test_gains_over_all_heads_leave_the_heads_to_the_config_and_without_one_a_guess_is_said(tmp_path: Path) -> None:
@@ -348,7 +374,6 @@ def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tm
     [
         ("q_proj.lora_A.weight", "q_proj.lora_B.weight"),  # an adapter
         ("q_proj.qweight", "k_proj.qweight"),
-        ("SelfAttention.q.weight", "SelfAttention.k.weight"),  # of T5
     ],
 )
 def test_two_weights_are_no_q_and_k(names: tuple[str, str]) -> None:

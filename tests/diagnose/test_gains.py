@@ -167,16 +167,36 @@ def test_a_norm_before_the_projection_bounds_no_logit(tmp_path: Path) -> None:
 def test_a_norm_without_gain_that_the_architecture_is_known_for_is_no_finding(tmp_path: Path) -> None:
     language_model("Llama 4", "sdpa").save_pretrained(tmp_path)
     levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
-    assert levels["promised_without"] == "good"
-    assert "promised" not in levels
+    assert levels == {"promised_without": "good"}  # all layers have rotary positions
     other = json.loads((tmp_path / "config.json").read_text(encoding="utf-8")) | {"model_type": "unheard_of"}
     (tmp_path / "config.json").write_text(json.dumps(other), encoding="utf-8")
     levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
     assert levels["promised"] == "watch"
+    (tmp_path / "config.json").write_text(json.dumps(other | {"model_type": "llama4_text", "use_qk_norm": False}))
+    assert {finding.key for finding in examine_path(tmp_path).findings} == {"spectral"}
     nanochat = transformers.NanoChatConfig(**_SMALL)
     transformers.NanoChatForCausalLM(nanochat).save_pretrained(tmp_path)
     levels = {finding.key: finding.level for finding in examine_path(tmp_path).findings}
     assert levels == {"normed_otherwise": "good"}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_layers_of_llama_4_without_rotary_positions_have_no_norm(named: bool, tmp_path: Path) -> None:
+    """As the class has it: of eight layers the fourth and the eighth; by the list, or where that is empty by default."""
+    config = transformers.Llama4TextConfig(**_SMALL | {"num_hidden_layers": 8}, use_qk_norm=True)
+    with torch.device("meta"):
+        model = transformers.Llama4ForCausalLM(config)
+    normed = [at for at, layer in enumerate(model.model.layers) if hasattr(layer.self_attn, "qk_norm")]
+    assert normed == [0, 1, 2, 4, 5, 6]
+    told = config.to_dict() if named else config.to_dict() | {"no_rope_layers": []}
+    stem = "model.layers.{}.self_attn"
+    assert [at for at in range(8) if gains.normed_by_rope(told, stem.format(at))] == normed
+    tensors = {f"{stem.format(at)}.{side}_proj.weight": (1 + at) * torch.eye(32) for at in range(8) for side in "qk"}
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(told, default=str), encoding="utf-8")
+    told = {finding.key: finding for finding in examine_path(tmp_path).findings}
+    assert told["promised_without"].values["count"] == 6
+    assert told["spectral"].values["layer"] == stem.format(7)
 
 
 def test_layers_of_a_width_of_their_own_are_read_by_their_gains(tmp_path: Path) -> None:

@@ -318,8 +318,15 @@ OWN: Final = {  # of classes with more parts than one: a layer, and the heads th
     "BartModel": ("decoder.layers.0.encoder_attn", 16),
     "AriaModel": ("multi_modal_projector.cross_attn", 0),
     "Sam2HieraDetModel": ("blocks.3.attn", 0),
-    "MaskFormerModel": ("pixel_level_module.encoder.model.encoder.layers.0.blocks.0.attention.self", 0),
-    "Florence2Model": ("vision_tower.blocks.0.0.spatial_block.window_attn", 0),
+    "MaskFormerModel": ("pixel_level_module.encoder.model.encoder.layers.3.blocks.0.attention.self", 32),
+    "Florence2Model": ("vision_tower.blocks.2.8.spatial_block.window_attn", 16),
+    "SwinModel": ("encoder.layers.2.blocks.5.attention", 12),
+    "PvtModel": ("encoder.block.2.1.attention.self", 5),
+    "SegformerModel": ("stages.3.blocks.1.attention", 8),
+    "HieraModel": ("encoder.stages.1.layers.2.attn", 2),
+    "ClapAudioModel": ("audio_encoder.layers.1.blocks.1.attention.self", 8),
+    "T5Model": ("decoder.block.0.layer.1.EncDecAttention", 8),
+    "ProphetNetModel": ("decoder.layers.0.self_attn", 16),
 }
 
 
@@ -335,18 +342,96 @@ def test_no_layer_is_read_with_the_heads_of_another_part(name: str) -> None:
     assert read[OWN[name][0]] == OWN[name][1]
     for layer, heads in read.items():
         module = model.get_submodule(layer)
-        own = next(
-            (x for word in ("num_heads", "num_attention_heads", "n_heads") if (x := getattr(module, word, 0))), 0
-        )
+        words = ("num_heads", "num_attention_heads", "n_heads", "num_attn_heads")
+        own = next((x for word in words if (x := getattr(module, word, 0))), 0)
         assert heads in (0, own) or not own, layer
 
 
+@pytest.mark.parametrize(
+    ("listed", "depths", "heads"),
+    [([4, 8], [2, 2], (4, 8)), ([4, 8], None, (1, 1)), ([4, 8], [2], (1, 1)), ([4, 8], [2, 1], (4, 1))],
+)
+def test_heads_of_a_stage_are_read_only_where_depths_confirm_the_stage(
+    listed: list[int], depths: Any, heads: tuple[int, int], tmp_path: Path
+) -> None:
+    """The second layer is block 1 of stage 1, and of blocks that are counted through no stage is known."""
+    names = ("layers.0.blocks.0.attn", "layers.1.blocks.1.attn", "blocks.1.attn")
+    folder = in_file(tmp_path, {f"{name}.qkv.weight": torch.randn(96, WIDTH) for name in names})
+    layers = {each.name: each.heads for each in read_alone(folder, {"num_heads": listed, "depths": depths}).layers}
+    assert layers == {**dict(zip(names, heads, strict=False)), "blocks.1.attn": 1}
+
+
+RESAMPLERS: Final = {  # beside a text whose config has no part for them
+    "idefics": "model.perceiver_resampler.blocks.0.0",
+    "minicpmv": "resampler.attn",
+    "qwen": "transformer.visual.attn_pool.attn",
+    "mplug_owl2": "model.visual_abstractor.encoder.layers.0.crossattention.attention",
+    "unheard_of": "Qformer.bert.encoder.layer.0.attention.self",
+}
+
+
+@pytest.mark.parametrize("kind", RESAMPLERS)
+def test_what_stands_between_images_and_text_has_not_the_heads_of_the_text(kind: str, tmp_path: Path) -> None:
+    text = {f"model.layers.0.self_attn.{side}_proj.weight": torch.eye(64) for side in "qk"}
+    folder = in_file(tmp_path, text | {f"{RESAMPLERS[kind]}.in_proj_weight": torch.randn(192, 64)})
+    config = {"model_type": kind, "vocab_size": 32000, "num_attention_heads": 32}
+    layers = {layer.name: (layer.heads, layer.guessed) for layer in read_alone(folder, config).layers}
+    assert layers == {RESAMPLERS[kind]: (1, True), "model.layers.0.self_attn": (32, False)}
+
+
+@pytest.mark.parametrize(("groups", "kv_heads"), [(2, 2), (None, 4)])
+def test_a_matrix_of_megatron_core_is_read_by_its_groups(groups: Any, kv_heads: int, tmp_path: Path) -> None:
+    dice = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(8 * heads, WIDTH, generator=dice, dtype=torch.float64) for heads in (HEADS, kv_heads))
+    layer = "decoder.layers.0.self_attention"
+    fused = {f"{layer}.linear_qkv.weight": joined("groups", q, k), f"{layer}.linear_proj.weight": torch.eye(32)}
+    config = {"num_attention_heads": HEADS, "num_query_groups": groups}
+    (found,) = read_alone(in_file(tmp_path, fused), config).layers
+    own = HEADS // kv_heads
+    wanted = [float(torch.linalg.matrix_norm(q[8 * h :][:8].T @ k[8 * (h // own) :][:8], 2)) for h in range(HEADS)]
+    assert found.spectral.tolist() == pytest.approx(wanted, rel=1e-9)
+    assert read_alone(tmp_path, {}).unread == (layer,)  # without heads it cannot be taken apart
+    gated = {**fused, f"{layer}.linear_proj.weight": torch.eye(16)}
+    assert read_alone(in_file(tmp_path, gated), config).unread == (layer,)
+
+
+def test_logits_of_t5_are_bounded_without_a_scale(tmp_path: Path) -> None:
+    """Its class multiplies q and k alone: the largest of many logits comes near what is said, and not beyond."""
+    torch.manual_seed(0)
+    config = transformers.T5Config(num_layers=1, d_model=4, d_kv=16, num_heads=2, vocab_size=64, d_ff=8)
+    model = transformers.T5EncoderModel._from_config(config, attn_implementation="eager").double().eval()
+    attend: Any = model.encoder.block[0].layer[0].SelfAttention
+    with torch.no_grad():
+        for each in (attend.q, attend.k):
+            each.weight.normal_()
+        attend.relative_attention_bias.weight.zero_()
+        x = nn.functional.normalize(torch.randn(1, 600, 4, dtype=torch.float64), dim=-1)
+        weights = next(
+            each
+            for each in attend(x, output_attentions=True)
+            if each is not None
+            and each.dim() == 4
+            and each.shape[2:] == (600, 600)
+            and each.sum(-1).allclose(torch.ones(()).double())
+        )
+    model.save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    (said,) = (finding for finding in report.findings if finding.key == "spectral_bare")
+    spread = (weights.log().amax((-1, -2)) - weights.log().amin((-1, -2))).max()  # of logits below ±bound
+    bound = max(row["spectral_norm"] for row in report.tables["layers"])
+    assert float(said.values["logit"]) == pytest.approx(bound, rel=1e-3)  # type: ignore[arg-type]
+    assert 1.2 * bound < spread < 2 * bound
+    assert "spectral" not in {finding.key for finding in report.findings}
+
+
 def test_cross_attention_of_sana_has_heads_of_its_own(tmp_path: Path) -> None:
-    """Of diffusers: attn1 has 6 heads of 8, attn2 has 3 of 16."""
+    """Of diffusers: attn1 is linear, attn2 has 3 heads of 16."""
     tensors = {f"transformer_blocks.0.attn{at}.to_{side}.weight": torch.eye(48) for side in "qk" for at in (1, 2)}
+    tensors["transformer_blocks.0.ff.conv_depth.weight"] = torch.ones(8, 1, 3, 3)
     config = {"num_attention_heads": 6, "num_cross_attention_heads": 3, "cross_attention_head_dim": 16}
-    layers = read_alone(in_file(tmp_path, tensors), config | {"attention_head_dim": 8}).layers
-    assert [(layer.heads, layer.d_head, layer.guessed) for layer in layers] == [(6, 8, False), (3, 16, False)]
+    found = read_alone(in_file(tmp_path, tensors), config | {"attention_head_dim": 8})
+    assert [(layer.heads, layer.d_head, layer.guessed) for layer in found.layers] == [(3, 16, False)]
+    assert found.unlike == ("transformer_blocks.0.attn1",)
 
 
 def test_groups_of_groupvit_are_assigned_by_one_head(tmp_path: Path) -> None:

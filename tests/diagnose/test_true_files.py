@@ -178,7 +178,10 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     ),
     "unshared": lambda said, told: said.number("count") == len(told.layers) - len(told.measured),
     "weights_lost": of_layers(lambda layer: not layer.whole),
-    "weights_zero": of_layers(lambda layer: layer.whole and max(layer.spectral()) == 0),
+    "weights_zero": of_layers(
+        lambda layer: layer.whole and max(layer.spectral()) == 0 and (layer.q.any() or not layer.k.any())
+    ),
+    "query_zero": of_layers(lambda layer: layer.whole and not layer.q.any() and layer.k.any()),
     "some_unnormed": lambda said, told: (
         said.number("count") == sum(layer.gains.keys() != {"q", "k"} for layer in told.measured)
         and said.number("all") == len(told.measured)

@@ -6,6 +6,7 @@
 
 import io
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -126,14 +127,16 @@ def _refuse_kind(stream: BinaryIO, name: str) -> None:
 def _checkpoint_at(path: Path, config: Path | None) -> Report:
     beside = (path if path.is_dir() else path.parent) / "config.json"
     with checkpoint.open_checkpoint(path) as opened:
-        return of_checkpoint(layers.run(opened, _config(config or beside, asked=config is not None)), path.name)
+        told = _config(config or beside) if config or os.path.lexists(beside) else {}
+        if told is None and config:
+            raise InputError("bad_config", name=config.name)
+        return of_checkpoint(layers.run(opened, told), path.name, unread=beside.name if told is None else "")
 
 
-def _config(path: Path, *, asked: bool) -> Mapping[str, Any]:
+def _config(path: Path) -> Mapping[str, Any] | None:
+    """A config; None if it cannot be read."""
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        if asked:
-            raise InputError("bad_config", name=path.name) from None
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
+        return None
+    return loaded if isinstance(loaded, dict) else None

@@ -7,13 +7,14 @@ from dataclasses import replace
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.inputs import some
+from qkdemo.diagnose.weights import beside
 from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
 
 
-def of_checkpoint(result: attention.Result, name: str) -> Report:
-    """What is found in a checkpoint."""
+def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Report:
+    """What is found in a checkpoint. `unread`: the config beside it, if that is there and cannot be read."""
     rows = [
         {
             "layer": _shown(layer.name),
@@ -30,7 +31,8 @@ def of_checkpoint(result: attention.Result, name: str) -> Report:
         }
         for layer in result.layers
     ]
-    findings = by_level(map(_named, _of_checkpoint(result)))
+    lost = [Finding("watch", "config_unread", {"name": unread})] if unread else []
+    findings = by_level([*lost, *map(_named, _of_checkpoint(result))])
     return Report(kind="checkpoint", name=name, findings=findings, tables={"layers": rows})
 
 
@@ -67,24 +69,28 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
         yield Finding("good", "gains_biased", {"count": len(biased), "layer": biased[0].name})
     if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
         yield _of_normed(placed)
-    if plain := [layer for layer in plain if layer.name not in {*result.normed, *result.cosine}]:
-        yield _of_plain(plain)
+    normed_too = {*result.normed, *result.cosine, *result.without_gain}
+    for bare in (False, True):
+        if each := [layer for layer in plain if layer.name not in normed_too and beside.bare(layer.name) == bare]:
+            yield _of_plain(each, bare=bare)
 
 
 def _of_architecture(result: attention.Result) -> Iterator[Finding]:
     """What its norm of q and k is, where the config or the names of tensors tell more than their sizes."""
-    if result.promised:
-        level: Level = "good" if result.without_gain else "watch"
-        yield Finding(level, "promised_without" if result.without_gain else "promised", {"flag": result.flags[0]})
+    if result.without_gain:
+        values = {"flag": "use_qk_norm", "count": len(result.without_gain), "layer": result.without_gain[0]}
+        yield Finding("good", "promised_without", values)
+    elif result.promised:
+        yield Finding("watch", "promised", {"flag": result.flags[0]})
     if result.before:
         yield Finding("watch", "gains_before", {"count": len(result.before), "layer": result.before[0]})
     if result.normed:
         yield Finding("good", "normed_otherwise", {"count": len(result.normed), "layer": result.normed[0]})
     if result.cosine:
         worst = max(result.cosine, key=lambda layer: result.cosine[layer])
-        level = "watch" if result.cosine[worst] > causes.CALM else "good"
-        values = {"count": len(result.cosine), "layer": worst, "bound": at_most(result.cosine[worst])}
-        yield Finding(level, "cosine", values)
+        level: Level = "watch" if result.cosine[worst] > causes.CALM else "good"
+        bound = at_most(result.cosine[worst])
+        yield Finding(level, "cosine", {"count": len(result.cosine), "layer": worst, "bound": bound})
     if result.latent:
         yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
 
@@ -101,7 +107,8 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
         "unshared": ("bad", result.unshared),
         "weights_unscaled": ("watch", [layer.name for layer in result.layers if layer.unscaled]),
         "weights_lost": ("bad", [layer.name for layer in result.layers if not layer.finite]),
-        "weights_zero": ("bad", [layer.name for layer in whole if not layer.spectral.any()]),
+        "query_zero": ("watch", [layer.name for layer in whole if layer.at_start]),
+        "weights_zero": ("bad", [layer.name for layer in whole if not (layer.spectral.any() or layer.at_start)]),
     }
     if result.second:
         further = list(dict.fromkeys(name for words in result.second.values() for name in words))
@@ -131,9 +138,11 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     )
 
 
-def _of_plain(layers: list[attention.Layer]) -> Finding:
-    worst = max(layers, key=lambda layer: float(layer.spectral.max()) / math.sqrt(layer.d_head))
+def _of_plain(layers: list[attention.Layer], *, bare: bool) -> Finding:
+    """The largest logit of inputs of length 1; of `bare` layers without the scale 1/√d."""
+    most = {layer: float(layer.spectral.max()) / (1 if bare else math.sqrt(layer.d_head)) for layer in layers}
+    worst, logit = max(most.items(), key=lambda each: each[1])
     norm = float(worst.spectral.max())
-    logit = norm / math.sqrt(worst.d_head)
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
-    return Finding("watch" if logit > causes.CALM else "good", "spectral", values | {"logit": at_most(logit)})
+    key = "spectral_bare" if bare else "spectral"
+    return Finding("watch" if logit > causes.CALM else "good", key, values | {"logit": at_most(logit)})

@@ -2,6 +2,7 @@
 
 * `inside(names, layer)`: names of a layer's tensors, without its own;
 * `unlike(layer, inner, names)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
+* `bare(layer)`: whether a layer has T5's name, and with it logits without a scale;
 * `second(inner)`: further projections and norms of q or k that act in the same attention;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
 * `output(inner)`: the projection of what the heads return.
@@ -10,12 +11,22 @@ Names are those of transformers 5.24, timm, and the code that the authors of dif
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 _CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\..*|pool_[qk]\.weight")  # MViT pools q and k with a convolution
 _MIXED: Final = re.compile(r"(proj_l|proj_w|\w*talking_?heads?\w*)\.weight")  # CaiT mixes logits of all heads
 _FACTORISED: Final = re.compile(r"(.*\.)?factoratt\w*")  # CoaT multiplies k by v first
+_LINEAR: Final = re.compile(  # what attention without a softmax has beside q and k
+    r"(.*\.)?A_log|gk_proj\..*|g_norm\w*\..*"  # DeltaNet with gates, Kimi's, GLA; RetNet, Ling's
+    r"|output_gate\..*|time_(decay|maa|mix)\w*"  # lightning attention of MiniMax; RWKV made of a softmax model
+    r"|(.*\.)?projection_matrix|proj_k"  # Performer; Linformer, which mixes keys of all positions
+    r"|to_qkv_multiscale\..*"  # DC-AE
+)
+_LINEAR_NAME: Final = re.compile(r"(.*[._])?(linear_attn|lightning_attn|retention|loftr_(coarse|fine))([._].*)?")
+_LINEAR_KINDS: Final = ("linear_attn", "autoformer")  # fla's, with nothing beside q and k; correlation of whole series
+_OF_SANA: Final = ("ff.conv_depth", "mlp.depth_conv.conv")  # beside its linear attention, in diffusers and its own code
+_OF_T5: Final = ("SelfAttention", "EncDecAttention")
 _SECOND: Final = re.compile(
     r"(?:[^.]+\.)?("  # at most one module further in
     r"add_[qk]_proj|norm_added_[qk]|(?:query|key)_global|w2e_query|e2w_query|e2e_query|layout_(?:query|key)"
@@ -25,7 +36,7 @@ _SECOND: Final = re.compile(
     r")(?:\.\w+){0,2}[._]weight"
 )
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
-_OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense")
+_OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense", "linear_proj")
 
 
 def inside(names: Iterable[str], layer: str) -> list[str]:
@@ -39,22 +50,37 @@ def convolved(inner: Iterable[str]) -> bool:
     return any(map(_CONVOLUTION.fullmatch, inner))
 
 
-def unlike(layer: str, inner: Mapping[str, Collection[int]], names: Collection[str], *, fused: bool) -> bool:
+def unlike(
+    layer: str, inner: Mapping[str, Sequence[int]], names: Collection[str], *, fused: bool, kind: object = ""
+) -> bool:
     """Whether q·k of one head may be no logit between two positions. `inner`: tensor in the layer → shape.
 
     XCiT has a temperature for each head beside one matrix for q, k and v; of each pair of DaViT's blocks the second
-    attends between channels.
+    attends between channels. Hiera takes the largest q of several positions where its width grows. DeBERTa adds
+    products with embeddings of distances. `kind`: the model_type of a config.
     """
     heat = tuple(inner.get("temperature", ()))
     block, _, word = layer.rpartition(".")
     pair = f"{block[:-2]}.{{}}.cpe1."
     second = block.endswith(".1") and all(any(n.startswith(pair.format(at)) for n in names) for at in "01")
+    rows, columns = tuple(inner.get("qkv.weight", ()))[:2] or (0, 0)
     return (
-        (fused and len(heat) == 3 and heat[1:] == (1, 1))
+        kind in _LINEAR_KINDS
+        or any(map(_LINEAR.fullmatch, inner))
+        or _LINEAR_NAME.fullmatch(layer) is not None
+        or (word in ("attn", "attn1") and any(f"{block}.{each}.weight" in names for each in _OF_SANA))
+        or (rows != 3 * columns and f"{block}.proj.weight" in names)
+        or f"{block.rpartition('.layer.')[0]}.rel_embeddings.weight" in names
+        or (fused and len(heat) == 3 and heat[1:] == (1, 1))
         or (fused and word == "attn" and second)
         or any(map(_MIXED.fullmatch, inner))
         or _FACTORISED.fullmatch(layer) is not None
     )
+
+
+def bare(layer: str) -> bool:
+    """Whether a layer has T5's name: its logits are q·k itself and a bias of positions."""
+    return layer.endswith(_OF_T5)
 
 
 def second(inner: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@
 * `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
 * `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
 * `reading_of(gains)`: whether they are stored as γ or as γ − 1, by their sizes; `stored_by(kind)`: by the architecture;
+* `normed_by_rope(config, layer)`: whether Llama 4 normalises q and k of a layer, with no gain;
 * `cosine(checkpoint, layer)`: a layer's heads, and the largest scale that it learned for q and k of length 1;
 * `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
   no gain, or is always there and has none that is read here.
@@ -12,7 +13,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ _NORM: Final = (
 _GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")
 _BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
 _MOST_SCALE: Final = 100.0  # Swin V2, section 3.2, and all that have a logit_scale for each head clamp it there
+_ROPE_OFF: Final = 4  # every fourth layer of Llama 4 has no rotary positions, unless its config says otherwise
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
 WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
@@ -77,6 +79,17 @@ def cosine(checkpoint: Checkpoint, layer: str) -> tuple[int, float] | None:
         return None
     largest = float(checkpoint.read(name).max())
     return None if math.isnan(largest) else (shape[0], math.exp(min(largest, math.log(_MOST_SCALE))))
+
+
+def normed_by_rope(config: Mapping[str, Any], layer: str) -> bool:
+    """Whether a layer's q and k have a norm without gain: Llama 4's, if asked for, in layers with rotary positions."""
+    if config.get("model_type") not in WITHOUT_GAIN or config.get("use_qk_norm") is not True:
+        return False
+    match, listed = re.search(r"layers\.(\d+)\.", layer), config.get("no_rope_layers")
+    at, every = int(match[1]) if match else 0, config.get("no_rope_layer_interval")
+    if isinstance(listed, list) and at < len(listed):
+        return bool(listed[at])
+    return (at + 1) % (every if isinstance(every, int) and every > 0 else _ROPE_OFF) != 0
 
 
 def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:

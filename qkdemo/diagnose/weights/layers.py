@@ -44,6 +44,7 @@ class Layer:
     guessed: bool = False  # no heads that fit were read: their number is a guess from shapes
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
     by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
+    at_start: bool = False  # W_q is 0 throughout, and W_k is not
 
     @property
     def finite(self) -> bool:
@@ -87,7 +88,7 @@ class Result:
     before: tuple[str, ...] = ()  # layers whose norms of q and k stand before the projection
     normed: tuple[str, ...] = ()  # layers that have a norm of q and k by their architecture, and no gain that is read
     cosine: Mapping[str, float] = field(default_factory=dict)  # layers with a logit_scale, and its largest number
-    without_gain: bool = False  # whether the architecture's norm of q and k is known to have no gain
+    without_gain: tuple[str, ...] = ()  # layers whose norm of q and k is known to have no gain
     second: Mapping[str, Sequence[str]] = field(default_factory=dict)  # layers with more projections of q or k: which
     joined: tuple[str, ...] = ()  # layers that attend together with another one
     placed: bool = False  # whether an index says what the missing shards hold
@@ -132,7 +133,9 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         gains=bool(found),
         biased=gains.biased(checkpoint),
         before=tuple(sorted(found, key=_natural)) if before else (),
-        without_gain=bool(kinds & gains.WITHOUT_GAIN),
+        without_gain=tuple(
+            layer.name for layer in layers if gains.normed_by_rope(scope(config, layer.name), layer.name)
+        ),
         normed=tuple(name for name in normed if name not in cosine),
         second={name: words for name, words in second.items() if words},
         joined=tuple(layer.name for layer in layers if beside.joined(layer.name, every)),
@@ -153,6 +156,7 @@ def _layers(
 ) -> Iterator[Layer]:
     """Every layer that is here whole and can be measured; the names of others go to `skipped`."""
     found = found_in(checkpoint.names, str(config.get("model_type", "")))
+    names = {*checkpoint.names, *checkpoint.elsewhere}
     for layer in sorted(found, key=_natural):
         tensors, own, prefix = found[layer], scope(config, layer), layer and f"{layer}."
         if any(name.startswith(prefix) for name in checkpoint.elsewhere):  # a gain, as likely as not
@@ -160,11 +164,11 @@ def _layers(
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
         inner = {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
+        if beside.unlike(layer, inner, names, fused="q" not in tensors, kind=own.get("model_type")):
+            skipped.unlike.append(layer)
+            continue
         if beside.convolved(inner):
             skipped.convolved.append(layer)
-            continue
-        if beside.unlike(layer, inner, checkpoint.names, fused="q" not in tensors):
-            skipped.unlike.append(layer)
             continue
         dtypes = {
             checkpoint.entry(name).dtype for side, name in tensors.items() if side != "fused" or "q" not in tensors
@@ -255,7 +259,10 @@ def _layer(
     stored = [gain for gain in found if gain is not None]
     by_class = gains.stored_by(str(config.get("model_type", ""))) if stored else ""
     reading = by_class or gains.reading_of(stored)
-    return Layer(name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks, by_class=bool(by_class))
+    known, new = bool(by_class), bool(k.any()) and not q.any()
+    return Layer(
+        name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks, by_class=known, at_start=new
+    )
 
 
 def spectral_norms(q: Tensor, k: Tensor) -> Tensor:

@@ -15,13 +15,18 @@ from typing import Any, Final, TypeAlias
 
 from torch import Tensor
 
+_OF_T5: Final = r"(?:(?<=SelfAttention\.)|(?<=EncDecAttention\.))"
 _SPLIT: Final = {
-    "q": re.compile(r"(?:(?P<layer>.*)\.)?(?:(?:q_proj|wq|query|q_lin|to_q|Wq)\.weight|q_proj_weight)"),
-    "k": re.compile(r"(?:(?P<layer>.*)\.)?(?:(?:k_proj|wk|key|k_lin|to_k|Wk)\.weight|k_proj_weight)"),
+    "q": re.compile(
+        rf"(?:(?P<layer>.*)\.)?(?:(?:q_proj|wq|query|q_lin|to_q|Wq|query_proj|{_OF_T5}q)\.weight|q_proj_weight)"
+    ),
+    "k": re.compile(
+        rf"(?:(?P<layer>.*)\.)?(?:(?:k_proj|wk|key|k_lin|to_k|Wk|key_proj|{_OF_T5}k)\.weight|k_proj_weight)"
+    ),
 }
 _FUSED: Final = re.compile(
     r"(?:(?P<layer>.*)(?<!crossattention)\.)?"
-    r"(?:(?:qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv)\.weight|in_proj_weight)"
+    r"(?:(?:qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv|linear_qkv|in_proj_qkvz?)\.weight|in_proj_weight)"
 )
 _BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
 _TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
@@ -31,11 +36,15 @@ _CALLED: Final = {  # how layers call a part of the config, where that is not it
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
+_RESAMPLER: Final = re.compile(r"resampler|abstractor|q_?former|attn_?pool|projector|connector", re.IGNORECASE)
+_STAGE: Final = re.compile(r"(?:^|\.)(\d+)\.(?:blocks\.|layers\.)?(\d+)\.")  # and the block in it
 _OF_TEXT: Final = ("text", "llm", "language")
 _MAIN: Final = re.compile(r"\.?((base_model|backbone_model|module|model|transformer|decoder)\.)*(layers?|h|blocks)\.\d")
-_OWN_HEADS: Final = re.compile(r"(?!n_|num_)(\w+?)_(num_|n_)?(attention_)?heads")  # as decoder_attention_heads
+_OWN_HEADS: Final = re.compile(  # as decoder_attention_heads, and ProphetNet's num_decoder_attention_heads
+    r"(?:num_(?=encoder_|decoder_))?(?!n_|num_)(\w+?)_(num_|n_)?(attention_)?heads"
+)
 _HEADS: Final = ("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
-_KV_HEADS: Final = ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv", "kv_n_heads")
+_KV_HEADS: Final = ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "num_query_groups")
 _MULTI_QUERY: Final = ("falcon", "RefinedWebModel", "gpt_bigcode")  # whose code has one key head unless told otherwise
 _GATED: Final = re.compile(r"(qwen3_next|qwen3_5|qwen4_exp)(_moe)?(_text)?")
 
@@ -62,7 +71,8 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
 
     A part is about layers that are named as it is. Where there are parts, nothing is said of a layer that is named as
     none of them, unless it is one of the main stack, or the config has heads for it: those of one part are not those
-    of another. Nor is anything said of a tower of images or sound beside a text whose config has no part for it.
+    of another. Nor is anything said of a tower of images or sound, or of what stands between it and the text, where the
+    config of the text has no part for it.
     """
     parts = _parts_of(config)
     inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
@@ -76,8 +86,9 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     main = bool(_MAIN.match(layer))
     own = _with_own_heads(inner if main and inner is not None else config, layer)
     tower = any(not layer[: match.start()].endswith("_") for match, _ in called)  # data2vec_audio names a whole model
-    foreign = bool(parts) or (tower and "vocab_size" in config)
-    return {} if foreign and not main and own is config else own
+    between = _RESAMPLER.search(layer) is not None and not layer.startswith(".")  # which is inside a part already
+    foreign = bool(parts) or ("vocab_size" in config and (tower or between))
+    return {} if foreign and not main and own is config else _of_stage(own, layer)
 
 
 def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -119,6 +130,22 @@ def _with_own_heads(config: Mapping[str, Any], layer: str) -> Mapping[str, Any]:
     kv_heads = config.get(f"{stem}_num_key_value_heads", config.get("num_key_value_heads"))
     head_dim = config.get(f"{stem}_head_dim")
     return {**config, "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": head_dim}
+
+
+def _of_stage(config: Mapping[str, Any], layer: str) -> Mapping[str, Any]:
+    """A config that lists heads by stage, as Swin's, with those of a layer whose name has its stage and block.
+
+    >>> listed = {"num_heads": [3, 6], "depths": [2, 2]}
+    >>> _of_stage(listed, "layers.1.blocks.0.attn")["num_heads"], _of_stage(listed, "blocks.1.attn")["num_heads"]
+    (6, [3, 6])
+    """
+    word = next((name for name in _HEADS if isinstance(config.get(name), list | tuple)), "")
+    heads, depths, match = config.get(word, ()), config.get("depths"), _STAGE.search(layer)
+    if not match or not isinstance(depths, list | tuple) or len(depths) != len(heads):
+        return config
+    stage, block = map(int, match.groups())
+    own = stage < len(heads) and isinstance(depths[stage], int) and block < depths[stage]
+    return {**config, word: heads[stage]} if own else config
 
 
 def heads_of(config: Mapping[str, Any]) -> tuple[int, int]:
@@ -174,7 +201,8 @@ _BY_ARCHITECTURE: Final[Mapping[str, Mapping[str, Parts]]] = {
     "in_proj": {"deberta": _groups},  # under this name most other classes have a projection of something else
 }
 _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known here
-    **dict.fromkeys(("qkv", "Wqkv", "W_pack", "in_proj_weight"), _blocks)
+    **dict.fromkeys(("qkv", "Wqkv", "W_pack", "in_proj_weight"), _blocks),
+    "linear_qkv": _groups,  # of Megatron core
 }
 
 
@@ -218,6 +246,8 @@ def parts(
     if layout is None or not heads or heads % kv_heads or rows % (heads + 2 * kv_heads):
         return None
     if layout is _quarters and (heads % 4 or heads != kv_heads):
+        return None
+    if layout is _groups and width_of_v not in (None, rows // (heads + 2 * kv_heads) * heads):  # there is a gate, too
         return None
     return layout(weight, heads, kv_heads, rows // (heads + 2 * kv_heads))
 
