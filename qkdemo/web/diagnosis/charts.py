@@ -25,6 +25,7 @@ _MOST_HEADS: Final = 48
 _SAID: Final = 8  # of the worst heads: the table below has all of them
 _MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
 _PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
+_WIDE, _LEAST = 0.55, 9  # of a character of a number, in parts of its size; the least size that is read, in px
 _LINE: Final = alt.Axis(grid=False, tickCount=5)
 
 
@@ -72,7 +73,7 @@ def _course(steps: NDArray[Any], values: NDArray[Any]) -> str:
 
 
 def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
-    """Heads from left to right, the worst first; the darker, the worse among them. Each cell holds its number."""
+    """Heads from left to right, the worst first; the darker, the worse among them. A cell holds its number, if it fits."""
     cells = []
     for name, sign in _MEASURED.items():
         sizes = [abs(row[name]) for row in heads]
@@ -97,9 +98,10 @@ def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
         opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, 0.6]), legend=None),
         tooltip=["head", "measure", "value"],
     )
-    few = len(order_of_heads) <= 16
-    drawn = alt.layer(fill, base.mark_text(fontSize=13).encode(text="value:N")) if few else fill
-    return drawn, " ".join(
+    longest = max(len(cell["value"]) for cell in cells)
+    size = f"min(13, bandwidth('x') / {_WIDE * longest:.3g})"  # as a cell has room for
+    number = base.mark_text(fontSize=alt.ExprRef(size), opacity=alt.ExprRef(f"{size} < {_LEAST} ? 0 : 1"))
+    return alt.layer(fill, number.encode(text="value:N")), " ".join(
         f"{say('diagnose.head')} {head}: {_measured(cells, head)}." for head in order_of_heads[:_SAID]
     )
 
