@@ -73,7 +73,7 @@ def _course(steps: NDArray[Any], values: NDArray[Any]) -> str:
 
 
 def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
-    """Heads from left to right, the worst first; the darker, the worse among them. A cell holds its number, if it fits."""
+    """Heads from left to right, the worst first; the darker, the worse among them. Numbers stand where they fit."""
     cells = []
     for name, sign in _MEASURED.items():
         sizes = [abs(row[name]) for row in heads]
