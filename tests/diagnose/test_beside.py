@@ -200,7 +200,7 @@ def skipped(kind: str, **config: Any) -> tuple[set[str], set[str]]:
         model = made(made.config_class(**config))
     shapes = {name: tuple(x.shape) for name, x in model.state_dict().items()}
     sides: tuple[set[str], set[str]] = set(), set()
-    for layer, own in found_in(shapes).items():
+    for layer, own in found_in(shapes, made.config_class.model_type).items():
         inner = {name: shapes[f"{layer}.{name}"] for name in beside.inside(shapes, layer)}
         sides[not beside.unlike(layer, inner, shapes, fused="q" not in own)].add(layer.rpartition(".")[2])
     return sides

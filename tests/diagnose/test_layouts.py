@@ -366,6 +366,7 @@ RESAMPLERS: Final = {  # beside a text whose config has no part for them
     "minicpmv": "resampler.attn",
     "qwen": "transformer.visual.attn_pool.attn",
     "mplug_owl2": "model.visual_abstractor.encoder.layers.0.crossattention.attention",
+    "flamingo": "perceiver.layers.0.0",
     "unheard_of": "Qformer.bert.encoder.layer.0.attention.self",
 }
 

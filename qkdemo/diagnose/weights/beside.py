@@ -26,7 +26,7 @@ _LINEAR: Final = re.compile(  # what attention without a softmax has beside q an
 _LINEAR_NAME: Final = re.compile(r"(.*[._])?(linear_attn|lightning_attn|retention|loftr_(coarse|fine))([._].*)?")
 _LINEAR_KINDS: Final = ("linear_attn", "autoformer")  # fla's, with nothing beside q and k; correlation of whole series
 _OF_SANA: Final = ("ff.conv_depth", "mlp.depth_conv.conv")  # beside its linear attention, in diffusers and its own code
-_OF_T5: Final = ("SelfAttention", "EncDecAttention")
+_OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
 _SECOND: Final = re.compile(
     r"(?:[^.]+\.)?("  # at most one module further in
     r"add_[qk]_proj|norm_added_[qk]|(?:query|key)_global|w2e_query|e2w_query|e2e_query|layout_(?:query|key)"
@@ -80,7 +80,7 @@ def unlike(
 
 def bare(layer: str) -> bool:
     """Whether a layer has T5's name: its logits are q·k itself and a bias of positions."""
-    return layer.endswith(_OF_T5)
+    return _OF_T5.fullmatch(layer) is not None
 
 
 def second(inner: Iterable[str]) -> list[str]:
