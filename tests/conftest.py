@@ -7,6 +7,9 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+from tests.shapes import checked_once
+
+checked_once()
 # Before anything imports them: the shapes in these signatures are checked at every call that a test makes.
 # The option lets a whole number stand for a float, as mypy does.
 install_import_hook(

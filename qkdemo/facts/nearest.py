@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 from typing import Final
 
 from qkdemo.attention.pipeline import Pipeline
@@ -29,7 +28,6 @@ def in_words(pipeline: Pipeline) -> str:
     return say("models.closest", name=named([model]), differing=choices)
 
 
-@lru_cache(maxsize=512)
 def closest(pipeline: Pipeline) -> tuple[Model, list[str]]:
     """The model for which the fewest choices have to be changed, and those choices; among equals the one that has the
     fewest other words, then the best verified, then one that was read whole, then one whose scale may be this one."""
