@@ -8,8 +8,7 @@ import jaxtyping
 import pytest
 import torch
 from beartype import BeartypeConf, beartype
-from beartype.roar import BeartypeCallHintViolation
-from jaxtyping import Float, TypeCheckError
+from jaxtyping import Float
 from torch import Tensor
 
 from qkdemo.attention.norms import NORMS, normalise
@@ -17,8 +16,8 @@ from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import rotate
 from tests.shapes import checked
 
-TYPED = beartype(conf=BeartypeConf(is_pep484_tower=True))
-WRONG = (BeartypeCallHintViolation, TypeCheckError)
+TYPED = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeError))
+REFUSED = "violates type hint|check"  # and no error of torch
 ROW, OTHER = torch.ones(2, 3), torch.ones(2, 4)
 
 
@@ -106,22 +105,22 @@ def test_what_agrees_passes() -> None:
     ],
 )
 def test_what_does_not_agree_is_refused(wrong: Callable[[], Any]) -> None:
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeError, match=REFUSED):
         wrong()
 
 
 def test_a_call_that_failed_leaves_no_shape_behind() -> None:
     for _ in range(2):
-        with pytest.raises(WRONG):
+        with pytest.raises(TypeError, match=REFUSED):
             added(ROW, OTHER)
         assert added(OTHER, OTHER).shape == OTHER.shape
 
 
 def test_the_modules_of_the_project_are_checked_so() -> None:
     assert jaxtyping.jaxtyped is checked
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeError, match=REFUSED):
         rotate(ROW, torch.ones(3))  # two positions of q, three numbers
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeError, match=REFUSED):
         normalise(ROW.tolist(), NORMS["rms"])  # type: ignore[arg-type]
-    with pytest.raises(WRONG):
+    with pytest.raises(TypeError, match=REFUSED):
         Pipeline(norm="none of these")  # type: ignore[arg-type]
