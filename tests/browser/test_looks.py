@@ -28,7 +28,8 @@ SMALL = """(least) => {
       if (node.matches('input[type=range]') && !root.host) continue; // the thumb of a slider is drawn beside its input
       const {width, height} = boxOf(node).getBoundingClientRect();
       if (width < 2 || height < 2) continue;
-      const high = node.closest('[data-testid=stTooltipHoverTarget]') ? 24 : least; // a help is chosen by nobody
+      const help = node.matches('[data-testid=stTooltipHoverTarget] > button:not([kind])');
+      const high = help ? 24 : least; // a help is chosen by nobody
       const name = (node.ariaLabel ?? node.textContent).trim().slice(0, 30);
       if (height < high - 0.5 || width < 23.5) found.push(`${name} ${width.toFixed(0)}×${height.toFixed(0)}`);
     }
@@ -58,6 +59,13 @@ BEYOND = """() => {
   walk(document.querySelector('[data-testid=stMain]'));
   return found;
 }"""
+# Labels of buttons that do not fit into them.
+CUT = """() => [...document.querySelectorAll('button p')].filter((label) => {
+  const words = document.createRange();
+  words.selectNodeContents(label);
+  const seen = label.checkVisibility({visibilityProperty: true});
+  return seen && words.getBoundingClientRect().width > label.parentElement.clientWidth + 1;
+}).map((label) => label.textContent)"""
 SPACED = "* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important; }"
 PAPER_PX = 680  # of A4 between its margins
 ON_PAPER = f"""() => [{{root: document}}].every(function drawn({{root}}) {{
@@ -159,6 +167,7 @@ def test_on_the_narrowest_phone_by_keyboard_in_the_systems_colours_and_on_paper_
     with at(browser, server + SEEN[place], asked, **how) as page:
         assert left(page, BEYOND) == []
         assert left(page, SMALL, 44) == []
+        assert left(page, CUT) == []
         severe = [each for each in Axe().run(page).response["violations"] if each["impact"] in SEVERE]
         assert [(rule["id"], node["html"][:120]) for rule in severe for node in rule["nodes"]] == []
         wide = "['html', '[data-testid=stMain]'].map((name) => document.querySelector(name).scrollWidth)"
@@ -170,6 +179,7 @@ def test_on_the_narrowest_phone_by_keyboard_in_the_systems_colours_and_on_paper_
         assert [(each["name"], each["contrast"]) for each in marked if each["contrast"] < 15] == []
         assert [each["name"] for each in marked if each["covered"] or not each["seen"]] == []
         page.set_viewport_size({"width": PAPER_PX, "height": 960})
+        assert left(page, CUT) == []
         page.emulate_media(forced_colors="active")
         assert left(page, UNDRAWN) == []
         page.emulate_media(forced_colors="none", media="print", color_scheme="dark")

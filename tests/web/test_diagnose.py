@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from qkdemo.charts.theme import DARK, LIGHT, Theme, mixed
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.paper import html
 from qkdemo.diagnose.samples import SAMPLES, log
@@ -14,6 +15,7 @@ from qkdemo.runs.batches import train_all
 from qkdemo.training.settings import Settings
 from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.pages import PAGES
+from tests.web.test_theme import contrast, srgb
 from tests.web.visit import link_of, visit
 
 FOUND = {
@@ -45,12 +47,22 @@ def test_every_chart_says_what_it_shows() -> None:
     )
     name, make = SAMPLES["tensors"]
     tables = examine(make(), name).tables
-    heads = heat_map(tables["heads"])[1]
+    heads = heat_map(tables["heads"], LIGHT)[1]
     assert all(
         f"head {row['head']}: " in heads and written(row["max_logit"], 3) in heads for row in tables["heads"][:3]
     )
     for _, words in growth(tables["growth"]):
         assert re.search(r"First, at weight scale [\d.]+: plain: .*, RMSNorm: .* Last, at weight scale", words)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_a_heads_number_is_read_on_its_colour_light_and_dark(theme: Theme) -> None:
+    name, make = SAMPLES["tensors"]
+    drawn = heat_map(examine(make(), name).tables["heads"], theme)[0].to_dict()
+    fill, number = drawn["layer"]
+    for share in fill["encoding"]["opacity"]["scale"]["range"]:
+        cell = mixed(theme.paper, fill["mark"]["color"], share)
+        assert contrast(srgb(number["mark"]["color"]), srgb(cell)) >= 4.5
 
 
 @pytest.mark.parametrize("given", [{}, {"loss": "aux_loss"}])

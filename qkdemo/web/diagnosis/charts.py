@@ -1,7 +1,7 @@
 """Charts of somebody's own file: a log's curves, heads as a heat map, and the worst head while its weights grow.
 
-* `curves(log, known)`; `heat_map(heads)`; `growth(rows)`: Altair charts, each with its own title and with what it shows
-  in words: `Described`.
+* `curves(log, known)`; `heat_map(heads, theme)`; `growth(rows)`: Altair charts, each with its own title and with what
+  it shows in words: `Described`.
 """
 
 import math
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from qkdemo.charts.theme import Theme
 from qkdemo.diagnose.curves.growth import LARGE
 from qkdemo.diagnose.paper import plotted
 from qkdemo.diagnose.readers.columns import Log
@@ -25,6 +26,8 @@ _MOST_HEADS: Final = 48
 _SAID: Final = 8  # of the worst heads: the table below has all of them
 _MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
 _PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
+_WIDE, _LEAST = 0.55, 9  # of a character of a number, in parts of its size; the least size that is read, in px
+_FULL: Final = 0.6  # how strong the colour of the worst is: its number has to be read on it
 _LINE: Final = alt.Axis(grid=False, tickCount=5)
 
 
@@ -71,9 +74,9 @@ def _course(steps: NDArray[Any], values: NDArray[Any]) -> str:
     return " ".join(said + [say(key, at=place(at), value=written(float(values[at]), 3)) for key, at in extremes])
 
 
-def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
-    """Heads from left to right, the worst first; the darker, the worse among them. Each cell holds its number."""
-    cells = []
+def heat_map(heads: Sequence[Mapping[str, Any]], theme: Theme) -> Described:
+    """Heads from left to right, the worst first; the darker, the worse among them. Numbers stand where they fit."""
+    cells: list[dict[str, Any]] = []
     for name, sign in _MEASURED.items():
         sizes = [abs(row[name]) for row in heads]
         order = sorted((size for size in sizes if not math.isnan(size)), reverse=sign < 0)
@@ -94,12 +97,14 @@ def heat_map(heads: Sequence[Mapping[str, Any]]) -> Described:
         y=alt.Y("measure:N", sort=rows, title=None, axis=alt.Axis(labelLimit=220)),
     )
     fill = base.mark_rect(color=_PLAIN).encode(
-        opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, 0.6]), legend=None),
+        opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, _FULL]), legend=None),
         tooltip=["head", "measure", "value"],
     )
-    few = len(order_of_heads) <= 16
-    drawn = alt.layer(fill, base.mark_text(fontSize=13).encode(text="value:N")) if few else fill
-    return drawn, " ".join(
+    longest = max(len(cell["value"]) for cell in cells)
+    size = f"min(13, bandwidth('x') / {_WIDE * longest:.3g})"  # as a cell has room for
+    seen = alt.ExprRef(f"{size} < {_LEAST} ? 0 : 1")
+    number = base.mark_text(fontSize=alt.ExprRef(size), opacity=seen, color=theme.ink).encode(text="value:N")
+    return alt.layer(fill, number), " ".join(
         f"{say('diagnose.head')} {head}: {_measured(cells, head)}." for head in order_of_heads[:_SAID]
     )
 

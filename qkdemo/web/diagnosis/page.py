@@ -24,6 +24,7 @@ from qkdemo.web.address.link import OWN
 from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.lab.own import Own, bring
 from qkdemo.web.pages import PAGES
+from qkdemo.web.space.shown import theme
 
 EXAMPLE: Final = "example"  # in the link
 _ICONS: Final = {"bad": ":material/error:", "watch": ":material/visibility:", "good": ":material/check_circle:"}
@@ -156,7 +157,7 @@ def _pictures(report: Report) -> None:
                 place.altair_chart(chart, width="stretch", alt=words)
     if heads := report.tables.get("heads"):
         st.subheader(say("diagnose.heads"))
-        chart, words = heat_map(heads)
+        chart, words = heat_map(heads, theme())
         st.altair_chart(chart, width="stretch", alt=words)
     if grown := report.tables.get("growth"):
         st.subheader(say("diagnose.growth", head=heads[0]["head"] if heads else ""))
