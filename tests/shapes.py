@@ -1,7 +1,7 @@
 """Types and shapes are checked at every call, by beartype; jaxtyping only keeps what a call’s shapes have to agree on.
 
-jaxtyping’s decorator, given a type checker, checks the arguments of a call twice, for longer messages. That takes longer
-than a small function does; its older form, around a function that beartype has decorated, checks them once.
+jaxtyping’s decorator, given a type checker, checks the arguments of a call twice, for longer messages. That takes
+longer than a small function does; its older form, around a function that beartype has decorated, checks them once.
 """
 
 import dataclasses
