@@ -182,7 +182,7 @@ def test_a_norm_without_gain_that_the_architecture_is_known_for_is_no_finding(tm
 
 @pytest.mark.parametrize("named", [True, False])
 def test_layers_of_llama_4_without_rotary_positions_have_no_norm(named: bool, tmp_path: Path) -> None:
-    """As the class has it: of eight layers the fourth and the eighth; by the list, or where that is empty by default."""
+    """As the class has it, the fourth and the eighth of eight; by the list, or by default where that is empty."""
     config = transformers.Llama4TextConfig(**_SMALL | {"num_hidden_layers": 8}, use_qk_norm=True)
     with torch.device("meta"):
         model = transformers.Llama4ForCausalLM(config)

@@ -25,7 +25,7 @@ class Layer:
     """What was drawn for one layer, in float64."""
 
     def __init__(self, rng: np.random.Generator, name: str) -> None:
-        self.name, self.d = name, int(rng.choice([2, 4, 8]))
+        self.name, self.d, self.guessed = name, int(rng.choice([2, 4, 8])), False
         self.kv = int(rng.choice([1, 2, 3]))
         self.heads = self.kv * int(rng.choice([1, 1, 2])) + int(rng.random() < 0.05)
         width = int(rng.choice([3, 16]))
@@ -68,8 +68,8 @@ class Layer:
         return self.whole and max(self.spectral()) > 0
 
     def bound(self, add: int) -> float | None:
-        """What gains, with 0 or 1 added, leave; None where their sizes fit no place."""
-        if self.gains.keys() != {"q", "k"}:
+        """What gains, with 0 or 1 added, leave; None where their sizes fit no place, or the heads are a guess."""
+        if self.gains.keys() != {"q", "k"} or self.guessed:
             return None
         q, k = (np.abs(self.gains[side] + add) for side in "qk")
         with np.errstate(over="ignore"):
@@ -84,8 +84,10 @@ class Told:
     """A checkpoint that was drawn, and its config."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        names = [f"model.layers.{at}.self_attn" for at in range(int(rng.choice([1, 2, 4])))]
+        word = rng.choice(["self_attn", "SelfAttention"], p=[0.8, 0.2])  # the second is T5's
+        names = [f"model.layers.{at}.{word if at else 'self_attn'}" for at in range(int(rng.choice([1, 2, 4])))]
         self.layers = [Layer(rng, name) for name in names]
+        self.unread = "config.json" if rng.random() < 0.1 else ""
         self.config: dict[str, Any] = {"use_qk_norm": True} if rng.random() < 0.3 else {}
         if rng.random() < 0.5:
             self.config["num_attention_heads"] = self.layers[0].heads
@@ -104,7 +106,7 @@ class Told:
         for layer in self.layers:
             if layer.name in read:
                 layer.heads, layer.kv, layer.d = (getattr(read[layer.name], x) for x in ("heads", "kv_heads", "d_head"))
-        self.guessed = {layer.name for layer in self.result.layers if layer.guessed}
+                layer.guessed = read[layer.name].guessed
         self.measured = [layer for layer in self.layers if layer.name in read]
 
     def named(self, said: Said) -> Layer:
@@ -112,7 +114,7 @@ class Told:
 
     def headed(self) -> list[Layer]:
         """Those with both gains whose heads are no guess."""
-        return [layer for layer in self.normed() if layer.name not in self.guessed]
+        return [layer for layer in self.normed() if not layer.guessed]
 
     def normed(self) -> list[Layer]:
         return [layer for layer in self.measured if layer.sound and layer.gains.keys() == {"q", "k"}]
@@ -128,12 +130,18 @@ def of_layers(right: Any) -> Oracle:
     return holds
 
 
-def spectral(said: Said, told: Told) -> bool:
-    plain = [layer for layer in told.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
-    layer, head = told.named(said), int(said.number("head"))
-    most = max(max(each.spectral()) / math.sqrt(each.d) for each in plain)
-    right = near(said.number("logit"), most) and said.number("d") == layer.d
-    return right and near(said.number("norm"), layer.spectral()[head]) and layer in plain
+def spectral(*, bare: bool) -> Oracle:
+    """The largest logit of layers without a norm, whose it is, and in which head; of T5's without a scale."""
+
+    def holds(said: Said, told: Told) -> bool:
+        plain = [layer for layer in told.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
+        plain = [layer for layer in plain if layer.name.endswith("SelfAttention") == bare]
+        layer, head = told.named(said), int(said.number("head"))
+        most = max(max(each.spectral()) / (1 if bare else math.sqrt(each.d)) for each in plain)
+        right = near(said.number("logit"), most) and said.number("d") == layer.d
+        return right and near(said.number("norm"), layer.spectral()[head]) and layer in plain
+
+    return holds
 
 
 def gains(add: int) -> Oracle:
@@ -190,13 +198,13 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
         said.number("count") == sum(layer.bound(0) is None for layer in told.headed())
         and told.named(said).bound(0) is None
     ),
-    "gains_unheaded": lambda said, told: (
-        said.number("count") == sum(layer.name in told.guessed for layer in told.normed())
-    ),
+    "gains_unheaded": lambda said, told: said.number("count") == sum(layer.guessed for layer in told.normed()),
     "gains_gamma": gains(0),
     "gains_one_plus_gamma": gains(1),
     "gains_unclear": unclear,
-    "spectral": spectral,
+    "spectral": spectral(bare=False),
+    "spectral_bare": spectral(bare=True),
+    "config_unread": lambda said, told: said.values["name"] == told.unread,
     "reading.gamma": NOTHING,  # held with the sentence that it stands in
     "reading.one_plus_gamma": NOTHING,
     "bound.per_head": NOTHING,  # formulas of the sentence that they stand in
@@ -361,7 +369,7 @@ def search(seeds: range) -> set[str]:
         with np.errstate(all="ignore"):
             told = Told(rng)
             asked |= _asked(lambda made: of_port(port.run(made), "x"), made, seed)
-        asked |= _asked(lambda told: of_checkpoint(told.result, "x"), told, seed)
+        asked |= _asked(lambda told: of_checkpoint(told.result, "x", told.unread), told, seed)
     return asked
 
 

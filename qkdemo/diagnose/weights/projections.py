@@ -36,7 +36,9 @@ _CALLED: Final = {  # how layers call a part of the config, where that is not it
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
-_RESAMPLER: Final = re.compile(r"resampler|perceiver|abstractor|q_?former|attn_?pool|projector|connector", re.IGNORECASE)
+_RESAMPLER: Final = re.compile(
+    r"resampler|perceiver|abstractor|q_?former|attn_?pool|projector|connector", re.IGNORECASE
+)
 _STAGE: Final = re.compile(r"(?:^|\.)(\d+)\.(?:blocks\.|layers\.)?(\d+)\.")  # and the block in it
 _OF_TEXT: Final = ("text", "llm", "language")
 _MAIN: Final = re.compile(r"\.?((base_model|backbone_model|module|model|transformer|decoder)\.)*(layers?|h|blocks)\.\d")
