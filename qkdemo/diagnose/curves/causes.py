@@ -152,7 +152,7 @@ def _causes(
     if event is not None and event.kind == "divergence" and (beyond := _beyond(columns, event, step)):
         return [*of_updates(columns, event, step), beyond]
     passed = event is None or event.kind == "spike"
-    if passed and (stuck := of_stuck(columns)) is not None:  # of a loss that moved, what moved it is asked first
+    if passed and (stuck := of_stuck(columns, step)) is not None:  # of a loss that moved, what moved it is asked first
         return [stuck]
     if event is None:
         return [*_warnings(columns, grown, step), _of_calm(columns)]

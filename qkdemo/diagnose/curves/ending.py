@@ -1,6 +1,6 @@
-"""A loss that ends long before its log does: pandas, and some that write JSON, leave out what is NaN.
+"""A loss that is missing where its log goes on: pandas, and some that write JSON, leave out what is NaN.
 
-* `of_missing(log, roles)`: the cause, none if the loss goes on; `just_before(values, row)`: the last rows with a value.
+* `of_missing(log, roles)`: the causes, none if it goes on; `just_before(values, row)`: the last rows with a value.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.readers.columns import Log
 
 JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
+_NEARLY_ALL: Final = 0.9  # of the gaps
 
 
 def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
-    """A loss that ends long before another column, or before the steps of rows that hold nothing else."""
+    """A loss with a gap, or one that ends long before another column or the steps of rows that hold nothing else."""
     loss = log.columns.get(roles.get("loss", ""), np.empty(0))
     logged = ~np.isnan(loss)
     if not logged.any():
@@ -31,9 +32,22 @@ def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
             until = max([until, *np.flatnonzero(held)[-1:].tolist()])
     if empty[-1]:
         until = len(log.step) - 1
+    gap = [] if log.sampled else _gap(log.step[logged])
     if np.isinf(loss[last]) or just_before(loss, until).size:
+        return gap
+    return [Cause("loss_ends", 0.65, {"step": float(log.step[last]), "until": float(log.step[until])}), *gap]
+
+
+def _gap(step: Numbers) -> list[Cause]:
+    """The longest of those between two losses, if it is far longer than nearly all others, and than both beside it."""
+    gaps = np.diff(step)
+    beside = np.maximum(np.append(gaps[1:], 0), np.append(0, gaps[:-1]))
+    usual = np.maximum(beside, np.quantile(gaps, _NEARLY_ALL, method="lower")) if gaps.size else gaps
+    wide = np.flatnonzero(gaps > JUST_BEFORE * usual)
+    if not wide.size:
         return []
-    return [Cause("loss_ends", 0.65, {"step": float(log.step[last]), "until": float(log.step[until])})]
+    at = wide[np.argmax(gaps[wide])]
+    return [Cause("loss_gap", 0.45, {"step": float(step[at]), "back": float(step[at + 1])})]
 
 
 def _beside(held: NDArray[np.bool_], logged: NDArray[np.bool_]) -> bool:

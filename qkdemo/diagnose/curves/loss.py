@@ -2,7 +2,7 @@
 
 * `loss_events(loss)`: the events; `worst(events)`: the one that matters most;
 * `noise_of(values)`, `smoothed(values)`: the spread of a curve around its trend, and the trend;
-* `noise_before(values)`: that spread near each row, since many a loss varies the less the lower it is.
+* `lost_for_good(values)`: the row from which on none is finite.
 """
 
 import math
@@ -45,6 +45,7 @@ class Event:
     begun: int  # the row after the last one that is as low as before, but for noise
     slow: bool = False  # without a jump: `start` is the first row in which a smoothed loss is clearly above its lowest
     part: bool = False  # a divergence that falls again in part
+    noise: float = 0.0  # of the loss before it
 
     def order(self, row: int) -> Literal["attention", "rising", "together"]:
         """Whether attention, if it was bad in this row, was so first; or as the loss may have risen; or as it moved."""
@@ -103,6 +104,16 @@ def worst(events: Sequence[Event]) -> Event | None:
     return min(events, key=lambda event: (order.index(event.kind), event.start), default=None)
 
 
+def lost_for_good(values: Numbers) -> int:
+    """The row from which on no logged value is finite; the number of rows, if the last one is finite.
+
+    >>> lost_for_good(np.array([np.inf, 1.0, np.nan, np.inf, np.inf])), lost_for_good(np.array([np.inf, 1.0]))
+    (3, 2)
+    """
+    since = int(np.append(np.flatnonzero(np.isfinite(values)), -1).max()) + 1
+    return next(iter((since + np.flatnonzero(np.isinf(values[since:]))).tolist()), len(values))
+
+
 def noise_of(values: Numbers) -> float:
     """The spread of a curve around its trend: from the smaller half of its differences, which no event widens."""
     if len(values) < 2:
@@ -110,8 +121,11 @@ def noise_of(values: Numbers) -> float:
     return float(np.quantile(np.abs(np.diff(values)), 0.25) / 0.3186 / math.sqrt(2))  # of a normal distribution
 
 
-def noise_before(values: Numbers) -> Numbers:
-    """Row by row: the noise of the whole curve, or of the rows just before where that is clearly larger."""
+def _noise_before(values: Numbers) -> Numbers:
+    """Row by row: the noise of the whole curve, or of the rows just before where that is clearly larger.
+
+    Many a loss varies the less the lower it is.
+    """
     whole, rows = noise_of(values), max(_NEAR, len(values) // _DECIDED_SHARE)
     if len(values) < rows:
         return np.full(len(values), whole)
@@ -125,7 +139,7 @@ def noise_before(values: Numbers) -> Numbers:
 
 def _jumps(values: Numbers) -> list[Event]:
     events: list[Event] = []
-    noises, usual, at = noise_before(values), list[float](), 0
+    noises, usual, at = _noise_before(values), list[float](), 0
     while at < len(values):
         noise = float(noises[at])
         before, least = _level(values, usual[-_BEFORE:] or values[:1], noise)
@@ -143,9 +157,9 @@ def _jumps(values: Numbers) -> list[Event]:
         calm = np.flatnonzero(values[last:at] <= before + TIMES_NOISE * noise)
         begun = last + int(calm[-1]) + 1 if calm.size else last
         if not back.size:
-            return [*events, Event(_open_end(values, at, events), at, len(values) - 1, begun)]
+            return [*events, Event(_open_end(values, at, events), at, len(values) - 1, begun, noise=noise)]
         stop = at + int(back[0])
-        events.append(Event("spike", at, stop, begun))
+        events.append(Event("spike", at, stop, begun, noise=noise))
         at = stop
     return events
 
@@ -180,7 +194,7 @@ def _slow(values: Numbers) -> list[Event]:
     """Rises without a jump: a smoothed loss is clearly above its lowest so far, until it comes back or the log ends."""
     smooth, events, at = smoothed(values), list[Event](), 0
     lowest = np.minimum.accumulate(smooth)
-    noises = noise_before(values)[np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(values)), 0))]
+    noises = _noise_before(values)[np.maximum.accumulate(np.where(smooth == lowest, np.arange(len(values)), 0))]
     counts = np.maximum(_SHARE * np.abs(lowest), _OF_FIRST * abs(values[0]))
     least = np.maximum(counts, _TIMES_LASTING * noises)
     while (above := np.flatnonzero(smooth[at:] > (lowest + least)[at:])).size:
@@ -193,7 +207,7 @@ def _slow(values: Numbers) -> list[Event]:
         lasts = _lasts(stop - at, len(values))
         if lasts or float(smooth[at : stop + 1].max()) > usual + TIMES_NOISE * noise:
             kind: EventKind = "spike" if returns else "divergence" if lasts else "rise"
-            events.append(Event(kind, at, stop, begun, slow=True))
+            events.append(Event(kind, at, stop, begun, slow=True, noise=noise))
         at = stop if back.size else len(values)
     return events
 

@@ -9,12 +9,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qkdemo.diagnose.curves.loss import Event, Numbers
+from qkdemo.diagnose.curves.loss import Event, Numbers, lost_for_good
 from qkdemo.diagnose.readers.columns import EVALUATED
+
+Rows: TypeAlias = NDArray[np.intp]
 
 LOST_LOGITS: Final = "lost_logits"
 BEFORE: Final = 10  # rows that say what was usual
@@ -27,7 +30,9 @@ _DIGITS: Final = 5  # so many of the last digit that is logged may have, too
 _PASSED: Final = 10  # rows in which a gradient is finite again
 _RARELY: Final = 100  # rows in which a scaler tries a scale too large once; a new one in its first few
 _FIRST: Final = 20  # of these
-_REWARD: Final = re.compile(r"(^|[/.])(mean_|rlhf_|episode_)?rewards?(_std|_mean|/mean|/std)?$", re.IGNORECASE)
+_REWARD: Final = re.compile(
+    r"(^|[/.])((mean_|rlhf_|episode_|non_score_)*rewards?(_std|_mean|/mean|/std)?|ep_rew_mean)$", re.IGNORECASE
+)
 _MARGIN: Final = re.compile(r"(^|[/._])margins?$", re.IGNORECASE)
 _PREFERRED: Final = re.compile(rf"{_MARGIN.pattern}|(^|[/._])(rewards|logps)[/._](chosen|rejected)$", re.IGNORECASE)
 _LEAST_MARGIN: Final = 1.0  # with less no mean of a hinge, 1 − margin, is 0, and none of −log σ(margin) is below 0.3
@@ -77,16 +82,29 @@ def leaves_out(names: Iterable[str]) -> bool:
 def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool = False) -> list[Cause]:
     """A gradient that is not finite beside a logged loss that is: if that is all of it, no logit overflowed.
 
-    Where losses are `left_out`, the loss may be lost as well.
+    Where losses are `left_out`, the loss may be lost as well. Rows from which on the loss is lost for good are its own.
     """
     if "grad_norm" not in columns or "loss" not in columns:
         return []
-    both = np.flatnonzero(np.isinf(columns["grad_norm"]) & np.isfinite(columns["loss"]))
-    if both.size and _passed(columns["grad_norm"], columns["loss"]):
-        last = np.flatnonzero(np.isinf(columns["grad_norm"]))[-1]
-        return [Cause("gradient_passed", 0.05, {"step": float(step[last])})]
+    sizes, until = columns["grad_norm"], lost_for_good(columns["loss"])
+    lost, loss = np.flatnonzero(np.isinf(sizes)), columns["loss"][:until]
+    both = lost[np.isfinite(columns["loss"][lost])]
+    if not both.size:
+        return []
+    if _passed(sizes[:until], loss):
+        then = {"until": float(step[until])} if until < len(step) else {}
+        return [Cause("gradient_passed", 0.05, {"step": float(step[lost[lost < until][-1]])} | then)]
     key = "gradient_or_loss" if left_out else "gradient_overflow"
-    return [Cause(key, 0.95, {"step": float(step[both[0]])})] if both.size else []
+    return [Cause(key, 0.95, _of_lost_rows(step, lost, both, lost_for_good(sizes)))]
+
+
+def _of_lost_rows(step: Numbers, lost: Rows, both: Rows, since: int) -> dict[str, float]:
+    """The step at which a gradient is lost for good, and what was before; or the first of several, and the last."""
+    lasting, before = both[both >= since], lost[lost < since]
+    if not lasting.size:
+        return {"step": float(step[both[0]]), "last": float(step[both[-1]]), "count": len(both)}
+    numbers = {"step": float(step[lasting[0]]), "lasts": float(lost[-1] > lasting[0])}
+    return numbers | ({"once": float(step[before[0]]), "count": len(before)} if before.size else {})
 
 
 def _passed(sizes: Numbers, loss: Numbers) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from qkdemo.diagnose.curves.loss import TIMES_NOISE, Event, Numbers, noise_before
+from qkdemo.diagnose.curves.loss import TIMES_NOISE, Event, Numbers
 from qkdemo.diagnose.curves.other_columns import BEFORE, Cause
 
 _HIGH: Final = 2.0  # times the first loss: a rise in the first steps that is no small spike, though it passes
@@ -26,16 +26,16 @@ def that_matter(loss: Numbers, events: Sequence[Event]) -> list[Event]:
     start = loss[np.isfinite(loss)][:3]
     if min(start[0], np.median(start)) <= 0:  # of a loss below 0 no size is small or large
         return list(events)
-    noise, least = _noise(loss), _SMALL * float(np.median(start))
+    least = _SMALL * float(np.median(start))
     tall = [event for event in events if not _is_early(loss, event) and _peak(loss, event) >= least]
-    return [event for event in tall if not _by_chance(loss, event, noise)]
+    return [event for event in tall if not _by_chance(loss, event)]
 
 
 def of_passed(loss: Numbers, events: Sequence[Event], step: Numbers) -> Cause:
     """Small spikes; or, if the loss went far above its start, that it did so in the first steps, or by chance."""
-    first, noise = float(loss[np.isfinite(loss)][0]), _noise(loss)
+    first = float(loss[np.isfinite(loss)][0])
     high = [event for event in events if _peak(loss, event) > _HIGH * first]
-    begun = [event for event in high if _is_early(loss, event) and not _by_chance(loss, event, noise)]
+    begun = [event for event in high if _is_early(loss, event) and not _by_chance(loss, event)]
     if not begun:
         return Cause("noisy_spikes" if high else "small_spikes", 0.3, {"count": len(events)})
     event = max(begun, key=lambda event: _peak(loss, event))
@@ -52,18 +52,11 @@ def _peak(loss: Numbers, event: Event) -> float:
     return float(np.nanmax(loss[event.start : event.stop + 1]))
 
 
-def _noise(loss: Numbers) -> Numbers:
-    """That before each row which holds a finite loss."""
-    noise, finite = np.zeros(len(loss)), np.isfinite(loss)
-    noise[finite] = noise_before(loss[finite])
-    return noise
-
-
-def _by_chance(loss: Numbers, event: Event, noise: Numbers) -> bool:
+def _by_chance(loss: Numbers, event: Event) -> bool:
     """Whether a rise is of a single row of many, and not far for the noise there."""
     if np.isfinite(loss).sum() < _MANY:
         return False
-    before, rise, there = loss[: event.start], loss[event.start : event.stop], float(noise[event.start])
+    before, rise = loss[: event.start], loss[event.start : event.stop]
     usual = float(np.median(before[~np.isnan(before)][-BEFORE:]))
-    high = rise[rise > usual + TIMES_NOISE * there]
-    return len(high) == 1 and bool(high[0] <= usual + _BY_CHANCE * there)
+    high = rise[rise > usual + TIMES_NOISE * event.noise]
+    return len(high) == 1 and bool(high[0] <= usual + _BY_CHANCE * event.noise)

@@ -1,6 +1,6 @@
 """A loss that never fell: whether single values lie far above it, or attention stands in its way.
 
-* `of_stuck(columns)`: the cause, also if it ended well above its first value; None for a loss that fell;
+* `of_stuck(columns, step)`: the cause, also if it ended well above its first value; None for a loss that fell;
 * `there(values)`: a column without the rows that hold no value.
 """
 
@@ -26,7 +26,7 @@ _COURSE: Final = 8  # of so many values, the median of one part is the course of
 _TAIL: Final = 0.05  # of the values, on either side
 
 
-def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
+def of_stuck(columns: Mapping[str, Numbers], step: Numbers) -> Cause | None:
     """A loss that never fell: a rate of 0; high single values; attention, if it was one-hot for most of the run."""
     loss = columns.get("loss", np.empty(0))
     loss = loss[np.isfinite(loss)]
@@ -46,23 +46,37 @@ def of_stuck(columns: Mapping[str, Numbers]) -> Cause | None:
     times = _skew(loss[len(loss) // 3 :])
     if times > _RESTLESS:
         return Cause("stuck_rate", 0.9, start | {"times": times})
-    return _why_stuck(columns, start)
+    return _why_stuck(columns, step, start)
 
 
-def _why_stuck(columns: Mapping[str, Numbers], start: Mapping[str, float]) -> Cause:
+def _why_stuck(columns: Mapping[str, Numbers], step: Numbers, start: Mapping[str, float]) -> Cause:
     """What attention was like meanwhile; `start` goes along."""
-    sizes = np.abs(columns.get("max_logit", np.empty(0)))
-    sizes = there(sizes[columns.get(LOST_LOGITS, np.zeros(len(sizes))) == 0])
+    logits = np.abs(columns.get("max_logit", np.empty(0)))
+    sizes = there(logits[columns.get(LOST_LOGITS, np.zeros(len(logits))) == 0])
     shares = there(columns.get("entropy", np.empty(0)))
     seen = {"entropy": 100 * float(np.median(shares))} if shares.size else {}
     large = float((sizes >= LARGE).mean()) if sizes.size else 0.0
     if large > _MOST:
-        return Cause("stuck_attention", 0.9, {**start, **seen, "logit": float(np.median(sizes)), "share": 100 * large})
+        numbers = {"logit": float(np.median(sizes)), "share": 100 * large} | _first_large(columns["loss"], logits, step)
+        return Cause("stuck_attention", 0.9, {**start, **seen, **numbers})
     if seen and seen["entropy"] <= 100 * ONE_HOT:
         return Cause("stuck_one_hot", 0.9, {**start, **seen})
     if (_last_third(sizes) >= LARGE).any() or (_last_third(shares) <= ONE_HOT).any():
         return Cause("stuck_late", 0.6, start)
     return Cause("stuck_calm", 0.9, start) if sizes.size or shares.size else Cause("stuck", 0.6, start)
+
+
+def _first_large(loss: Numbers, logits: Numbers, step: Numbers) -> dict[str, float]:
+    """When logits were large first, and whether the loss was about as low as at its end by then."""
+    first = int(np.flatnonzero(logits >= LARGE)[0])
+    loss, before = loss[np.isfinite(loss)], loss[:first][np.isfinite(loss[:first])]
+    tenth = len(loss) // 10
+    stood = len(before) >= 2 * tenth
+    if stood:  # as `of_stuck` asks of the end
+        level, end = float(np.median(before[-tenth:])), float(np.median(loss[-tenth:]))
+        stood = level <= end + max(_STILL * abs(end), noise_of(loss))
+    from_first = first == np.flatnonzero(~np.isnan(logits))[0]
+    return {"once": float(step[first]), "from_first": float(from_first), "stood": float(stood and not from_first)}
 
 
 def _last_third(values: Numbers) -> Numbers:

@@ -8,10 +8,10 @@ import numpy as np
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.curves.growth import LARGE, Growth
-from qkdemo.diagnose.curves.loss import Event, worst
 from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.curves.stuck import ONE_HOT
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
+from qkdemo.diagnose.findings.of_events import earlier, kind, rows_of, what, whole
 from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
 from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.readers.runs import LEAST_ROWS
@@ -26,6 +26,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "no_loss": "watch",
     "few_losses": "watch",
     "loss_ends": "watch",
+    "loss_gap": "watch",
     "policy_loss": "good",
     "margin_zeros": "watch",
     "gradient_passed": "good",
@@ -44,7 +45,7 @@ def of_logs(results: Sequence[causes.Result], name: str) -> Report:
     events = [
         {
             "run": result.log.run,
-            "kind": _kind(result, event),
+            "kind": kind(result, event),
             "from": _exact(result.log.step[event.start]),
             "to": _exact(result.log.step[event.stop]),
         }
@@ -71,7 +72,7 @@ def _of_log(result: causes.Result, *, several: bool) -> Iterator[Finding]:
         if at and cause.key == "healthy":
             continue
         values: dict[str, object] = {
-            name: _whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
+            name: whole(number) if name in _WHOLE else written(number) for name, number in cause.numbers.items()
         }
         values |= _beside_a_limit(result, cause)
         values |= _in_words(result, cause) | _order(result, cause)
@@ -101,16 +102,36 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
     """Words for what the loss did, and for whose entropy it is."""
     said = dict[str, object]()
     if result.event is not None:
-        said["what"] = _what(result, result.event)
+        said["what"] = what(result, result.event)
+        said["batch"] = say(f"finding.batch.{'many' if rows_of(result, result.event) > 1 else 'one'}")
     if "from_start" in cause.numbers:
         said["still"] = say(f"finding.still.{'start' if cause.numbers['from_start'] else 'tenth'}")
     if cause.key == "stuck_attention":
         said["hot"] = _hot(cause.numbers, _of_worst(result))
+        first = "first" if cause.numbers["from_first"] else "after" if cause.numbers["stood"] else "later"
+        said["large"] = say(f"finding.large.{first}", once=whole(cause.numbers["once"]))
+        said["start"] = say(f"finding.start.{'large' if first == 'first' else 'small'}")
+    if cause.key in ("gradient_overflow", "gradient_or_loss"):
+        said["more"] = "".join(f"{words} " for words in _of_gradient(cause.numbers))
+    if cause.key == "gradient_passed":
+        steps = {name: whole(cause.numbers[name]) for name in ("step", "until") if name in cause.numbers}
+        said["passed"] = say(f"finding.passed.{'until' if 'until' in steps else 'all'}", **steps)
     if cause.key == "policy_loss":
         said["column"] = result.roles["loss"]
     if cause.key in _BY_ENTROPY:
         said["where"] = _of_worst(result)
     return said
+
+
+def _of_gradient(numbers: Mapping[str, float]) -> Iterator[str]:
+    """What is said of other rows in which the gradient is lost."""
+    steps = {name: whole(numbers[name]) for name in ("once", "last", "count") if name in numbers}
+    if numbers.get("lasts"):
+        yield say("finding.gradient.lasts")
+    if "once" in steps:
+        yield say("finding.gradient.earlier", **steps)
+    if "last" in steps and numbers["count"] > 1:
+        yield say("finding.gradient.rows", **steps)
 
 
 def _hot(numbers: Mapping[str, float], where: str) -> str:
@@ -123,28 +144,6 @@ def _hot(numbers: Mapping[str, float], where: str) -> str:
 
 def _of_worst(result: causes.Result) -> str:
     return say("finding.of_worst") if _over_heads(result, result.roles.get("entropy", "")) else ""
-
-
-def _what(result: causes.Result, event: Event) -> str:
-    """What the loss did, and how many rises it has beside the one that is spoken of."""
-    kind = f"{'slow_' if event.slow else ''}{'part_' if event.part else ''}{_kind(result, event)}"
-    what = say(f"finding.event.{kind}", step=_whole(result.log.step[event.start]))
-    if (first := _earlier(result, event)) is not None:
-        what = f"{say('finding.event.earlier', step=_whole(result.log.step[first.start]))} {what}"
-    more = len(result.events) - 1
-    return f"{what} {say('finding.event.more', count=more)}" if more and event.kind == "spike" else what
-
-
-def _earlier(result: causes.Result, event: Event) -> Event | None:
-    """The lasting rise before the one that is spoken of."""
-    first = worst(result.events)
-    return first if first is not None and first.start < event.start and event.kind != "spike" else None
-
-
-def _kind(result: causes.Result, event: Event) -> str:
-    """The kind of an event; one of its own where a log has 0 in place of a loss that is not finite."""
-    logged = result.log.columns[result.roles["loss"]][event.start]
-    return "zeros" if event.kind == "non_finite" and logged == 0 else event.kind
 
 
 def _beside_a_limit(result: causes.Result, cause: Cause) -> dict[str, str]:
@@ -168,22 +167,22 @@ def doubling(grown: Growth) -> dict[str, str]:
 def _order(result: causes.Result, cause: Cause) -> dict[str, object]:
     """Words for what came when: before updates jumped, from a column's first row on, or of a loss that is back."""
     numbers, said = cause.numbers, dict[str, object]()
-    steps = {name: _whole(numbers[name]) for name in ("since", "step", "low", "once") if name in numbers}
+    steps = {name: whole(numbers[name]) for name in ("since", "step", "low", "once") if name in numbers}
     if cause.key.startswith("updates"):
-        earlier = any(other.numbers.get("earliest", math.inf) <= numbers["at"] for other in result.causes)
-        order = "_rising" if "low" in numbers else "_later" if earlier else ""
+        after = any(other.numbers.get("earliest", math.inf) <= numbers["at"] for other in result.causes)
+        order = "_rising" if "low" in numbers else "_later" if after else ""
         said["first"] = say(f"finding.first.{cause.key}{order}")
         said["moved"] = say(f"finding.moved.{'rising' if 'low' in numbers else 'after'}", **steps)
     if "earliest" in numbers:
         spike = result.event is not None and result.event.kind == "spike"
         passes = "passes" if spike and cause.key != "nearly_one_hot" else "stays"
         before = min(numbers["earliest"], numbers.get("low", math.inf))
-        if result.event is not None and (rise := _earlier(result, result.event)) is not None:
+        if result.event is not None and (rise := earlier(result, result.event)) is not None:
             before = min(before, result.log.step[rise.start])
         anew = "_anew" if before == result.log.step[0] else ""
-        said["again"] = say(f"finding.again.{passes}{anew}", since=_whole(before))
+        said["again"] = say(f"finding.again.{passes}{anew}", since=whole(before))
         if cause.key == "together_max_logit":  # no spike is in the first row
-            said["then"] = say(f"finding.then.{passes}{anew}", since=_whole(before))
+            said["then"] = say(f"finding.then.{passes}{anew}", since=whole(before))
     if cause.key.startswith(("attention_", "rising_")):
         since = "first" if numbers["from_first"] else "again" if "once" in numbers else "late"
         said["came"] = say(f"finding.since.{since}", **steps)
@@ -198,11 +197,6 @@ def _by_entropy(cause: Cause) -> bool:
 def _over_heads(result: causes.Result, columns: str) -> bool:
     """Whether numbers of a step are those of the worst of its layers or heads."""
     return bool(columns) and (result.log.kind == "watch" or OVER_LAYERS in columns)
-
-
-def _whole(step: float) -> str:
-    """A step as it stands in the log: with every digit, where it is a whole number."""
-    return counted(int(step)) if step == int(step) else written(step, 12)
 
 
 def _exact(step: float) -> float:

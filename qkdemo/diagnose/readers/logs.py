@@ -4,8 +4,9 @@
 * `holds_history(data)`: whether bytes are a log as an object of lists, and not arrays.
 
 Read are, told by their content: `trainer_state.json`, chart exports and history of Weights & Biases, TensorBoard event
-files and curves, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), an object of lists as
-Keras's history, Parquet, and lines of text as Megatron, nanoGPT, torchtitan, OLMo, Keras and the Trainer print them.
+files and curves, metrics of MLflow, Lightning's `metrics.csv`, JSON lines (PaddleFleet's, and what `watch` writes), an
+object of lists as Keras's history, Parquet, and lines of text as Megatron, nanoGPT, torchtitan, OLMo, Keras and the
+Trainer print them.
 """
 
 import csv
@@ -37,7 +38,10 @@ _WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writ
 _FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
 _ARRAYS: Final = {"q", "k", "query", "key", "mine", "reference"}
 _OF_HISTORY: Final = {"_step", "_runtime", "_timestamp"}  # columns of a history of W&B
-_OF_RUNS: Final = {"Name", "State", "Created"}  # columns of a table of runs
+_OF_RUNS: Final = (  # columns of tables of runs: of W&B, of MLflow's page, and of mlflow.search_runs
+    *({"Name", "State", "Created"}, {"Start Time", "Run ID", "Status"}),
+    {"run_id", "status", "start_time"},
+)
 _OF_TENSORBOARD: Final = {"Wall time", "Step", "Value"}  # columns of a curve that its page saves
 
 
@@ -116,7 +120,7 @@ def _of_json(text: str, name: str) -> list[Log]:
     lines = [(line, name, at) for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     cut = not _is_json(lines[-1][0])  # as while a run goes on
     loaded = [_loaded(*line) for line in (lines[:-1] if cut else lines)]
-    if len(loaded) == 1 and any(isinstance(value, list) for value in loaded[0].values()):
+    if len(loaded) == 1 and (any(isinstance(x, list) for x in loaded[0].values()) or _is_summary(loaded[0])):
         return [_of_whole_json(text, name)]
     *logs, last = _by_run(_records(loaded), name, "jsonl")
     return [*logs, replace(last, cut=cut)]
@@ -148,11 +152,18 @@ def _of_whole_json(text: str, name: str) -> Log:
     history = loaded.get("log_history") if isinstance(loaded, dict) else None
     if isinstance(history, list):
         return log_of(name, "trainer_state", _records(history))
+    if _is_summary(loaded):
+        raise InputError("summary_of_run", name=name)
     if columns := _of_lists(loaded):
         return log_of(
             name, "json", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         )
     raise InputError("no_log", name=name)
+
+
+def _is_summary(loaded: Any) -> bool:
+    """Whether an object is what W&B keeps beside a history: the last value of each metric."""
+    return isinstance(loaded, dict) and any(isinstance(loaded.get(name), int | float) for name in _OF_HISTORY)
 
 
 def holds_history(data: bytes) -> bool:
@@ -273,7 +284,7 @@ def _of_csv(text: str, name: str) -> list[Log]:
     if len(set(header)) < len(header):
         raise InputError("column_twice", name=name, column=repr(next(x for x in header if header.count(x) > 1)))
     rows = [{key: plain(value, mark) for key, value in row.items()} for row in rows]
-    if set(header) >= _OF_RUNS:
+    if any(set(header) >= columns for columns in _OF_RUNS):
         raise InputError("table_of_runs", name=name)
     if runs := of_chart(rows, header, name):
         return [log_of(run, "wandb_chart", of_run, sampled=True) for run, of_run in runs.items()]

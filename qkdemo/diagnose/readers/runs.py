@@ -1,6 +1,7 @@
 """Which rows of a log are of which run, and which of them are of an evaluation.
 
 * `by_run(rows, name)`: the rows of every run, by its name; `LEAST_ROWS`: fewer tell nothing;
+* `of_metrics(rows)`: rows of MLflow, each of one metric, as rows with a column for each metric;
 * `of_chart(rows, header, name)`: the same of a chart of Weights & Biases, which has a column for each run.
 """
 
@@ -13,9 +14,10 @@ from qkdemo.diagnose.readers.steps import names_steps
 LEAST_ROWS: Final = 6
 NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
 _NAMES_RUNS: Final = (
-    *("run", "run_id", "run_name", "experiment", "experiment_name", "trial", "trial_id", "seed"),
+    *("run", "run_id", "run_uuid", "run_name", "experiment", "experiment_name", "trial", "trial_id", "seed"),
     *("model", "model_name", "variant", "optimizer", "optimiser"),
 )
+_OF_METRIC: Final = {"key", "value", "step"}  # columns of what MLflow saves of metrics, beside a run and a time
 _NAMES_PARTS: Final = ("split", "phase", "mode", "stage", "subset")  # of the data: training, validation
 _MOST_RUNS: Final = 1000
 _AXES: Final = {"Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time"}  # of charts
@@ -26,7 +28,7 @@ _Rows: TypeAlias = list[dict[str, Any]]
 
 def by_run(rows: _Rows, name: str) -> dict[str, _Rows]:
     """By run, where columns name it and most rows are of runs that have enough; else all rows, by `name`."""
-    rows = _of_training(rows)
+    rows = _of_training(of_metrics(rows))
     naming = _columns(rows, _NAMES_RUNS)
     runs: dict[str, _Rows] = {}
     for row in rows:
@@ -46,6 +48,14 @@ def _of_training(rows: _Rows) -> _Rows:
 def _columns(rows: _Rows, names: Sequence[str]) -> list[str]:
     """The columns of the first row that are called so."""
     return [column for column in (rows[0] if rows else ()) if str(column).lower() in names]
+
+
+def of_metrics(rows: _Rows) -> _Rows:
+    """The same, but where each row holds the value of one metric that it names: that is in a column called so."""
+    if not rows or not rows[0].keys() >= _OF_METRIC:
+        return rows
+    kept = [column for column in rows[0] if names_steps(column) or str(column).lower() in _NAMES_RUNS]
+    return [{name: row.get(name) for name in kept} | {str(row.get("key")): row.get("value")} for row in rows]
 
 
 def of_chart(rows: _Rows, header: Sequence[str], name: str) -> dict[str, _Rows]:

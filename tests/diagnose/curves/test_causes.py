@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -609,7 +610,10 @@ def test_a_gradient_that_a_loss_scaler_leaves_out_is_no_alarm() -> None:
         found = run(log(loss=FALLING, grad_norm=np.where(lost, LOST, 1.0)))
         assert found.causes[0].key == "gradient_overflow"
     gone = run(log(loss=np.where(STEPS > 150, LOST, FALLING), grad_norm=np.where(STEPS < 4, LOST, 1.0)))
-    assert gone.causes[0].key == "gradient_overflow"
+    assert [(cause.key, cause.numbers["step"]) for cause in gone.causes] == [
+        ("cannot_tell", 151),
+        ("gradient_passed", 3),
+    ]
 
 
 def test_the_loss_of_a_policy_is_judged_by_whether_it_is_finite_alone() -> None:
@@ -714,5 +718,131 @@ def test_a_loss_of_preferred_answers_comes_to_0_as_their_margin_grows(beside: di
 
 def test_a_loss_beside_a_lost_gradient_is_said_to_be_what_is_logged() -> None:
     found = said(loss=FALLING, grad_norm=np.where(STEPS < 100, 1.0, LOST))["gradient_overflow"]
-    assert "and the logged loss is finite. If that is the whole loss, the backward pass overflowed there," in found
+    assert found.startswith(
+        "At step 100 the norm of the gradient is not finite, and the logged loss is finite. From then"
+    )
+    assert "If that is the whole loss, the backward pass overflowed there," in found
     assert "A loss of one process, or of one micro-batch, can be finite beside others that are not." in found
+
+
+def lost_gradient(*rows: int, since: int, **beside: Any) -> str:
+    """What is said of a gradient that is lost in these rows, and from one on."""
+    norm = np.where(np.isin(STEPS, rows) | (since <= STEPS), LOST, 1.0)
+    return next(words for key, words in said(grad_norm=norm, **beside).items() if key.startswith("gradient"))
+
+
+@pytest.mark.parametrize("trainer", [False, True])
+def test_of_a_gradient_that_is_lost_for_good_the_step_at_which_that_begins_is_named(trainer: bool) -> None:
+    """A scaler of float16 leaves out step 3, and at step 150 the run is lost."""
+    beside = {"learning_rate": np.full(200, 1e-4), "epoch": STEPS / 200} if trainer else {}
+    words = lost_gradient(3, since=150, loss=FALLING, **beside)
+    assert words.startswith(
+        "At step 150 the norm of the gradient is not finite, and the logged loss is finite. From then"
+    )
+    assert (
+        "From then on no logged norm is finite. Before that it was not finite in 1 row of the log, first at step 3. "
+        in words
+    )
+    assert ("Trainer" in words) is trainer
+    loss_too = lost_gradient(3, since=150, loss=np.where(STEPS > 151, LOST, FALLING), **beside)
+    assert loss_too.startswith("At step 150 the norm")
+    often = lost_gradient(*range(40, 120, 5), since=200, loss=FALLING, **beside)
+    assert often.startswith("At step 40 the norm")
+    assert "finite. That is so in 16 rows of the log, the last at step 115. " in often
+    alone = lost_gradient(since=199, loss=FALLING, **beside)
+    assert "the logged loss is finite. If" in alone
+
+
+def test_a_gradient_that_passed_is_no_cause_of_a_loss_that_is_lost_long_after() -> None:
+    words = lost_gradient(3, since=150, loss=np.where(STEPS >= 150, LOST, FALLING))
+    assert words.startswith(
+        "At step 3 the norm of the gradient is not finite for the last time before the loss is lost, at"
+    )
+    assert "Between these steps it is finite, and so is every logged loss." in words
+
+
+def test_of_a_loss_that_is_finite_again_it_is_said_and_when_it_is_lost_for_good() -> None:
+    again = "At step 3 the loss is not finite. Later it is finite again; what it did then was not looked at. "
+    once = np.where(STEPS == 3, LOST, FALLING)
+    assert said(loss=once)["cannot_tell"].startswith(f"{again}The log holds")
+    lost = said(loss=np.where(STEPS >= 150, LOST, once))["cannot_tell"]
+    assert lost.startswith(f"{again}From step 150 on no logged loss is finite. The log holds")
+    assert "again" not in said(loss=np.where(STEPS >= 150, LOST, FALLING))["cannot_tell"]
+
+
+@pytest.mark.parametrize("earlier", [[100], [*range(100, 110)], [180], [*range(180, 190)]])
+def test_of_zeros_that_last_the_first_is_named_and_none_that_came_before(earlier: list[int]) -> None:
+    zeros = np.where(np.isin(STEPS, earlier) | (STEPS >= 194), 0.0, FALLING)
+    found = run(log(loss=zeros)).causes[0]
+    assert (found.key, found.numbers) == ("loss_zeros", {"step": 194.0})
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_loss_that_is_missing_in_the_middle_of_a_log_is_not_called_well(beside: bool) -> None:
+    """As pandas writes one that is NaN from step 80 to 119: rows with a rate, or with nothing but their step."""
+    cells = [f"{at},{'' if 80 <= at < 120 else FALLING[at]},{'0.1' * beside}" for at in range(200)]
+    (table_,) = read_logs("\n".join(["step,loss,lr", *cells]).encode(), "a.csv")
+    (cause,) = run(table_).causes[:1]
+    assert (cause.key, cause.numbers) == ("loss_gap", {"step": 79.0, "back": 120.0})
+    (finding,) = of_logs([run(table_)], "a").findings
+    assert finding.level == "watch"
+    assert finding.sentence.startswith("Between step 79 and step 120 the log holds no loss")
+
+
+@pytest.mark.parametrize("every", ["tenth", "wider", "doubling", "drawn", "sampled"])
+def test_a_loss_that_is_logged_rarely_or_in_any_rows_has_no_gap(every: str) -> None:
+    rows = {
+        "tenth": STEPS % 10 == 0,
+        "wider": (STEPS < 10) | (STEPS % 20 == 0),  # each of the first steps, then every twentieth
+        "doubling": np.isin(STEPS, 2 ** np.arange(8)),
+        "drawn": np.random.default_rng(1).random(200) < 0.3,
+        "sampled": (STEPS < 80) | (STEPS >= 120),
+    }[every]
+    one = log(loss=np.where(rows, FALLING, NONE), lr=np.full(200, 0.1))
+    found = run(replace(one, sampled=every == "sampled"))
+    assert "loss_gap" not in [cause.key for cause in found.causes]
+
+
+def test_large_logits_that_came_after_the_loss_stood_still_are_not_said_to_have_stopped_it() -> None:
+    """As in runs with RMSNorm of q and k at a rate that is too high: smaller W_q and W_k would change nothing there."""
+    still = 2.8 + 0.02 * np.random.default_rng(0).standard_normal(200)
+    late = said(loss=still, max_logit=np.where(STEPS < 70, 9.0, 900.0), entropy_fraction=np.full(200, 0.4))
+    words = late["stuck_attention"]
+    assert (
+        "(median 900), first at step 70. Just before that the loss was already about as low as at the end, so" in words
+    )
+    assert "try a lower learning rate, and normalise q and k if they are not normalised yet." in words
+    soon = said(loss=still, max_logit=np.where(STEPS < 10, 9.0, 900.0))["stuck_attention"]
+    assert "first at step 10. With logits" in soon
+    first = said(loss=still, max_logit=np.full(200, 900.0))["stuck_attention"]
+    assert "(median 900), already in the first row that holds it. With logits" in first
+    assert "start from smaller W_q and W_k, or normalise q and k." in first
+
+
+def test_the_policys_loss_is_looked_at_before_the_critics() -> None:
+    """As TRL's PPOTrainer logs both, and what it called them before."""
+    for policy, critic in (("loss/policy_avg", "loss/value_avg"), ("ppo/loss/policy", "ppo/loss/value")):
+        beside = {critic: FALLING, "objective/rlhf_reward": STEPS / 200}
+        found = run(log(**{policy: np.zeros(200)}, **beside))
+        assert (found.roles["loss"], [cause.key for cause in found.causes]) == (policy, ["policy_loss"])
+        lost = run(log(**{policy: np.where(STEPS > 150, LOST, 0.0)}, **beside))
+        assert (lost.healthy, lost.causes[0].numbers["step"]) == (False, 151)
+
+
+@pytest.mark.parametrize("name", ["ppo/mean_non_score_reward", "objective/non_score_reward", "rollout/ep_rew_mean"])
+def test_other_names_of_rewards_tell_a_loss_of_reinforcement_learning_too(name: str) -> None:
+    assert [cause.key for cause in run(log(loss=FALLING[::-1], **{name: STEPS})).causes] == ["policy_loss"]
+
+
+def test_of_a_rise_of_many_rows_no_single_batch_is_spoken_of() -> None:
+    for rows, what, batch in (
+        (1, "a spike at step 100, and recovers.", "Look at the batch of that step;"),
+        (40, "a spike from step 100 on, and has recovered by step 140.", "Look at the batches from that step on;"),
+    ):
+        rise = np.where((STEPS >= 100) & (100 + rows > STEPS), FALLING + 9, FALLING)
+        words = said(loss=rise, max_logit=np.full(200, 8.0))["one_batch"]
+        assert what in words
+        assert batch in words
+    for since, batch in ((199, "at the batch of that step."), (190, "at the batches from that step on.")):
+        words = said(loss=np.where(since > STEPS, FALLING, FALLING + 3), max_logit=np.full(200, 8.0))["unsettled"]
+        assert words.endswith(f"look at the updates and {batch}")

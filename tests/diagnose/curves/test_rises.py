@@ -70,13 +70,15 @@ def test_of_several_spikes_that_which_large_logits_preceded_is_spoken_of() -> No
     for at in (120, 600, 700, 860):
         loss[at : at + 4] += [4, 5, 3, 1]
     grown = said(loss=loss, max_logit=20 * np.exp(LONG / 300))
-    assert "a spike at step 600, and recovers. It has 3 other rises." in grown["attention_max_logit"]
+    assert (
+        "a spike from step 600 on, and has recovered by step 604. It has 3 other rises." in grown["attention_max_logit"]
+    )
     calm = said(loss=loss, max_logit=np.full(1000, 20.0))
-    assert "a spike at step 120, and recovers. It has 3 other rises." in calm["one_batch"]
+    assert "a spike from step 120 on, and has recovered by step 124. It has 3 other rises." in calm["one_batch"]
     alone = said(loss=np.where(LONG > 500, noisy(np.full(1000, 2.5), 0.01), loss), max_logit=np.full(1000, 20.0))
     assert "other" not in alone["one_batch"]
     updates = said(loss=loss, update_norm=np.where(LONG == 697, 9.0, 1.0))
-    assert "before the loss moved. The loss has a spike at step 700" in updates["updates"]
+    assert "before the loss moved. The loss has a spike from step 700 on" in updates["updates"]
 
 
 def test_a_bound_of_rises_names_the_noise() -> None:
@@ -215,7 +217,7 @@ def test_a_loss_that_varies_the_less_the_lower_it_is_has_no_spike_but_where_one_
         loss = course * np.random.default_rng(seed).gamma(share**-2, share**2, 1000)
         alarms += "cannot_tell" in said(loss=loss)
         spiky = np.where((LONG >= 300) & (LONG < 305), 3.0, loss)
-        seen += "has a spike at step 300" in said(loss=spiky)["cannot_tell"]
+        seen += "has a spike from step 300 on, and has recovered by step 305" in said(loss=spiky)["cannot_tell"]
     assert (alarms <= 1, seen) == (True, 10)
 
 

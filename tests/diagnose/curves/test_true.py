@@ -271,14 +271,76 @@ def zeros(said: Said, told: Told) -> bool:
 
 
 def passed_by(said: Said, told: Told) -> bool:
-    lost = np.flatnonzero(np.isinf(told.gradient))
-    after = there(told.gradient[lost[-1] + 1 :])
+    """Finite after that row, to the end, or until the loss is lost to the end."""
+    until = told.row(said, "until") if "until" in said.values else len(told.step)
+    after = there(told.gradient[told.row(said) + 1 : until])
     return bool(
-        told.row(said) == lost[-1]
+        np.isinf(told.gradient[told.row(said)])
         and np.isfinite(after).all()
         and len(after) >= 10
-        and np.isfinite(there(told.loss)).all()
+        and np.isfinite(there(told.loss[:until])).all()
+        and np.isinf(there(told.loss[until:])).all()
     )
+
+
+def lost_since(values: Numbers, row: int) -> bool:
+    """Whether no value from a row on is finite, and the last one before it is, if there is one."""
+    return bool(np.isinf(there(values[row:])).all() and np.isfinite(there(values[:row])[-1:]).all())
+
+
+def gradient_lost(said: Said, told: Told) -> bool:
+    """Lost beside a loss that is not; and, if the last one is lost, so are all from the first such row on."""
+    row, both = told.row(said), np.isinf(told.gradient) & np.isfinite(told.loss)
+    finite = np.flatnonzero(np.isfinite(told.gradient))
+    lasting = np.flatnonzero(both)[np.flatnonzero(both) > (finite[-1] if finite.size else -1)]
+    return bool(both[row] and row == (lasting[0] if lasting.size else np.flatnonzero(both)[0]))
+
+
+def lost_earlier(said: Said, told: Told) -> bool:
+    lost, last = np.isinf(told.gradient), np.flatnonzero(np.isfinite(told.gradient))[-1]
+    return bool(np.flatnonzero(lost)[0] == told.row(said, "once") and said.number("count") == lost[:last].sum())
+
+
+def lost_in_rows(said: Said, told: Told) -> bool:
+    both = np.flatnonzero(np.isinf(told.gradient) & np.isfinite(told.loss))
+    return told.row(said, "last") == both[-1] and said.number("count") == len(both) > 1
+
+
+def gap(said: Said, told: Told) -> bool:
+    """No loss between two rows, and more steps there than between most, and than before and after."""
+    row, back = told.row(said), told.row(said, "back")
+    at = told.step[~np.isnan(told.loss)]
+    gaps, place = np.diff(at), int(np.flatnonzero(at == told.step[row])[0])
+    nearer = np.delete(gaps, place)
+    return bool(at[place + 1] == told.step[back] and (nearer < gaps[place] / 5).mean() > 0.8 - 2 / len(gaps))
+
+
+def long_spike(said: Said, told: Told) -> bool:
+    """Two losses or more that are above the lowest before, until one that is below the first of them."""
+    row, back = told.row(said), told.row(said, "back")
+    high = there(told.loss[row:back])
+    return bool(
+        spike(said, told) and len(high) > 1 and high.min() > np.nanmin(told.loss[:row]) and told.loss[back] < high[0]
+    )
+
+
+def one_batch(said: Said, told: Told) -> bool:
+    """Of one row only where the next loss is lower."""
+    after = there(told.loss[told.row(said) :])
+    return calm(said, told) and ("batches" in str(said.values["batch"]) or bool(after[1] < after[0]))
+
+
+def first_large(said: Said, told: Told, *, at_once: bool = False) -> bool:
+    row = told.row(said, "once")
+    return bool(np.flatnonzero(told.logit >= LARGE)[0] == row and (there(told.logit[:row]).size == 0) == at_once)
+
+
+def stood_before(said: Said, told: Told) -> bool:
+    """The loss before that row was not far above the end."""
+    v, before = told.losses, told.loss[: told.row(said, "once")]
+    tenth = len(v) // 10
+    level, end = np.median(before[np.isfinite(before)][-tenth:]), np.median(v[-tenth:])
+    return first_large(said, told) and bool(level <= end + 0.05 * abs(end) + 3 * noise(v))
 
 
 def early(said: Said, told: Told) -> bool:
@@ -327,6 +389,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and told.row(said, "until") - told.row(said) > 5
         and np.isfinite(told.loss[told.row(said)])
     ),
+    "loss_gap": gap,
     "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
     "noisy_spikes": noisy,
@@ -334,6 +397,12 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "event.zeros": zeros,
     "margin_zeros": lambda said, told: zeros(said, told) and any("margin" in name for name in told.log.columns),
     "gradient_passed": passed_by,
+    "passed.all": passed_by,
+    "passed.until": passed_by,
+    "gradient_or_loss": gradient_lost,
+    "gradient.lasts": lambda said, told: len(told.gradient) > 1 and np.isinf(there(told.gradient)[-2:]).all(),
+    "gradient.earlier": lost_earlier,
+    "gradient.rows": lost_in_rows,
     "policy_loss": lambda said, told: any("reward" in name for name in told.log.columns),
     "of_several": lambda said, told: (
         f"other/{said.values['column']}" == said.values["names"]
@@ -356,6 +425,13 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         not any(there(x).any() for name, x in told.log.columns.items() if name.startswith("lr"))
     ),
     "stuck_late": lambda said, told: late(told),
+    "large.first": lambda said, told: first_large(said, told, at_once=True),
+    "large.later": first_large,
+    "large.after": stood_before,
+    "start.large": NOTHING,  # of an advice, as the next three
+    "start.small": NOTHING,
+    "batch.one": NOTHING,  # see `one_batch`
+    "batch.many": NOTHING,
     "hot.unseen": lambda said, told: not told.shares,
     "hot.one_hot": lambda said, told: hot(said, told) <= ONE_HOT,
     "hot.spread": lambda said, told: hot(said, told) > ONE_HOT,
@@ -377,7 +453,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "together_entropy": since("entropy", together=True),
     "not_attention": calm,
     "logits_passed": passed,
-    "one_batch": calm,
+    "one_batch": one_batch,
     "unsettled": calm,
     "cannot_tell": lambda said, told: not any(holds_just_before(x, told.row(said)) for x in (told.logit, told.entropy)),
     "entropy_alone": lambda said, told: (
@@ -385,9 +461,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     ),
     "updates": jumped,
     "updates_lost": lambda said, told: jumped(said, told, lost=True),
-    "gradient_overflow": lambda said, told: (
-        np.isinf(told.gradient[told.row(said)]) and np.isfinite(told.loss[told.row(said)])
-    ),
+    "gradient_overflow": gradient_lost,
     "logits_lost": lambda said, told: told.lost_logit[told.row(said)],
     "logits_gone": lambda said, told: (
         told.lost_logit[: told.row(said) + 1].any() and not (just_before(told.logit, told.row(said)) >= LARGE).any()
@@ -446,6 +520,9 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "by.both": by(0.29, 0.71),
     "by.alignment": by(-math.inf, 0.31),
     "event.spike": spike,
+    "event.long_spike": long_spike,
+    "event.finite_again": lambda said, told: np.isfinite(told.loss[np.flatnonzero(np.isinf(told.loss))[0] :]).any(),
+    "event.lost": lambda said, told: lost_since(told.loss, told.row(said)),
     "event.divergence": higher,
     "event.slow_divergence": slowly,
     "event.slow_spike": slowly,
@@ -506,6 +583,9 @@ RARE: Final = {
         "first.updates_lost_rising",
         "moved.rising",
         "event.earlier",
+        "event.lost",
+        "gradient_or_loss",
+        "loss_gap",
         "event.part_divergence",
         "event.slow_part_divergence",
         "since.again",

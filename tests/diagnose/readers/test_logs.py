@@ -576,6 +576,19 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "run is empty"),
     "two columns": (b"step,loss,loss\n" + b"1,2,3\n" * 9, "has two columns 'loss'"),
     "prose": (b"Dear all,\nthe run failed.\n", "no numbers over steps were found in a form that is read here"),
+    "table of runs of MLflow": (
+        b"Start Time,Duration,Run ID,Name,Status,loss\n" + b"2026-01-01,9s,ab,cat,FINISHED,1.5\n" * 9,
+        "is a table of runs",
+    ),
+    "what mlflow.search_runs gives": (
+        b"run_id,experiment_id,status,start_time,metrics.loss\n" + b"ab,0,FINISHED,2026-01-01,1.5\n" * 9,
+        "is a table of runs",
+    ),
+    "summary": (json.dumps({"_step": 80, "_runtime": 9.5, "loss": 0.25}).encode(), "has a row for every step"),
+    "summary with lists": (
+        json.dumps({"seen": [1, 2, 3], "_step": 80, "_timestamp": 1.7e9, "loss": 0.25}, indent=1).encode(),
+        "is the summary of a run of Weights & Biases, with the last value of each metric. Open one chart and export",
+    ),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
     "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
     "five steps of many rows": (
@@ -713,3 +726,25 @@ def test_a_printed_line_with_commas_whose_first_one_names_a_step_beside_its_numb
         text = "\n".join(line.format(s=s, x=x) for s, x in zip(STEPS, LOSS, strict=True))
         (log,) = read_logs(text.encode(), "x.log")
         assert (log.kind, log.columns["loss"].tolist()) == ("lines", LOSS)
+
+
+@pytest.mark.parametrize("run", ["run_id", "Run", "run_uuid"])
+def test_the_metrics_that_mlflow_saves_are_columns_of_their_runs(run: str) -> None:
+    """As its page saves a chart: a row for each value, one metric after the other."""
+    rows = [
+        {run: of, "key": key, "value": k * x, "step": s, "timestamp": 1_700_000_000_000 + s}
+        for k, of in enumerate(("ab", "cd"), 1)
+        for key, column in (("train_loss", LOSS), ("grad_norm", NORM))
+        for s, x in zip(STEPS, column, strict=True)
+    ]
+    for data in (table(rows), "\n".join(map(json.dumps, rows)).encode()):
+        one, other = read_logs(data, "metrics.csv")
+        assert (one.run, other.run, other.step.tolist()) == (f"{run} ab", f"{run} cd", STEPS)
+        assert {name: x.tolist() for name, x in one.columns.items()} == {"train_loss": LOSS, "grad_norm": NORM}
+    (alone,) = read_logs(table(rows[: len(STEPS)]), "metrics.csv")
+    assert (alone.step.tolist(), alone.columns["train_loss"].tolist()) == (STEPS, LOSS)
+
+
+def test_a_history_as_an_object_of_lists_is_no_summary() -> None:
+    (log,) = read_logs(json.dumps({"_step": STEPS, "loss": LOSS}).encode(), "run")
+    assert log.columns["loss"].tolist() == LOSS
