@@ -7,8 +7,11 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+from tests.shapes import checked_once
+
+checked_once()
 # Before anything imports them: the shapes in these signatures are checked at every call that a test makes.
-# The option lets a whole number stand for a float, as mypy does.
+# The options let a whole number stand for a float, as mypy does, and raise what Python raises for a wrong type.
 install_import_hook(
     [
         "qkdemo.attention",
@@ -20,7 +23,7 @@ install_import_hook(
         "qkdemo.runs",
         "qkdemo.training",
     ],
-    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))",
 )
 
 import torch  # noqa: E402

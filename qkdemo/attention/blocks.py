@@ -128,22 +128,23 @@ def _draw(shape: _Shape, head_spread: float) -> dict[str, Tensor]:
     d_model, n_heads, n_kv_heads, d_head, n_keys, seed = shape
     generator = np.random.default_rng(seed)
 
-    def normal(*shape: int) -> Tensor:
-        return torch.from_numpy(generator.standard_normal(shape))
-
     q_width, kv_width = n_heads * d_head, n_kv_heads * d_head
     drawn = {
-        "x": normalise(normal(n_keys, d_model), NORMS["rms"]),
+        "x": normalise(_normal(generator, n_keys, d_model), NORMS["rms"]),
         "order": torch.from_numpy(generator.permuted(np.arange(n_keys))),
     }
     for name, width in (("q", q_width), ("k", kv_width), ("v", kv_width)):
-        drawn[f"w_{name}"] = normal(width, d_model).div_(d_model**0.5)
+        drawn[f"w_{name}"] = _normal(generator, width, d_model).div_(d_model**0.5)
     for name, size in zip("qk", _sizes(head_spread, n_heads, n_kv_heads, d_head), strict=True):
         drawn[f"w_{name}"].mul_(size[:, None])
-    drawn["w_o"] = normal(d_model, q_width).div_(q_width**0.5)
+    drawn["w_o"] = _normal(generator, d_model, q_width).div_(q_width**0.5)
     for name, heads in (("gain_q", n_heads), ("gain_k", n_kv_heads), ("bias_q", n_heads), ("bias_k", n_kv_heads)):
         drawn[name] = torch.from_numpy(generator.uniform(-1, 1, (heads, d_head)))
     return drawn
+
+
+def _normal(generator: np.random.Generator, *shape: int) -> Tensor:
+    return torch.from_numpy(generator.standard_normal(shape))
 
 
 @lru_cache(maxsize=8)

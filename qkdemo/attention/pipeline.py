@@ -177,30 +177,32 @@ def _side(
     side: Literal["q", "k"], x: Tensor, pipeline: Pipeline, block: Block, store: Rounding
 ) -> tuple[Tensor, Tensor]:
     """q or k from projection to product, and what the product must still be divided by for it."""
-    size = torch.ones_like(x[..., :1])
-    turn = partial(
-        rotate, positions=block.positions, layout=pipeline.layout, theta=block.theta, rotated=pipeline.rotated
-    )
-    moved, moved_gain = CONVERSIONS[pipeline.conversion]
-    order = reordering(block.d_head, pipeline.layout, pipeline.rotated)
-    x = x[..., order] if moved else x
+    before, after = ORDERS[pipeline.order]
+    if CONVERSIONS[pipeline.conversion][0]:
+        x = x[..., reordering(block.d_head, pipeline.layout, pipeline.rotated)]
     if side not in pipeline.on:
-        return (store(turn(x)) if pipeline.order != "none" else x), size
+        return (_turned(x, pipeline, block, store) if before or after else x), torch.ones_like(x[..., :1])
+    x, size = _normed(side, _turned(x, pipeline, block, store) if before else x, pipeline, block, store)
+    return (_turned(x, pipeline, block, store) if after else x), size
 
-    def apply(x: Tensor) -> Tensor:
-        nonlocal size
-        gain, bias = _affine(side, pipeline, block)
-        if moved_gain:
-            gain, bias = gain[..., order] if gain.shape[-1] > 1 else gain, bias[..., order]
-        if PLACES[pipeline.place].in_product:
-            size = divisor(x, NORMS[pipeline.norm], pipeline.rule, pipeline.epsilon)
-            return store(numerator(x, NORMS[pipeline.norm], pipeline.alpha) * gain + bias * size)
-        return CASTS[pipeline.cast](PLACES[pipeline.place].on_heads(x, pipeline.normaliser), gain, bias, store)
 
-    def turned(x: Tensor) -> Tensor:
-        return store(turn(x))
+def _turned(x: Tensor, pipeline: Pipeline, block: Block, store: Rounding) -> Tensor:
+    return store(rotate(x, block.positions, pipeline.layout, block.theta, pipeline.rotated))
 
-    return ORDERS[pipeline.order](x, apply, turned), size
+
+def _normed(
+    side: Literal["q", "k"], x: Tensor, pipeline: Pipeline, block: Block, store: Rounding
+) -> tuple[Tensor, Tensor]:
+    """One side with its norm and gain, and what the norm leaves to the product to divide by."""
+    gain, bias = _affine(side, pipeline, block)
+    if CONVERSIONS[pipeline.conversion][1]:
+        order = reordering(block.d_head, pipeline.layout, pipeline.rotated)
+        gain, bias = gain[..., order] if gain.shape[-1] > 1 else gain, bias[..., order]
+    if PLACES[pipeline.place].in_product:
+        size = divisor(x, NORMS[pipeline.norm], pipeline.rule, pipeline.epsilon)
+        return store(numerator(x, NORMS[pipeline.norm], pipeline.alpha) * gain + bias * size), size
+    normed = PLACES[pipeline.place].on_heads(x, pipeline.normaliser)
+    return CASTS[pipeline.cast](normed, gain, bias, store), torch.ones_like(x[..., :1])
 
 
 def _affine(side: Literal["q", "k"], pipeline: Pipeline, block: Block) -> tuple[Tensor, Tensor]:
@@ -238,10 +240,11 @@ CASTS: Final[dict[CastWord, Callable[[Tensor, Tensor, Tensor, Rounding], Tensor]
     "gain_first": lambda x, gain, bias, store: store(x * gain + bias),
     "cast_first": lambda x, gain, bias, store: store(store(store(x) * store(gain)) + bias),
 }
-ORDERS: Final[dict[OrderWord, Callable[[Tensor, Norm, Norm], Tensor]]] = {
-    "none": lambda x, norm, turn: norm(x),
-    "norm_rotary": lambda x, norm, turn: turn(norm(x)),
-    "rotary_norm": lambda x, norm, turn: norm(turn(x)),
+# Whether q and k are turned before their norm, and whether after it.
+ORDERS: Final[dict[OrderWord, tuple[bool, bool]]] = {
+    "none": (False, False),
+    "norm_rotary": (False, True),
+    "rotary_norm": (True, False),
 }
 # Whether the rows of W_q and W_k, and whether the gain, were carried over from the other rotary layout.
 CONVERSIONS: Final[dict[ConversionWord, tuple[bool, bool]]] = {

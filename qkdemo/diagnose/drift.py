@@ -35,7 +35,8 @@ class Opened:
     heads: Sequence[int]  # of the file, in the lab's order: the worst first
     all_heads: int
     positions: int  # of the file
-    left_out: Sequence[str]  # mask or mask_numbers, gains, sequences: words of say("own.left_out.…")
+    left_out: Sequence[str]  # mask, bias or mask_numbers; gains, sequences: words of say("own.left_out.…")
+    mask: str  # its name in the file, if one was read
     scaled: bool  # whether another scale than 1/√d_head was multiplied into q
 
 
@@ -73,6 +74,7 @@ def opened(pair: Pair) -> Opened:
         all_heads=heads,
         positions=positions,
         left_out=[word for word, out in left_out.items() if out],
+        mask=pair.mask.name if pair.mask else "",
         scaled=not math.isclose(pair.scale, width**-0.5, rel_tol=1e-6),
     )
 
@@ -87,7 +89,7 @@ def in_words(opened: Opened, name: str) -> str:
         sentences.append(say("own.positions", shown=places, all=opened.positions))
     if opened.scaled:
         sentences.append(say("own.scaled"))
-    sentences += [say(f"own.left_out.{word}") for word in opened.left_out]
+    sentences += [say(f"own.left_out.{word}", mask=opened.mask) for word in opened.left_out]
     return " ".join(sentences)
 
 
@@ -123,14 +125,18 @@ def _seen(pair: Pair, sequence: int, head: int, queries: Tensor) -> Tensor:
 
 def _mask(pair: Pair, sequence: int, heads: Sequence[int], kept: Sequence[int]) -> tuple[bool, str]:
     """Whether the lab hides later keys, and what is left out of the mask of what is taken: a word, or none."""
-    if pair.visible is None:
-        return pair.causal, ""
-    visible = torch.stack([pair.visible[sequence, head, kept][:, kept] for head in heads])
+
+    def taken(x: Tensor | None) -> Tensor | None:
+        return None if x is None else torch.stack([x[sequence, head, kept][:, kept] for head in heads])
+
+    visible, added = taken(pair.visible), taken(pair.mask.added if pair.mask else None)
     causal = causal_mask(len(kept))
-    if bool(visible.all()):
-        return pair.causal, "mask" if pair.biased else ""
-    if bool(((visible & causal if pair.causal else visible) == causal).all()):
-        return True, "mask_numbers" if pair.biased else ""
+    as_causal = visible is not None and bool(((visible & causal if pair.causal else visible) == causal).all())
+    biased = added is not None and bool((added & causal if pair.causal or as_causal else added).any())
+    if visible is None or bool(visible.all()):
+        return pair.causal, "bias" if biased else ""
+    if as_causal:
+        return True, "mask_numbers" if biased else ""
     return pair.causal, "mask"
 
 

@@ -1,6 +1,6 @@
 """q and k that somebody brings, with what their attention was computed with.
 
-* `Pair`: both, with four axes; `mask_of(arrays)`: the mask among arrays, whose names `MASK` fits;
+* `Pair`: both, with four axes;
 * `scale_of(arrays, q)`: what multiplies q·k, if an array is called so, and the names of others that may;
 * `q_first(one, other)`: which of two arrays is q, by their names.
 """
@@ -13,12 +13,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from qkdemo.diagnose.masks import Mask
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.watching.heads import Call
 
-MASK: Final = re.compile(
-    r"(.*[._/])?((attn_?|attention_?)?mask|(attn|attention|position|alibi)_?bias|alibi)$", re.IGNORECASE
-)
 SOFTCAP: Final = re.compile(r"(.*[._/])?(attn_?|attention_?)?(logits?_?)?soft_?cap(ping)?|logits?_cap", re.IGNORECASE)
 _SCALE: Final = re.compile(r"scale|scaling|(softmax|sm|attn|attention)_?scale", re.IGNORECASE)
 _LIKE_SCALE: Final = re.compile(
@@ -44,28 +42,23 @@ class Pair:
     axes: str = "heads"  # as they were read: heads, positions; supposed (as positions), ambiguous (as heads): both fit
     stored: torch.dtype = torch.float64  # the wider of both, as they were brought
     flat: bool = False  # whether q was brought with fewer than four axes
-    mask_axes: str = ""  # what a mask's first axis was read as, queries or heads, where it could be sequences, too
-    biased: bool = False  # whether the mask holds numbers that hide nothing, and were not added to the logits
+    mask: Mask | None = None  # that `visible` was read from, of all sequences and heads; no number of it is added
     unscaled: tuple[str, ...] = ()  # q or k of 8 bits without a scale: how large logits are is not known then
+    whole: tuple[str, ...] = ()  # of these, with the format, those that were read as whole numbers
     softcap: str = ""  # the name of one that lies beside, and is not applied; 0 stands for none
     scale_given: bool = True  # or 1/√d stands for one
     scales_unread: tuple[str, ...] = ()  # what is called like a scale of q·k beside the one that is used
     unread: tuple[str, ...] = ()  # masks and biases beside the one that is read
 
     @property
+    def biased(self) -> bool:
+        """Whether the mask holds numbers that hide nothing, and were not added to the logits."""
+        return self.mask is not None and self.mask.added is not None and bool(self.mask.added.any())
+
+    @property
     def call(self) -> Call:
         """As the measures take it."""
         return Call(q=self.q, k=self.k, scale=self.scale, visible=self.visible, causal=self.causal)
-
-
-def mask_of(arrays: Mapping[str, Tensor]) -> tuple[Tensor | None, tuple[str, ...]]:
-    """The mask among arrays, or a bias if there is none, and the names of those that are not read.
-
-    A mask of padding is not: programs differ on whether True hides a key there or shows it.
-    """
-    names = sorted(filter(MASK.fullmatch, arrays), key=lambda name: not name.lower().endswith("mask"))
-    read = next((name for name in names if "padding" not in name.lower()), None)
-    return None if read is None else arrays[read], tuple(name for name in names if name != read)
 
 
 def scale_of(arrays: Mapping[str, Tensor], q: str) -> tuple[float | None, tuple[str, ...]]:

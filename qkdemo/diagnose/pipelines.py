@@ -1,6 +1,6 @@
 """Which known pipeline gives somebody's logits, from the q and k that they were computed from.
 
-* `compared(mine, reference, …)`: what is `Known` of both, and within which rounding;
+* `compared(mine, reference, …)`: what is `Known` of both, and within which `Rounding`;
 * `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
 * `relative(one, other)`: how far two arrays are apart; `worst_row(…)`: in which `Row` they are furthest.
 """
@@ -23,7 +23,21 @@ from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
 _LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
 _USUAL: Final = ("inverse_root", "one")
+_OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, as the order where no gain is uneven
+    "order": ("norm_rotary", "rotary_norm"),
+    "place": ("per_head", "full_width"),
+    "layout": ("half_split", "interleaved", "half_split_swapped"),
+    "rotated": ("all", "half", "quarter"),
+}
 _UNTOLD: Final = ("unknown", "too_few")
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The relative difference that may be left where every step is rounded to a format."""
+
+    kind: torch.dtype
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -32,10 +46,11 @@ class Known:
 
     reference: Pipeline | None = None
     factor: float = 1.0  # of the reference's scale over the one that it names
+    untold: frozenset[str] = frozenset()  # choices of the reference that its logits do not tell: another fits, too
     mine: Pipeline | None = None
     verdict: Verdict | None = None
-    limit: float = math.inf  # of rounding, within which the verdict holds; ∞ for one that tells no cause
-    least: float = math.inf  # of rounding, within which the reference is known
+    within: Rounding | None = None  # in which the verdict holds; None for one that tells no cause
+    least: Rounding | None = None  # the least in which the reference is known
 
     @property
     def ratio(self) -> float:
@@ -54,29 +69,65 @@ class Row:
 
 
 def compared(
-    mine: Tensor, reference: Tensor, visible: Tensor, block: Block, limits: Sequence[float], *, gains: bool
+    mine: Tensor, reference: Tensor, visible: Tensor, block: Block, roundings: Sequence[Rounding], *, gains: bool
 ) -> Known:
-    """What is known of both logits. `limits`: what rounding may have left; the first that tells it.
+    """What is known of both logits. `roundings`: what may have been left; the first that tells it.
 
-    The first is of the reference alone, whose format may be finer; then of both, the least first.
+    The first is of the reference alone, whose format may be finer; then of both. No limit is less than one before it.
     """
-    alone, *limits = limits
     fit = partial(identified, block=block, visible=visible, gains=gains)
-    tried = ((limit, found) for limit in sorted({alone, *limits}) if (found := fit(reference, exact=limit)))
-    least, found = next(tried, (math.inf, None))
-    if found is None:
+    alone, *of_both = roundings
+    tries = [alone] * (alone.limit < of_both[0].limit) + of_both
+    tried = ((each, found) for each in tries if (found := fit(reference, exact=each.limit)))
+    least, found = next(tried, (None, None))
+    if least is None or found is None:
         return Known()
     told, factor = named(*found)
+    untold = _untold(reference, told, block, visible, least.limit)
     known = Known()
-    for limit in (limit for limit in limits if limit >= least):
-        verdict, other = _by_scale(diagnose(*found, mine, limit), told, block, limit)
-        again = fit(mine, exact=limit) if other is None else None
+    for each in (each for each in of_both if each.limit >= least.limit):
+        verdict, other = _by_scale(diagnose(*found, mine, each.limit), told, block, each.limit)
+        again = fit(mine, exact=each.limit) if other is None else None
         other = named(*again)[0] if again else other
         said = verdict.cause not in _UNTOLD or other is not None
-        known = Known(told, factor, other, verdict, limit if said else math.inf, least)
+        sides = _in_the_same_words(told, other, untold, _untold(mine, other, block, visible, each.limit))
+        known = Known(sides[0], factor, untold, sides[1], verdict, each if said else None, least)
         if said:
             break
     return known
+
+
+def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tensor, exact: float) -> frozenset[str]:
+    """The choices of a pipeline for which another word gives these logits, too, up to a constant."""
+    target = _uncapped(logits, block.softcap) if found and found.cap == "softcap" else logits
+    if found is None or target is None:
+        return frozenset()
+    of_norms = {"norm": ("rms", "l2")} if found.scale == "learned" else {}  # they differ by a constant, and ε
+    others = {
+        choice: [found.but(**{choice: word}) for word in words if word != getattr(found, choice)]
+        for choice, words in (_OTHERWISE | of_norms).items()
+        if found.norm != "none" or choice in ("layout", "rotated")
+    }
+    return frozenset(
+        choice
+        for choice, made in others.items()
+        if any(_constant(_raw(each, block, visible), target, exact) is not None for each in made)
+    )
+
+
+def _in_the_same_words(
+    one: Pipeline, other: Pipeline | None, untold: frozenset[str], of_other: frozenset[str]
+) -> tuple[Pipeline, Pipeline | None]:
+    """Both, one with the word of the other where its own is not told: they do not differ in what may be the same."""
+    if other is None or "none" in (one.norm, other.norm):
+        return one, other
+
+    def words(open_choices: frozenset[str], beside: Pipeline) -> dict[str, Any]:
+        found = {choice: getattr(beside, choice) for choice in open_choices}
+        return {choice: word for choice, word in found.items() if word in _OTHERWISE.get(choice, ())}
+
+    one = one.but(**words(untold, other))
+    return one, other.but(**words(of_other - untold, one))
 
 
 def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float) -> tuple[Verdict, Pipeline | None]:
@@ -105,17 +156,27 @@ def identified(
     unusual = None
     uncapped = _uncapped(logits, block.softcap)
     for supposed in _known(block, gains=gains):
-        raw = trace(supposed.but(scale="one"), block).raw.masked_fill(~visible, 0)
+        raw = _raw(supposed, block, visible)
         for cap, target in (("none", logits), ("softcap", uncapped)):
             if target is None:
                 continue
-            constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
-            if relative(constant * raw, target) < exact:
+            constant = _constant(raw, target, exact)
+            if constant is not None:
                 found = _scaled(supposed.but(cap=cap), block, constant, exact)
                 if named(*found)[0].scale in _USUAL:
                     return found
                 unusual = unusual or found
     return unusual
+
+
+def _raw(supposed: Pipeline, block: Block, visible: Tensor) -> Tensor:
+    return trace(supposed.but(scale="one"), block).raw.masked_fill(~visible, 0)
+
+
+def _constant(raw: Tensor, target: Tensor, exact: float) -> float | None:
+    """What q · k is multiplied by to give logits, but for rounding; None if nothing does."""
+    constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
+    return constant if relative(constant * raw, target) < exact else None
 
 
 def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:

@@ -27,7 +27,7 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
-from qkdemo.diagnose.pipelines import Known, Row, compared, in_range, relative, worst_row
+from qkdemo.diagnose.pipelines import Known, Rounding, Row, compared, in_range, relative, worst_row
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
@@ -78,21 +78,22 @@ class Port:
         terms = _WIDEST if self.block is None else self.block.d_head
         return _roundoff(kind) + terms * _roundoff(WORKING)
 
-    def left(self, kind: torch.dtype, stored: float = 0.0) -> float:
-        """The relative difference that rounding every step to it may leave; float32 turns by rounded angles."""
+    def _left(self, kind: torch.dtype, stored: float) -> Rounding:
+        """What rounding every step to it may leave; float32 turns by rounded angles."""
         places = max(self.queries, self.mine.shape[2])
         stepwise = math.sqrt(_STEPS) * _roundoff(kind) + places * _roundoff(WORKING)
-        return max(EXACT, stored or self.stored, stepwise)
+        return Rounding(kind, max(EXACT, stored, stepwise))
 
     @property
-    def alone(self) -> float:
+    def alone(self) -> Rounding:
         """What rounding to its own format leaves in the reference."""
-        return self.left(self.own, self._storing(self.own))
+        return self._left(self.own, self._storing(self.own))
 
     @property
-    def limits(self) -> list[float]:
-        """What rounding to the logits' own format leaves, then what rounding to that of q and k may."""
-        return sorted({self.left(kind) for kind in (self.format, self.steps)})
+    def roundings(self) -> list[Rounding]:
+        """What rounding to the logits' own format leaves, then, if it is more, what rounding to that of q and k may."""
+        own, steps = (self._left(kind, self.stored) for kind in (self.format, self.steps))
+        return [own, steps] if steps.limit > own.limit else [own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +108,7 @@ class Result:
     apart: Row  # in which mine differs most from that ratio times the reference
     reference: Pipeline | None
     factor: float  # of the reference's scale over the one that `reference` names
+    untold: frozenset[str]  # choices of the reference that its logits do not tell
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
@@ -192,10 +194,10 @@ def run(port: Port) -> Result:
     a, b = in_range(mine, reference)
     constant = _ratio(a, b)
     steady = relative(a, constant * b)
-    exact = next((limit for limit in port.limits if steady < limit), port.limits[-1])
+    rounding = next((each for each in port.roundings if steady < each.limit), port.roundings[-1])
     known = Known() if port.block is None else _known(port, port.block, mine, reference)
-    exact = min(exact, known.limit)
-    ratio = constant if steady < exact else math.nan
+    rounding = min([rounding, *([known.within] if known.within else [])], key=lambda each: each.limit)
+    ratio = constant if steady < rounding.limit else math.nan
     errors = [
         {
             "head": head,
@@ -209,17 +211,16 @@ def run(port: Port) -> Result:
     ordered = sorted(errors, key=lambda row: -row["error"])
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
-    rounded = port.format if exact == port.left(port.format) else port.steps
-    found = known.reference, known.factor, known.mine, known.verdict, ordered
-    rough = next((kind for kind in (port.format, port.steps) if port.alone < known.least == port.left(kind)), None)
-    return Result(port, same, worst, ratio, told, apart, *found, exact, rounded, rough)
+    found = known.reference, known.factor, known.untold, known.mine, known.verdict, ordered
+    rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
+    return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
 
 
 def _known(port: Port, block: Block, mine: Tensor, reference: Tensor) -> Known:
     """What is known of both from the first queries and keys."""
     n = port.fitted
     part = mine[:, :n, :n], reference[:, :n, :n], port.visible[:n, :n]
-    return compared(*part, block, (port.alone, *port.limits), gains=port.gains)
+    return compared(*part, block, (port.alone, *port.roundings), gains=port.gains)
 
 
 def _ratio(mine: Tensor, reference: Tensor) -> float:

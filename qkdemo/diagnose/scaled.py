@@ -2,9 +2,11 @@
 
 * `scaled(x, scale)`: a tensor in float64, by a scale of one number, of one per row or block, or, of q and k, per
   head, position or channel;
-* `scale_name(tensor, names)`: the tensor beside it that holds the scale; `NARROW`: dtypes that need one.
+* `scale_name(tensor, names)`: the tensor beside it that holds the scale; `NARROW`: dtypes that need one;
+* `names_float8(text)`: whether a text names a float format of 8 bits, whose bytes may be stored as one of `WHOLE`.
 """
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -14,6 +16,8 @@ from torch import Tensor
 NARROW: Final = frozenset(
     {torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.int8}
 )
+WHOLE: Final = (torch.int8, torch.uint8)
+_FLOAT8: Final = re.compile(r"(?<![a-z0-9])(fp8|f8|float_?8)|e4m3|e5m2", re.IGNORECASE)
 _BESIDE: Final = ("_scale_inv", "_scale")  # DeepSeek-V3 calls what multiplies the inverse; compressed-tensors the scale
 _BLOCK: Final = 128  # of DeepSeek-V3, and of most that followed; the last block of an axis may be smaller
 
@@ -25,6 +29,15 @@ def scale_name(tensor: str, names: Collection[str]) -> str | None:
     'k_proj.weight_scale_inv'
     """
     return next((tensor + suffix for suffix in _BESIDE if tensor + suffix in names), None)
+
+
+def names_float8(text: str) -> bool:
+    """Whether a text names a float format of 8 bits.
+
+    >>> names_float8("fp8.q"), names_float8("q_e4m3"), names_float8("buf8.q")
+    (True, True, False)
+    """
+    return bool(_FLOAT8.search(text))
 
 
 def scaled(x: Tensor, scale: Tensor) -> Tensor | None:

@@ -18,10 +18,11 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose import otherwise
-from qkdemo.diagnose.pair import MASK, SOFTCAP, Pair, mask_of, q_first, scale_of
+from qkdemo.diagnose.masks import MASK, mask_of
+from qkdemo.diagnose.pair import SOFTCAP, Pair, q_first, scale_of
 from qkdemo.diagnose.readers.inputs import InputError, listed, some
-from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
-from qkdemo.diagnose.watching.heads import HIDES, keys_seen, largest_at, length_of, measure
+from qkdemo.diagnose.scaled import NARROW, WHOLE, names_float8, scale_name, scaled
+from qkdemo.diagnose.watching.heads import keys_seen, largest_at, length_of, measure
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -85,22 +86,26 @@ def pair_of(
     for gain in gains:
         if gain is not None and gain.numel() not in (1, q.shape[-1]):
             raise InputError("bad_gain", shape=listed(gain.shape), d=q.shape[-1])
-    mask, unread = mask_of(arrays)
+    mask, unread = mask_of(arrays, q, k)
     return Pair(
         q=q,
         k=k,
         scale=factor,
         scale_given=given is not None,
-        visible=None if mask is None else _visible(_shown(mask), q, k),
+        visible=None if mask is None else mask.visible,
+        mask=mask,
         flat=arrays[named[0]].dim() < 4,
-        mask_axes="" if mask is None else _other_axis(mask, q),
-        biased=mask is not None and not _of_truth(mask) and bool((_shown(mask) & (mask != 0)).any()),
         gamma_q=gains[0],
         gamma_k=gains[1],
         causal=causal,
         axes="swapped" if swapped else axes,
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
+        whole=tuple(
+            f"{side} ({_dtype(arrays[name])})"
+            for side, name in zip("qk", named, strict=True)
+            if side in unscaled and arrays[name].dtype in WHOLE
+        ),
         scales_unread=scales_unread,
         unread=unread,
         softcap=next((name for name, x in arrays.items() if SOFTCAP.fullmatch(name) and x.double().any()), ""),
@@ -169,12 +174,18 @@ def _two(arrays: Mapping[str, Tensor]) -> tuple[str, str]:
 def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
     """An array; of 8 bits, times the scale beside it, if there is one that fits."""
     x, beside = arrays[name], scale_name(name, arrays)
+    if x.dtype in WHOLE and names_float8(name):
+        raise InputError("bytes_of_floats", name=name, dtype=_dtype(x))
     made = scaled(x, arrays[beside]) if x.dtype in NARROW and beside else None
     return x if made is None else made
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
     return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
+
+
+def _dtype(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")
 
 
 def _stored(x: Tensor) -> torch.dtype:
@@ -207,36 +218,6 @@ def _axes(q: Tensor, k: Tensor) -> str:
     if positions and q.shape[1] <= k.shape[1] and (not heads or grouped):  # no query comes after the last key
         return "supposed" if heads and q.shape[1] < q.shape[2] else "positions"
     return "ambiguous" if positions and q.shape[1] == k.shape[1] and q.shape[1] >= q.shape[2] else "heads"
-
-
-def _of_truth(mask: Tensor) -> bool:
-    """Whether a mask holds truth values, also as 0 and 1, and is not one that is added to logits."""
-    whole = not mask.is_floating_point() and bool((mask >= 0).all())
-    return whole or bool(((mask == 0) | (mask == 1)).all() and (mask == 1).any())
-
-
-def _shown(mask: Tensor) -> Tensor:
-    """True where it shows a key."""
-    return mask != 0 if _of_truth(mask) else mask > HIDES
-
-
-def _other_axis(mask: Tensor, q: Tensor) -> str:
-    """What the first axis of a mask of fewer axes could be, and was not read as, since both are as long."""
-    batch, heads, queries, _ = q.shape
-    read = {2: queries, 3: heads}.get(mask.dim())
-    alike = batch > 1 and mask.dim() in (2, 3) and mask.shape[0] == batch == read
-    return {2: "queries", 3: "heads"}[mask.dim()] if alike else ""
-
-
-def _visible(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
-    """For every query, the keys that a mask shows."""
-    wanted = (*q.shape[:3], k.shape[2])
-    if mask.shape == (q.shape[0], k.shape[2]) and mask.shape[0] not in (1, q.shape[2]):  # as a tokenizer has it
-        mask = mask[:, None, None]
-    try:
-        return mask.expand(wanted)
-    except RuntimeError:
-        raise InputError("bad_mask", shape=listed(mask.shape), wanted=listed(wanted)) from None
 
 
 def _heads(pair: Pair) -> list[dict[str, Any]]:

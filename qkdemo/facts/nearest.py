@@ -62,7 +62,7 @@ def changes(one: Pipeline, other: Pipeline, unread: Collection[str] = ()) -> lis
     >>> changes(Pipeline(gain="scalar", order="rotary_norm"), Pipeline())
     ['gain', 'order']
     """
-    return min((_changes(form, other, unread) for form in (one.but(**acting_gain(one)), one)), key=len)
+    return min((_changes(form, other, unread) for form in dict.fromkeys((one.but(**acting_gain(one)), one))), key=len)
 
 
 def _changes(one: Pipeline, other: Pipeline, unread: Collection[str]) -> list[str]:
@@ -70,7 +70,7 @@ def _changes(one: Pipeline, other: Pipeline, unread: Collection[str]) -> list[st
     names = [name for name in COMPARED if name not in unread and getattr(one, name) != getattr(other, name)]
     for spared in (*_TOGETHER, *((name,) for name in names)):
         fewer = [name for name in names if name not in spared]
-        if not differing(_with(one, other, fewer), other, unread):
+        if fewer != names and not differing(_with(one, other, fewer), other, unread):
             names = fewer
     none = not one.multiplied and not other.multiplied  # the word may still say that a bias is by head
     return [name for name in names if name != "gain" or not none]
@@ -80,7 +80,8 @@ _TOGETHER: Final = (("layout", "conversion"), ("norm", "scale"))  # which may be
 
 
 def _with(one: Pipeline, other: Pipeline, names: Iterable[str]) -> Pipeline:
-    return one.but(**{name: getattr(other, name) for name in names})
+    changed = {name: word for name in names if (word := getattr(other, name)) != getattr(one, name)}
+    return one.but(**changed) if changed else one
 
 
 def _idle_as_in(other: Pipeline, one: Pipeline) -> Pipeline:
@@ -92,6 +93,6 @@ def _idle_as_in(other: Pipeline, one: Pipeline) -> Pipeline:
     idle += ["order"] if other.order != "none" and not affine and one.norm == "none" else []
     idle += ["layout", "rotated"] if one.order == one.conversion == "none" else []
     for name in idle:
-        if same_function(found := _with(one, other, [name])) == same_function(one):
+        if (found := _with(one, other, [name])) is not one and same_function(found) == same_function(one):
             one = found
     return one

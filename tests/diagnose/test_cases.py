@@ -351,6 +351,40 @@ def test_of_8_bits_without_a_scale_nothing_is_said_that_depends_on_it(kind: torc
     assert said(of_q).keys() == {"tensors_read", "tensors_unscaled", "key_cache"}  # the keys are as they are
 
 
+@pytest.mark.parametrize("kind", [torch.int8, torch.uint8])
+def test_whole_numbers_of_8_bits_are_said_to_be_read_as_they_are(kind: torch.dtype) -> None:
+    arrays = {"q": torch.ones(2, 6, 8).to(kind), "k": torch.ones(2, 6, 8)}
+    word = str(kind).removeprefix("torch.")
+    for scales in ({}, {"q_scale": torch.ones(1)}):
+        told = said(examine(safetensors.torch.save(arrays | scales), "pair.safetensors"))
+        read = kind is torch.int8 and bool(scales)
+        assert ("tensors_unscaled" in told) is not read
+        assert read or told["tensors_unscaled"].endswith(
+            f"Read as the whole numbers that they are, not as bytes of an 8-bit float format, and of uint8 without any "
+            f"scale: q ({word})."
+        )
+    narrow = {name: x.to(torch.float8_e4m3fn) for name, x in arrays.items()}
+    assert "whole numbers" not in said(examine(safetensors.torch.save(narrow), "pair.safetensors"))["tensors_unscaled"]
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.uint8])
+def test_bytes_of_8_bit_floats_are_refused_where_a_name_or_the_header_tells(kind: torch.dtype) -> None:
+    """NumPy has no such format: people save q.view(torch.uint8)."""
+    x = torch.ones(2, 6, 8).to(torch.float8_e4m3fn).view(kind)
+    word = str(kind).removeprefix("torch.")
+    for names in (("q_e4m3", "k_e4m3"), ("fp8.q", "fp8.k"), ("float8/q", "float8/k")):
+        with pytest.raises(InputError, match="bytes of an 8-bit float format") as error:
+            pair_of(dict.fromkeys(names, x))
+        assert str(error.value).startswith(f"{names[0]} holds {word}.")
+    arrays = {"q": x, "k": x.clone(), "k_scale": torch.ones(1, dtype=torch.uint8)}
+    for header in ({"q": "float8_e4m3fn"}, {"q.dtype": "torch.float8_e5m2"}):
+        with pytest.raises(InputError, match=f"q holds {word}"):
+            examine(safetensors.torch.save(arrays, header), "pair.safetensors")
+    for header in ({"format": "pt"}, {"quant": "fp8"}, {"k_scale": "float8_e8m0fnu"}):
+        assert examine(safetensors.torch.save(arrays, header), "pair.safetensors").kind == "tensors"
+    assert pair_of({"buf8.q": x, "buf8.k": x}).unscaled == ("q", "k")
+
+
 def test_of_two_arrays_the_one_that_is_named_is_not_taken_for_the_other() -> None:
     q, k = (np.full((2, 3), x) for x in (5.0, 7.0))
     for given in ({"k": k, "other": q}, {"other": k, "q": q}, {"q": q, "other": k}, {"a": q, "b": k}):

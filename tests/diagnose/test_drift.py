@@ -49,16 +49,30 @@ def test_the_mask_of_the_sequence_that_is_taken_is_the_one_that_is_looked_at() -
         assert (found.dials["causal"], found.left_out) == (causal, left_out)
 
 
+def test_numbers_that_are_added_to_another_sequence_are_not_left_out_of_the_one_that_is_taken() -> None:
+    """A batch of which one sequence alone has numbers beside those that hide; and numbers on hidden pairs alone."""
+    later = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    mask = torch.zeros(2, 1, 9, 9).masked_fill(later, -math.inf)
+    mask[0] += 0.5 * torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
+    q, k = (torch.randn(2, 2, 9, 16, generator=torch.Generator().manual_seed(at)) for at in (0, 1))
+    for taken, words in ((0, ["mask_numbers", "sequences"]), (1, ["sequences"])):
+        longer = q.clone()
+        longer[taken] *= 30
+        assert opened(pair_of({"q": longer, "k": k, "mask": mask})).left_out == words
+    unseen = torch.zeros(9, 9).masked_fill(later, -5.0)
+    assert opened(pair_of({"q": q[:1], "k": k[:1], "mask": unseen}, causal=True)).left_out == []
+
+
 def test_of_a_mask_that_hides_as_the_labs_only_its_numbers_are_left_out() -> None:
     """ALiBi, added with the causal mask."""
     away = (torch.arange(9) - torch.arange(9)[:, None]).float()
     later = torch.ones(9, 9, dtype=torch.bool).triu(1)
     window = later | (away < -3)
-    for hidden, causal, word in ((later, "1", "mask_numbers"), (window, "0", "mask"), (later & False, "0", "mask")):
+    for hidden, causal, word in ((later, "1", "mask_numbers"), (window, "0", "mask"), (later & False, "0", "bias")):
         arrays = {"q": drawn().q, "k": drawn().k, "attn_bias": away.masked_fill(hidden, -math.inf)}
         found = opened(pair_of(arrays))
         assert (found.dials["causal"], found.left_out) == (causal, [word])
-        kept = "The numbers that the mask adds are left out; what it hides is kept." in in_words(found, "x")
+        kept = "The numbers that the array attn_bias adds are left out; what it hides is kept." in in_words(found, "x")
         assert kept is (word == "mask_numbers")
 
 
@@ -94,9 +108,9 @@ def test_of_many_heads_and_positions_the_worst_are_taken() -> None:
 def test_what_the_lab_cannot_take_along_is_said() -> None:
     own_mask = torch.ones(1, 2, 9, 9, dtype=torch.bool)
     own_mask[..., 3] = False
-    pair = drawn(visible=own_mask, gamma_q=torch.ones(16), scale=1.0)
-    told = in_words(opened(pair), "a.npz")
-    for part in ("The mask is left out", "The gains are left out", "q is multiplied"):
+    arrays = {"q": drawn().q, "k": drawn().k, "attn_mask": own_mask, "gamma_q": torch.ones(16)}
+    told = in_words(opened(pair_of(arrays, scale=1.0)), "a.npz")
+    for part in ("The array attn_mask is left out", "The gains are left out", "q is multiplied"):
         assert part in told
     causal = torch.ones(9, 9, dtype=torch.bool).tril().expand(1, 2, 9, 9)
     found = opened(drawn(visible=causal))

@@ -377,10 +377,53 @@ def test_a_mask_that_is_added_to_logits_is_said_to_be_left_out() -> None:
         keys = {finding.key for finding in of_tensors(run(pair), "x").findings}
         assert ("mask_added" in keys) is added
         hides = pair.visible is not None and not bool(pair.visible.all())
-        assert opened(pair).left_out == ["mask_numbers" if hides else "mask"] * added
+        assert opened(pair).left_out == ["mask_numbers" if hides else "bias"] * added
     for name in ("attn_bias", "attention_bias", "position_bias", "alibi"):
         assert pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), name: away}).biased
     assert not pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8), "q_proj.bias": away}).biased
+
+
+def test_a_bias_is_not_said_to_be_a_mask() -> None:
+    """ALiBi’s, which hides nothing; with the causal mask in it; and BLOOM’s, which may be whole numbers."""
+    away = -(torch.arange(6)[:, None] - torch.arange(6)).abs().float()
+    hiding = away.masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -1e9)
+    for name, bias, seen in (
+        ("alibi", away, "every query is taken to see every key."),
+        ("alibi", -away.int(), "every query is taken to see every key."),
+        ("attn_bias", hiding, "every query is taken to see every key that the bias attn_bias does not hide."),
+    ):
+        pair = pair_of({"q": drawn(2, 6, 8), "k": drawn(2, 6, 8, seed=1), name: bias})
+        said = {finding.key: finding.sentence for finding in of_tensors(run(pair), "x").findings}
+        assert seen in said["tensors_read"]
+        assert said["mask_added"].startswith(f"Numbers of the array {name} are added to logits")
+        assert not any("the mask" in sentence.lower() for sentence in said.values())
+
+
+@pytest.mark.parametrize("side", ["q", "k"])
+def test_how_gains_are_read_is_said_and_those_that_look_like_one_less_are_asked_about(side: str) -> None:
+    """Gemma stores γ − 1, and its RMSNorm multiplies by 1 + that."""
+    given = {"q": drawn(2, 6, 8), "k": drawn(2, 6, 8, seed=1)}
+    spread = drawn(8, seed=2)
+    for gain, asked in (
+        (torch.ones(8), False),
+        (1 + 0.2 * spread, False),
+        (3 + 0.2 * spread, False),
+        (torch.zeros(8), True),
+        (0.1 * spread, True),
+        (torch.tensor([4.0, 4, 4, 4, 4, 4, 4, -0.5]), True),  # as of γ − 1 that have grown
+    ):
+        report = of_tensors(run(pair_of(given | {f"{side}_gain": gain})), "x")
+        found = {each.key: each for each in report.findings}
+        assert {"gains_like_less_one" if asked else "gains_read"} == {key for key in found if key.startswith("gains")}
+        each = found["gains_like_less_one" if asked else "gains_read"]
+        assert f"of {side}, are read as γ itself" in each.sentence
+        assert "add 1 to each" in each.sentence + each.advice
+        assert each.level == ("watch" if asked else "good")
+    both = {"gamma_q": torch.full((8,), -0.5), "gamma_k": torch.ones(8)}
+    found = {each.key: each.sentence for each in of_tensors(run(pair_of(given | both)), "x").findings}
+    assert "of q, k, are read" in found["gains_like_less_one"]
+    assert "their mean is 0.25, and 8 of 16 are 0 or less" in found["gains_like_less_one"]
+    assert not any("gain" in each.key for each in of_tensors(run(pair_of(given)), "x").findings)
 
 
 def test_what_is_not_finite_is_placed_in_its_sequence() -> None:
@@ -433,6 +476,45 @@ def test_where_shapes_do_not_tell_heads_from_positions_it_is_said() -> None:
         found = of_tensors(run(pair_of({"q": drawn(*q), "k": drawn(*k, seed=1)})), "x").findings
         (read,) = (each.sentence for each in found if each.key == "tensors_read")
         assert ("do not tell heads from positions" in read) is untold, (q, k)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "key"),
+    [
+        ((1, 8, 5, 64), (1, 8, 5, 64), "axes"),
+        ((1, 8, 5, 256), (1, 8, 5, 256), "axes"),
+        ((1, 8, 1, 64), (1, 8, 1, 64), "axes"),
+        ((1, 5, 8, 64), (1, 5, 8, 64), "untold"),
+        ((1, 5, 8, 256), (1, 5, 8, 256), "untold"),
+        ((1, 1, 8, 64), (1, 1, 8, 64), "untold"),  # one token of 8 heads, or 8 of one
+        ((1, 1, 8, 64), (1, 1, 2, 64), "untold"),
+        ((1, 5, 8, 64), (1, 5, 2, 64), "axes_supposed"),
+        ((1, 8, 5, 64), (1, 2, 5, 64), ""),  # shared keys tell heads
+        ((1, 5, 64), (1, 5, 64), ""),  # of three axes the first holds heads or sequences
+    ],
+)
+def test_of_a_few_tokens_it_is_said_how_their_axes_were_read(q: tuple[int, ...], k: tuple[int, ...], key: str) -> None:
+    found = {
+        each.key: each.sentence
+        for each in of_tensors(run(pair_of({"q": drawn(*q), "k": drawn(*k, seed=1)})), "x").findings
+    }
+    assert ({"axes", "axes_supposed"} & found.keys()) == ({key} - {"untold", ""})
+    assert ("do not tell heads from positions" in found["tensors_read"]) is (key == "untold")
+    if key == "axes":
+        assert f"Read as [batch, heads, positions, d_head] = {list(q)}" in found["axes"]
+    assert "all_heads" not in found
+
+
+def test_advice_on_a_large_logit_holds_of_q_and_k_that_are_normalised_already() -> None:
+    """Gains of 8 after RMSNorm: another norm, or other W_q and W_k, would not answer that."""
+    q, k = (8 * x / x.square().mean(-1, keepdim=True).sqrt() for x in (drawn(1, 40, 64), drawn(1, 40, 64, seed=1)))
+    (found,) = (each for each in of_tensors(run(pair_of({"q": q, "k": k})), "x").findings if "large" in each.key)
+    assert found.key == "large_neither"
+    for word in ("length", "both", "neither", "throughout", "at_usual"):
+        assert (
+            "normalised before they were saved, look at the gains of that norm"
+            in replace(found, key=f"large_{word}").advice
+        )
 
 
 def test_a_softcap_that_lies_beside_is_said_not_to_be_applied() -> None:

@@ -241,9 +241,12 @@ SEEN: Final[Mapping[str, Oracle]] = {
     "causal": lambda said, told: told.pair.visible is None and told.pair.causal,
     "mask": lambda said, told: told.pair.visible is not None and not told.pair.causal,
     "mask_causal": lambda said, told: told.pair.visible is not None and told.pair.causal,
+    "bias": NOTHING,  # see test_tensors.py
+    "bias_causal": NOTHING,
 }
 WITHOUT_SCALE: Final = {
     "tensors_unscaled",
+    "whole_numbers",
     "tensors_read",
     *(f"seen.{key}" for key in SEEN),
     "axes",
@@ -279,7 +282,14 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "tensors_unscaled": lambda said, told: said.values["names"] == ", ".join(told.pair.unscaled) != "",
     "not_finite": not_finite,
     "of_sequence": NOTHING,  # of the sentence before it
-    "axes_untold": lambda said, told: told.pair.q.shape == told.pair.k.shape and min(told.q.shape[1:3]) > 1,
+    "axes_untold": lambda said, told: (
+        told.q.shape[2] > 1
+        and (told.pair.q.shape == told.pair.k.shape or told.q.shape[1] == told.own.shape[1] == 1)
+        and told.q.shape[2] % told.own.shape[2] == 0
+    ),
+    "whole_numbers": lambda said, told: said.values["names"] == "k (int8)" and "k" in told.pair.unscaled,
+    "gains_read": NOTHING,  # see test_tensors.py
+    "gains_like_less_one": NOTHING,
     "scale_untold": lambda said, told: math.isclose(told.pair.scale * math.sqrt(told.q.shape[-1]), 1),
     "softcap_unread": NOTHING,  # see test_tensors.py
     "scale_unread": NOTHING,  # see there, too
@@ -317,7 +327,8 @@ OWN: Final[Mapping[str, Oracle]] = {
         len(said.values["heads"].split(", ")) < told.q.shape[1] == said.number("all")  # type: ignore[attr-defined]
     ),
     "scaled": lambda said, told: not near(told.pair.scale, told.q.shape[-1] ** -0.5),
-    "left_out.mask": lambda said, told: told.pair.visible is not None and (told.pair.biased or hides_otherwise(told)),
+    "left_out.mask": lambda said, told: told.pair.visible is not None and hides_otherwise(told),
+    "left_out.bias": lambda said, told: told.pair.biased,
     "left_out.mask_numbers": lambda said, told: told.pair.biased and not told.seen.all(),
     "left_out.sequences": lambda said, told: told.q.shape[0] > 1,
 }
@@ -361,6 +372,10 @@ def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
         f"finding.{key}"
         for key in (
             "axes_supposed",
+            "seen.bias",
+            "seen.bias_causal",
+            "gains_read",
+            "gains_like_less_one",
             "softcap_unread",
             "scale_unread",
             "mask_added",

@@ -29,7 +29,7 @@ _WAYS: Final = ("near_one", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _OF_EPSILON: Final = 0.5  # how far from 1 a factor may be that is put down to ε, too
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
-_USUAL: Final = {"stored": "gamma", "cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
+_USUAL: Final = {"cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
 
 
 def of_port(result: port.Result, name: str) -> Report:
@@ -52,9 +52,7 @@ def _choices(result: port.Result) -> list[dict[str, str]]:
 def _of_port(result: port.Result) -> Iterator[Finding]:
     made = result.port
     if made.sequences > 1:
-        yield Finding("good", "port_part")
-    if (later := result.differ_later) and result.alike:
-        yield Finding("bad", "port_sequences", {"count": len(later), "of": len(made.later), "at": later[0]})
+        yield from _of_sequences(result)
     if not made.visible.any():
         yield Finding("watch", "port_nothing")
         return
@@ -69,6 +67,15 @@ def _of_port(result: port.Result) -> Iterator[Finding]:
     if lost and (result.verdict is None or result.reference is None):
         return
     yield from _of_pipelines(result, lost=lost)
+
+
+def _of_sequences(result: port.Result) -> Iterator[Finding]:
+    """What is looked at of several. Where the first ones differ, nothing is said of the others."""
+    of, later = len(result.port.later), result.differ_later
+    said = result.alike and of > 0 and bool(result.port.visible.any())
+    yield Finding("good", "port_part_same" if said and not later else "port_part", {"count": of})
+    if said and later:
+        yield Finding("bad", "port_sequences", {"count": len(later), "of": of, "at": later[0]})
 
 
 def _lost(logits: Tensor) -> int:
@@ -93,7 +100,7 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield _of_verdict(result, result.reference, result.verdict)
         if _in_all_but_a_row(result):
             yield _odd_row(result)
-    values = {"pipeline": _in_words(result.reference, result.factor)}
+    values = {"pipeline": _in_words(result, result.reference)}
     if result.rough:
         yield Finding("good", "port_reference_rough", values | {"format": _name(result.rough)})
     else:
@@ -169,30 +176,37 @@ def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
 
 
 def _word(pipeline: Pipeline, choice: str) -> str:
-    """Of a pipeline without a norm no order of one is said."""
+    """Of a pipeline without a norm no order of one is said; g, as the lab calls a scale of its own, is no word here."""
     if choice == "order" and pipeline.norm == "none" != pipeline.order:
         return say("finding.port_rotary_alone")
+    if choice == "scale" and pipeline.scale == "learned":
+        return say("finding.port_scale_own")
     return say(f"choice.{choice}.{getattr(pipeline, choice)}")
 
 
-def _in_words(pipeline: Pipeline, factor: float) -> str:
-    """The choices that the pipeline has: without a norm it has no place, and without a rotation no layout.
+def _in_words(result: port.Result, pipeline: Pipeline) -> str:
+    """The choices that the reference has: without a norm it has no place, and without a rotation no layout.
 
-    Its scale is the one that is named times `factor`; a learned one is 1/√d times that.
+    Its scale is the one that is named times a factor; a learned one is 1/√d times that. Of gains that were brought it
+    is said how they are read, and of a choice that the logits do not tell, that they do not.
     """
+    factor = result.factor
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
     words = {
         choice: _word(pipeline, choice)
-        for choice in ("norm", "place", "order", "layout", "rotated", "scale")
-        if choice not in left_out
+        for choice in ("norm", "place", "stored", "order", "layout", "rotated", "scale")
+        if choice not in left_out and (choice != "stored" or pipeline.gain != "none")
     }
+    words |= {choice: say("finding.port_untold", choice=words[choice]) for choice in result.untold & words.keys()}
     words |= {choice: _word(pipeline, choice) for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
     near = written(factor, digits_apart(factor, [1.0]))
     if pipeline.scale != "learned" and factor != 1:
         words["scale"] = say("finding.port_scale_nearly", scale=words["scale"], factor=near)
     elif pipeline.scale == "learned" and pipeline.norm != "none" and abs(factor - 1) < _OF_EPSILON:
         words["scale"] = say("finding.port_scale_other", factor=near)
+    elif pipeline.scale == "learned":
+        words["scale"] = say("finding.port_scale_times", factor=near)
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())
 
 

@@ -14,12 +14,14 @@ from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.pair import Pair
 from qkdemo.diagnose.readers.inputs import listed
 from qkdemo.diagnose.watching.heads import BATCH, ROWS, keys_seen
+from qkdemo.diagnose.weights.gains import reading_of
 from qkdemo.floats.formats import FORMATS
 from qkdemo.messages import say
 from qkdemo.notation import written
 
 _WIDEST: Final = 256  # channels of a head, as Gemma's; where as many are brought, several heads may lie side by side
 _MOST_HEADS: Final = 256  # where an axis is longer, it holds positions
+_MANY: Final = 0.1  # of gains that are 0 or less
 
 
 def of_tensors(result: tensors.Result, name: str) -> Report:
@@ -37,7 +39,11 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
     values |= {"times": written(tensors.times_usual(worst, pair.scale), 2)}
     yield from _of_reading(pair)
     if pair.unscaled:
-        yield Finding("watch", "tensors_unscaled", {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled)})
+        whole = f" {say('finding.whole_numbers', names=', '.join(pair.whole))}" if pair.whole else ""
+        values = {"names": ", ".join(pair.unscaled), "count": len(pair.unscaled), "whole": whole}
+        yield Finding("watch", "tensors_unscaled", values)
+    else:
+        yield from _of_gains(pair)
     yield from _of_shapes(result)
     if pair.unscaled:
         if math.isinf(logit):
@@ -107,8 +113,10 @@ def _keys_seen(pair: Pair) -> Tensor:
 def _of_reading(pair: Pair) -> Iterator[Finding]:
     """How they were read, and what may have been meant otherwise."""
     heads, width = pair.q.shape[1], pair.q.shape[-1]
-    seen = "_".join(["mask"] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
-    values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}")}
+    mask = pair.mask.name if pair.mask else ""
+    hides = "bias" if pair.mask and pair.mask.is_bias else "mask"
+    seen = "_".join([hides] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
+    values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}", mask=mask)}
     told = f" {say('finding.axes_untold')}" if pair.axes == "heads" and _untold(pair) else ""
     untold = "" if pair.scale_given else f" {say('finding.scale_untold')}"
     values |= {"scale": written(pair.scale), "untold": untold, "told": told}
@@ -120,7 +128,7 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
     if pair.flat and width >= _WIDEST and heads == pair.k.shape[1]:  # of shared keys heads have been told apart
         yield Finding("watch", "all_heads", {"heads": heads, "d": width})
     if pair.biased:
-        yield Finding("watch", "mask_added")
+        yield Finding("watch", "mask_added", {"mask": mask})
     if pair.softcap:
         yield Finding("watch", "softcap_unread", {"name": pair.softcap})
     if pair.scales_unread:
@@ -128,13 +136,38 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
         yield Finding("watch", "scale_unread", {"names": names, "scale": written(pair.scale)})
     if pair.unread:
         yield Finding("watch", "masks_unread", {"names": ", ".join(pair.unread)})
-    if pair.mask_axes:
-        yield Finding("watch", f"mask_axes_{pair.mask_axes}", {"count": pair.q.shape[0]})
+    if pair.mask and pair.mask.axes:
+        yield Finding("watch", f"mask_axes_{pair.mask.axes}", {"mask": mask, "count": pair.q.shape[0]})
+
+
+def _of_gains(pair: Pair) -> Iterator[Finding]:
+    """How gains are read, and whether they may be stored as γ − 1."""
+    gains = {side: gain for side, gain in (("q", pair.gamma_q), ("k", pair.gamma_k)) if gain is not None}
+    if not gains:
+        return
+    values = {"sides": ", ".join(gains)}
+    if any(map(_like_less_one, gains.values())):
+        every = torch.cat([gain.double().reshape(-1) for gain in gains.values()])
+        values |= {"mean": written(float(every.mean()), 2)}
+        values |= {"count": int((every <= 0).sum()), "all": every.numel()}  # type: ignore[dict-item]
+        yield Finding("watch", "gains_like_less_one", values)
+    else:
+        yield Finding("good", "gains_read", values)
+
+
+def _like_less_one(gain: Tensor) -> bool:
+    """Whether they may be γ − 1: a γ that is trained from 1 on stays near it or above, and hardly one of it at 0."""
+    return reading_of([gain.double()]) != "gamma" or float((gain <= 0).double().mean()) > _MANY
 
 
 def _untold(pair: Pair) -> bool:
-    """Whether either axis may hold the heads, of as many keys as queries and no shared ones."""
-    return pair.q.shape == pair.k.shape and pair.q.shape[1] > 1 < pair.q.shape[2] <= _MOST_HEADS
+    """Whether either axis may hold the heads, of as many keys as queries and no shared ones.
+
+    One head may be one position of many heads, which may share keys; of fewer than four axes it is not.
+    """
+    (heads, positions), (kv_heads, n_keys) = pair.q.shape[1:3], pair.k.shape[1:3]
+    either = heads == kv_heads == 1 and not pair.flat and positions % n_keys == 0
+    return (either or (pair.q.shape == pair.k.shape and heads > 1)) and 1 < positions <= _MOST_HEADS
 
 
 def _of_shapes(result: tensors.Result) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, never_read, sized
 from qkdemo.diagnose.readers.safetensors import Safetensors
+from qkdemo.diagnose.scaled import WHOLE, names_float8
 from qkdemo.messages import say
 
 _MAGIC: Final = b"\x93NUMPY"
@@ -46,7 +47,11 @@ def read_arrays(stream: BinaryIO, name: str) -> Mapping[str, Tensor]:
     if name.endswith(".safetensors"):
         file = Safetensors(stream, name)
         _refuse_large(sum(entry.stop - entry.start for entry in file.entries.values()), name)
-        return {tensor: file.read(tensor) for tensor in file.entries}
+        arrays = {tensor: file.read(tensor) for tensor in file.entries}
+        for tensor, x in arrays.items():
+            if x.dtype in WHOLE and "scale" not in tensor.lower() and names_float8(_told_of(tensor, file.metadata)):
+                raise InputError("bytes_of_floats", name=tensor, dtype=str(x.dtype).removeprefix("torch."))
+        return arrays
     if holds_arrays(stream.read(200)):
         stream.seek(0)
         return _of_json(stream.read(_MOST_JSON + 1), name)
@@ -57,6 +62,12 @@ def read_arrays(stream: BinaryIO, name: str) -> Mapping[str, Tensor]:
 def holds_arrays(data: bytes) -> bool:
     """Whether bytes begin as a JSON object of arrays does; records of a log hold numbers."""
     return bool(_JSON.match(data[:200]))
+
+
+def _told_of(tensor: str, metadata: Mapping[str, str]) -> str:
+    """What the header of a .safetensors file says of a tensor, under its name or one that goes on after it: q.dtype."""
+    own = re.compile(rf"{re.escape(tensor)}([.:].*|_dtype)?")
+    return " ".join(str(text) for key, text in metadata.items() if own.fullmatch(key))
 
 
 def _of_json(text: bytes, name: str) -> dict[str, Tensor]:

@@ -1,10 +1,12 @@
 """A port’s logits beside its reference’s: the choice that was read wrongly is named, and no more than is known."""
 
+import re
 from typing import Any
 
 import pytest
 import torch
 
+from qkdemo.attention.blocks import BlockRecipe, draw_block
 from qkdemo.attention.pipeline import trace
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_port import of_port
@@ -101,6 +103,87 @@ def test_of_a_reference_without_a_norm_no_place_of_it_is_told() -> None:
     assert "order of norm and rotary: rotary, no norm" in sentence
     unturned = of_port(run(port_of(arrays(right.but(order="none"), right))), "port").tables["choices"]
     assert [row["reference"] for row in unturned if "order" in row["choice"]] == ["rotary, no norm"]
+
+
+UNTOLD = " (or another: these logits do not tell)"
+
+
+@pytest.mark.parametrize(
+    ("norm", "untold"),
+    [("rms", {"order of norm and rotary"}), ("l2", {"order of norm and rotary"}), ("layernorm", set())],
+)
+def test_an_order_that_logits_do_not_tell_is_said_not_to_be_told(norm: Any, untold: set[str]) -> None:
+    """Without gains a rotation changes no length: RMSNorm and L2 do not mind whether it comes first."""
+    block = of_size(1.0)
+    for order in ("norm_rotary", "rotary_norm"):
+        made = BARE.but(norm=norm, order=order)
+        named = said_of(block, trace(made, block).logits, trace(made, block).logits)["port_reference"][0]
+        assert {
+            part.split(":")[0].strip() for part in named.split("pipeline: ")[1].split(";") if UNTOLD in part
+        } == untold
+    told = of_port(run(port_of(arrays(REFERENCE, REFERENCE))), "x").findings  # with gains that differ by channel
+    assert not any(UNTOLD in finding.sentence for finding in told)
+
+
+def test_with_one_head_the_place_of_the_norm_is_not_told() -> None:
+    block = draw_block(BlockRecipe(n_heads=1, n_kv_heads=1, d_head=16, d_model=32, n_keys=24))
+    right = trace(BARE, block).logits
+    assert f"place of the norm: per head{UNTOLD}" in said_of(block, right, right)["port_reference"][0]
+
+
+@pytest.mark.parametrize("order", ["norm_rotary", "rotary_norm"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_port_does_not_differ_in_an_order_that_one_side_leaves_open(*, order: Any, swapped: bool) -> None:
+    """LayerNorm minds the order, RMSNorm without gains does not: they differ in the norm alone."""
+    block = of_size(1.0)
+    sides = [trace(BARE.but(norm=norm, order=order), block) for norm in ("rms", "layernorm")]
+    mine, reference = reversed(sides) if swapped else sides
+    given = {"q": mine.q_projected, "k": mine.k_projected, "mine": mine.logits, "reference": reference.logits}
+    found = run(port_of(given))
+    assert found.differing == ["norm"]
+    assert [row["choice"] for row in of_port(found, "x").tables["choices"]] == ["norm"]
+
+
+@pytest.mark.parametrize("norm", ["none", "rms", "l2"])
+def test_a_scale_of_its_own_is_said_by_its_number(norm: Any) -> None:
+    """0.7 stands in no pipeline by name: it is no g, which a pipeline without a norm does not have."""
+    block = of_size(1.0)
+    right = trace(BARE.but(norm=norm, scale="one"), block).logits
+    given = said_of(block, 0.37 * right, 0.7 * right)
+    named = given["port_reference"][0]
+    if norm == "none":
+        assert "norm: none;" in named
+        assert "scale: 5.6 times 1/√d." in named
+    else:  # RMSNorm is √d times as long on each side as L2
+        assert f"norm: RMSNorm{UNTOLD};" in named
+        assert f"scale: {'5.6' if norm == 'rms' else '0.0875'} times 1/√d" in named
+    usual = trace(BARE.but(norm=norm), block).logits
+    made = trace(BARE, block)
+    other = {"q": made.q_projected, "k": made.k_projected, "mine": 0.7 * right, "reference": usual}
+    report = of_port(run(port_of(other)), "x")
+    texts = [each.sentence for each in report.findings] + [
+        text for row in report.tables.get("choices", ()) for text in row.values()
+    ]
+    assert not any(re.search(r"\bg\b", text) for text in texts)
+
+
+@pytest.mark.parametrize(("stored", "word"), [("gamma", "γ"), ("one_plus", "1 + γ")])
+def test_it_is_said_how_gains_of_the_reference_are_read(stored: Any, word: str) -> None:
+    right = REFERENCE.but(stored=stored)
+    found = {each.key: each.sentence for each in of_port(run(port_of(arrays(right, right))), "x").findings}
+    assert f"; how the gain is stored: {word};" in found["port_reference"]
+    block = of_size(1.0)
+    bare = trace(BARE, block).logits
+    assert "gain" not in said_of(block, bare, bare)["port_reference"][0]
+
+
+def test_a_bias_is_asked_for_where_no_pipeline_fits_and_is_not_taken_away() -> None:
+    given = arrays(REFERENCE, REFERENCE)
+    away = -(torch.arange(24)[:, None] - torch.arange(24)).abs().double() / 2
+    given |= {name: given[name] + away for name in ("mine", "reference")}
+    found = {each.key: each for each in of_port(run(port_of(given | {"alibi": away})), "x").findings}
+    assert "Is a bias of positions added, as ALiBi’s?" in found["port_unknown_reference"].sentence
+    assert "No bias is read here: save both logits before it is added." in found["port_unknown_reference"].advice
 
 
 def test_a_ratio_is_read_with_the_head_width_that_is_known() -> None:

@@ -172,6 +172,7 @@ def test_a_mistake_is_named_beside_steps_that_were_rounded(cause: str, kind: tor
     assert found.verdict is not None
     assert found.verdict.cause == cause
     assert found.rough == (kind if kind is torch.bfloat16 else None)
+    assert (found.rounded, found.exact) in [(each.kind, each.limit) for each in found.port.roundings]
     assert not any(each.key == "port_ratio_row" for each in of_port(found, "x").findings)
 
 

@@ -36,6 +36,17 @@ def test_what_was_not_compared_is_said() -> None:
         for finding in examine(file_of({"mine": other, "reference": logits}), "port.npz").findings
     }
     assert "about their first sequence" in sentences["port_part"]
+    for mine, reference, key in (
+        (logits, logits, "port_part_same"),
+        (logits[:1], logits, "port_part"),  # nothing to hold the second against
+        (logits + 1, logits, "port_part"),  # the first differs: of the second nothing is said
+        (torch.full_like(logits, -math.inf), logits, "port_part"),  # nothing was compared
+    ):
+        given = {"mine": mine, "reference": reference}
+        found = {each.key: each.sentence for each in examine(file_of(given), "port.npz").findings}
+        assert {each for each in found if each.startswith(("port_part", "port_sequences"))} == {key}
+        same = "In each of the others that both arrays have (1), both are the same but for rounding, too."
+        assert (same in found[key]) is (key == "port_part_same")
     alone = examine(file_of({"mine": logits[:1], "reference": logits[:1]}), "port.npz")
     assert [finding.key for finding in alone.findings] == ["port_same"]
     block = draw_block(BlockRecipe(n_heads=2, n_kv_heads=2, d_head=8, n_keys=64))
