@@ -14,7 +14,7 @@ What the model computes is not changed, nor the graph of its gradients: q and k 
 the product. Between two measured steps one counter is all that runs. Two exceptions: `nn.TransformerEncoder` leaves its
 fused inference path while it is measured, as with any hook, and a model that is compiled, or has compiled parts, runs
 uncompiled; both are equal to rounding. Watch what you call: `watch(compiled)`. What is compiled as one graph
-(`fullgraph=True`) can hold no hook: compile it by `torch.compile(model)`, not by `model.compile()`, before it is watched.
+(`fullgraph=True`) can hold no hook: compile by `torch.compile(model)`, not by `model.compile()`, before you watch it.
 """
 
 import math
