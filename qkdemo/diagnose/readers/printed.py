@@ -21,16 +21,20 @@ _EXPONENT: Final = r"[eE][-+]?\d{1,9}"
 _NUMBER: Final = (
     r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d{1,40})?(?!,?\d)"  # 1,234.5
     rf"|\d{{1,40}}(?:\.\d{{0,40}}(?:{_EXPONENT})?|{_EXPONENT}|(?!,\d))"  # no 0 of 0,912
-    rf"|\.\d{{1,40}}(?:{_EXPONENT})?|(?i:nan|inf(?:inity)?))"
+    rf"|\.\d{{1,40}}(?:{_EXPONENT})?|(?i:(?:nan|inf)(?:\.0{{0,9}})?|infinity))"  # Lightning's bar fills nan up to nan.0
 )
-_PAIR: Final = re.compile(rf"([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])")
+_PAIR: Final = re.compile(
+    rf"(?<!\d)([A-Za-z_][\w/.\- ]{{0,80}}?)\s{{0,9}}[:=]\s{{0,9}}(?:tensor\()?({_NUMBER})(?![\w.])"
+)
 _BARE: Final = re.compile(
     rf"\b((?i:(?:train |val |lm )?loss|lr|grad[ _]norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])"
 )
-_STEP: Final = rf"(?P<step>{_WHOLE})"
+_ROUNDED: Final = r"(?:\.\d{1,9})?(?:[eE]\+?\d{1,2}|[KMB])(?!\w)"  # 1K of LeRobot, 1.4e+5 of NeMo's bar
+_STEP: Final = rf"(?P<step>{_WHOLE}(?:{_ROUNDED})?)"
 _LINE_STEP: Final = re.compile(
     rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}", re.IGNORECASE
 )
+_TIMES: Final = {"K": 1e3, "M": 1e6, "B": 1e9}
 _OUT_OF: Final = r"\s{0,9}/\s{0,9}\d"
 _LINE_PLACES: Final = (  # where no line of a text names a step; what counts out of how many is sought first
     re.compile(rf"\bnum_updates\s{{0,9}}[:=]\s{{0,9}}{_STEP}", re.IGNORECASE),
@@ -73,7 +77,7 @@ def printed(text: str) -> list[dict[str, Any]]:
 
     If neither has one, numbers of lines with a place in another form: [10/100], it 10, batch 10/900, a progress bar.
     """
-    found = [rows_of(text), printed_dicts(text)]
+    found = [_told_apart(rows_of(text), text), printed_dicts(text)]
     if not any(map(_with_loss, found)):
         found.append(rows_of(text, _LINE_PLACES))
     return next(filter(_with_loss, found), found[0] or found[1])
@@ -93,7 +97,7 @@ def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> lis
         if step and pairs:
             row = {key.strip(" |").lower(): value.replace(",", "") for key, value in reversed(pairs)}
             of = step.groupdict().get("epoch") or epoch
-            rows.append({"step": step["step"].replace(",", "")} | ({"epoch": of} if of else {}) | row)
+            rows.append({"step": _written_out(step["step"])} | ({"epoch": of} if of else {}) | row)
         elif rows and (below := _OF_BLOCK.fullmatch(line.rstrip())):
             rows[-1][below[1].lower()] = below[2].replace(",", "")
     if len({row["step"] for row in rows}) == 1 and len({row.get("epoch") for row in rows}) > 1:
@@ -102,6 +106,27 @@ def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> lis
         for word in ("iter", "iteration"):
             row.pop(word, None)
     return rows
+
+
+def _written_out(step: str) -> str:
+    """A step in digits; what is rounded is marked as a fraction is.
+
+    >>> [_written_out(step) for step in ("1,000", "12K", "1.4e+5")]
+    ['1000', '12000.0', '140000.0']
+    """
+    if step[-1] in _TIMES:
+        return str(float(step[:-1]) * _TIMES[step[-1]])
+    return step.replace(",", "") if step.replace(",", "").isdigit() else str(float(step))
+
+
+def _told_apart(rows: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Rows, two of which have no step that is rounded to the same: by what is counted out of how many, or in order."""
+    steps = [row.get("step", "") for row in rows]
+    if len(set(steps)) == len(steps) or not any("." in step for step in steps):
+        return rows
+    by_place = rows_of(text, _LINE_PLACES)
+    without = [{name: x for name, x in row.items() if name != "step"} for row in rows]
+    return by_place if len(by_place) >= len(rows) else without
 
 
 def _with_loss(rows: Iterable[Mapping[Any, Any]]) -> bool:

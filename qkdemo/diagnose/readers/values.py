@@ -8,10 +8,12 @@ import math
 import re
 from typing import Any, Final
 
-_NAN: Final = re.compile(r"[+-]?nan(\(\w{0,20}\))?", re.IGNORECASE)  # C writes -nan, and on Windows -nan(ind)
+_NAN: Final = re.compile(  # C writes -nan, and on Windows -nan(ind); Lightning's bar nan.0
+    r"[+-]?nan(\(\w{0,20}\)|\.0{0,9})?", re.IGNORECASE
+)
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity)?", re.IGNORECASE)
+_NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity|\.0{{0,9}})?", re.IGNORECASE)
 
 
 def logged(value: Any) -> float:

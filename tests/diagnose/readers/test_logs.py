@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import struct
 from contextlib import suppress
 from typing import Any
@@ -584,10 +585,13 @@ WRONG: dict[str, tuple[bytes, str]] = {
         b"run_id,experiment_id,status,start_time,metrics.loss\n" + b"ab,0,FINISHED,2026-01-01,1.5\n" * 9,
         "is a table of runs",
     ),
-    "summary": (json.dumps({"_step": 80, "_runtime": 9.5, "loss": 0.25}).encode(), "has a row for every step"),
+    "summary": (
+        json.dumps({"_step": 80, "_runtime": 9.5, "loss": 0.25}).encode(),
+        "Bring what was logged step by step",
+    ),
     "summary with lists": (
         json.dumps({"seen": [1, 2, 3], "_step": 80, "_timestamp": 1.7e9, "loss": 0.25}, indent=1).encode(),
-        "is the summary of a run of Weights & Biases, with the last value of each metric. Open one chart and export",
+        "is the summary of a run of Weights & Biases, with the last value of each metric. Bring what was logged",
     ),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
     "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
@@ -748,3 +752,40 @@ def test_the_metrics_that_mlflow_saves_are_columns_of_their_runs(run: str) -> No
 def test_a_history_as_an_object_of_lists_is_no_summary() -> None:
     (log,) = read_logs(json.dumps({"_step": STEPS, "loss": LOSS}).encode(), "run")
     assert log.columns["loss"].tolist() == LOSS
+
+
+def bar(at: int, of: int, **named: str) -> str:
+    """A line of the bar of Lightning 2, as its `Tqdm.format_num` writes numbers: five characters or more."""
+    numbers = ", ".join(f"{name}={value}" for name, value in named.items())
+    return f"Epoch 0: {100 * at // of:3d}%|██    | {at}/{of} [00:10<01:30, 10.00it/s, {numbers}]"
+
+
+def test_steps_that_are_printed_in_thousands_drop_no_row_and_name_no_wrong_step() -> None:
+    """As LeRobot prints them: 800, then 1K several times."""
+    steps = range(200, 8200, 200)
+    shown = [f"{step}" if step < 1000 else f"{round(step / 1000)}K" for step in steps]
+    losses = [5 - 0.05 * at for at in range(len(steps))]
+    text = "\n".join(f"INFO train.py:447 step:{at} smpl:{at} loss:{x:.3f}" for at, x in zip(shown, losses, strict=True))
+    (log,) = read_logs(text.encode(), "lerobot.log")
+    assert (log.steps, log.rows, log.kept) == ("rows", 40, 40)
+    np.testing.assert_allclose(log.columns["loss"], losses, atol=1e-3)
+    (log,) = read_logs("\n".join(f"step: {at}K loss: 2.5" for at in range(1, 20)).encode(), "a.log")
+    assert log.step.tolist() == [1000 * at for at in range(1, 20)]
+
+
+def test_steps_that_a_bar_rounds_are_those_of_its_count() -> None:
+    """From 100,000 on NeMo's bar shows three digits of a step."""
+    steps = range(139_000, 145_000, 200)
+    rows = [bar(at, 300_000, loss="5.010", global_step=f"{at:.3g}", consumed="3.55e+7") for at in steps]
+    assert len(set(re.findall(r"step=([^,]*)", "".join(rows)))) < len(rows)
+    (log,) = read_logs("\r".join(rows).encode(), "nemo.log")
+    assert log.step.tolist() == list(steps)
+    rows = [bar(at, 300, loss="5.010", global_step=f"{at}.00"[:5]) for at in range(1, 20)]
+    assert read_logs("\r".join(rows).encode(), "nemo.log")[0].step.tolist() == list(range(1, 20))
+
+
+@pytest.mark.parametrize("lost", ["nan.0", "inf.0", "-inf."])
+def test_a_loss_that_a_bar_fills_up_to_five_characters_is_not_finite(lost: str) -> None:
+    rows = [bar(at, 1000, train_loss=lost if at == 500 else "2.500") for at in range(100, 1000, 100)]
+    (log,) = read_logs("\r".join(rows).encode(), "bar.log")
+    assert log.step[np.isinf(log.columns["train_loss"])].tolist() == [500]
