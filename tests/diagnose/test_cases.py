@@ -307,9 +307,15 @@ def test_q_and_k_of_8_bits_are_read_with_their_scales_or_it_is_said_that_there_a
     assert logits[0] == pytest.approx(2 * logits[1], rel=1e-6)
     assert said(without).keys() == {"tensors_read", "tensors_unscaled"}  # no size, no entropy, no loss of a format
     assert not without.tables
-    assert "with no scale beside them that is read here (q_scale, k_scale): q, k." in said(without)["tensors_unscaled"]
+    assert (
+        "with no scale beside them that is read here (named as the array, with _scale or _scale_inv after it): q, k."
+        in said(without)["tensors_unscaled"]
+    )
     unfit = examine(safetensors.torch.save(named | scales | {"layers.0.q_scale": torch.ones(5)}), "pair.safetensors")
-    assert "with no scale beside it that is read here (q_scale, k_scale): q." in said(unfit)["tensors_unscaled"]
+    assert (
+        "with no scale beside it that is read here (named as the array, with _scale or _scale_inv after it): q."
+        in said(unfit)["tensors_unscaled"]
+    )
 
 
 @pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.int8])
