@@ -29,6 +29,8 @@ _OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, a
     "layout": ("half_split", "interleaved", "half_split_swapped"),
     "rotated": ("all", "half", "quarter"),
 }
+_OF_A_GAIN: Final[dict[str, tuple[str, ...]]] = {"stored": ("gamma", "one_plus")}  # nothing, where there is no gain
+_SAME_BUT_SCALE: Final = {"rms", "l2"}  # norms that differ by a constant, and ε
 _UNTOLD: Final = ("unknown", "too_few")
 
 
@@ -90,8 +92,10 @@ def compared(
         again = fit(mine, exact=each.limit) if other is None else None
         other = named(*again)[0] if again else other
         said = verdict.cause not in _UNTOLD or other is not None
-        sides = _in_the_same_words(told, other, untold, _untold(mine, other, block, visible, each.limit))
-        known = Known(sides[0], factor, untold, sides[1], verdict, each if said else None, least)
+        one, restated = _in_the_words_of(other, told, reference, block, visible, least.limit)
+        other = other and _in_the_words_of(one, other, mine, block, visible, each.limit)[0]
+        scale = factor if math.isnan(restated) else restated
+        known = Known(one, scale, untold, other, verdict, each if said else None, least)
         if said:
             break
     return known
@@ -102,7 +106,7 @@ def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tenso
     target = _uncapped(logits, block.softcap) if found and found.cap == "softcap" else logits
     if found is None or target is None:
         return frozenset()
-    of_norms = {"norm": ("rms", "l2")} if found.scale == "learned" else {}  # they differ by a constant, and ε
+    of_norms = {"norm": tuple(_SAME_BUT_SCALE)} if found.scale == "learned" else {}
     others = {
         choice: [found.but(**{choice: word}) for word in words if word != getattr(found, choice)]
         for choice, words in (_OTHERWISE | of_norms).items()
@@ -115,19 +119,28 @@ def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tenso
     )
 
 
-def _in_the_same_words(
-    one: Pipeline, other: Pipeline | None, untold: frozenset[str], of_other: frozenset[str]
-) -> tuple[Pipeline, Pipeline | None]:
-    """Both, one with the word of the other where its own is not told: they do not differ in what may be the same."""
-    if other is None or "none" in (one.norm, other.norm):
-        return one, other
+def _in_the_words_of(
+    other: Pipeline | None, found: Pipeline, logits: Tensor, block: Block, visible: Tensor, exact: float
+) -> tuple[Pipeline, float]:
+    """With the other's words wherever they give the same logits, and the factor of its scale (see `named`).
 
-    def words(open_choices: frozenset[str], beside: Pipeline) -> dict[str, Any]:
-        found = {choice: getattr(beside, choice) for choice in open_choices}
-        return {choice: word for choice, word in found.items() if word in _OTHERWISE.get(choice, ())}
-
-    one = one.but(**words(untold, other))
-    return one, other.but(**words(of_other - untold, one))
+    Both do not differ in what may be the same: in an order that no logit tells, or the place of a norm that one lacks.
+    RMSNorm and L2 with a scale of their own differ by a constant, which the scale takes.
+    """
+    target = _uncapped(logits, block.softcap) if found.cap == "softcap" else logits
+    constant = None if target is None else _constant(_raw(found, block, visible), target, exact)
+    if other is None or target is None or constant is None:
+        return found, math.nan
+    for choice, words in (_OTHERWISE | ({} if found.gain != "none" else _OF_A_GAIN)).items():
+        tried = found.but(**{choice: getattr(other, choice)})
+        same = getattr(other, choice) in words and tried != found
+        if same and relative(constant * _raw(tried, block, visible), target) < exact:
+            found = tried
+    if found.scale != "learned" or other.norm == found.norm or not {found.norm, other.norm} <= _SAME_BUT_SCALE:
+        return found, math.nan
+    tried = found.but(norm=other.norm)
+    again = _constant(_raw(tried, block, visible), target, exact)
+    return (found, math.nan) if again is None else named(*_scaled(tried, block, again, exact))
 
 
 def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float) -> tuple[Verdict, Pipeline | None]:

@@ -413,8 +413,11 @@ def test_a_column_that_is_not_there_is_told_beside_those_that_are() -> None:
 def test_several_arrays_of_logits_in_one_file_are_told_from_none() -> None:
     x = np.ones((2, 3, 3))
     for names, sentence in (
-        (("logits", "scores", "v"), "could be the logits of mine: logits, scores. Leave"),
-        (("a", "b"), "None of"),
+        (
+            ("logits", "scores", "v"),
+            "In the file for mine, more than one array could be the logits: logits, scores. Leave",
+        ),
+        (("a", "b"), "In the file for mine, no array is named as logits: a, b. Name the array logits or mine"),
     ):
         mine, reference = io.BytesIO(), io.BytesIO()
         np.savez(mine, **dict.fromkeys(names, x))

@@ -231,7 +231,7 @@ def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
     dead = said(saved(tmp_path, {name: torch.zeros_like(x) for name, x in weights().items()}))
     assert "attention is uniform" in dead["weights_zero"]
     (zero,) = (each for each in examine_path(tmp_path / "model.safetensors").findings if each.key == "weights_zero")
-    assert "where both are 0, neither gets any" in zero.advice
+    assert "where both are 0, and no bias is added, neither gets any" in zero.advice
     assert not {"spectral", "query_zero"} & dead.keys()
 
 
@@ -289,6 +289,20 @@ def test_where_heads_could_not_be_read_it_is_not_said_that_nothing_names_them(tm
     for key in ("heads_guessed", "gains_unheaded"):
         assert told[key].advice.startswith("If there is no config.json beside the file, put one there that names")
         assert "as one whole number under num_attention_heads" in told[key].advice
+
+
+def test_heads_of_several_models_in_one_file_are_named_as_the_advice_has_it(tmp_path: Path) -> None:
+    """As in the files that Mistral and the authors of Stable Diffusion publish: without a config.json."""
+    main, tower = "layers.0.attention", "vision_encoder.transformer.layers.0.attention"
+    weight = torch.randn(64, 64)
+    path = saved(tmp_path, {f"{layer}.w{side}.weight": weight for layer in (main, tower) for side in "qk"})
+    (guess,) = (finding for finding in examine_path(path).findings if finding.key == "heads_guessed")
+    assert "name the heads of each within text_config and vision_config instead" in guess.advice
+    config = {f"{name}_config": {"num_attention_heads": heads} for name, heads in (("text", 8), ("vision", 4))}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    report = examine_path(path)
+    assert {row["layer"]: row["heads"] for row in report.tables["layers"]} == {main: 8, tower: 4}
+    assert "heads_guessed" not in {finding.key for finding in report.findings}
 
 
 def test_attention_heads_are_a_name_of_heads(tmp_path: Path) -> None:

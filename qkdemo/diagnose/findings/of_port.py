@@ -161,11 +161,15 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
     if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
-        pattern = say("finding.port_ratio_over_all", ratio=_ratio(result), ways=_ways([verdict.cause], d_head))
+        rows = {"rows": result.port.fitted, "all": result.port.queries}
+        key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_first"
+        pattern = say(f"finding.{key}", ratio=_ratio(result), ways=_ways([verdict.cause], d_head), **rows)
     if result.differing:
         names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
-    look = ("placement", _dials("left", reference) | _dials("right", result.mine or reference))
+    look = None
+    if result.mine and result.differing:  # or the lab would show the reference beside itself
+        look = ("placement", _dials("left", reference) | _dials("right", result.mine))
     named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "near_one")
     values = {"error": written(100 * result.same, 2), "pattern": pattern}
     return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
@@ -202,7 +206,8 @@ def _in_words(result: port.Result, pipeline: Pipeline) -> str:
     words |= {choice: _word(pipeline, choice) for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
     near = written(factor, digits_apart(factor, [1.0]))
     if pipeline.scale != "learned" and factor != 1:
-        words["scale"] = say("finding.port_scale_nearly", scale=words["scale"], factor=near)
+        key = "rounded" if pipeline.norm == "none" else "nearly"
+        words["scale"] = say(f"finding.port_scale_{key}", scale=words["scale"], factor=near)
     elif pipeline.scale == "learned" and pipeline.norm != "none" and abs(factor - 1) < _OF_EPSILON:
         words["scale"] = say("finding.port_scale_other", factor=near)
     elif pipeline.scale == "learned":

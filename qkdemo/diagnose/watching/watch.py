@@ -12,8 +12,9 @@
 
 What the model computes is not changed, nor the graph of its gradients: q and k are looked at, detached, as they enter
 the product. Between two measured steps one counter is all that runs. Two exceptions: `nn.TransformerEncoder` leaves its
-fused inference path while it is measured, as with any hook, and what `torch.compile` returned runs uncompiled; both are
-equal to rounding. Watch what you call: `watch(compiled)`.
+fused inference path while it is measured, as with any hook, and a model that is compiled, or has compiled parts, runs
+uncompiled; both are equal to rounding. Watch what you call: `watch(compiled)`. What is compiled as one graph
+(`fullgraph=True`) can hold no hook: compile by `torch.compile(model)`, not by `model.compile()`, before you watch it.
 """
 
 import math
@@ -114,7 +115,7 @@ class Watch(Report):
         if self.due and self._open is None:
             self._open = ExitStack()
             inner = getattr(self._model, "_orig_mod", self._model)  # of what torch.compile returned: the module itself
-            if inner is not self._model and hasattr(torch.compiler, "set_stance"):  # from PyTorch 2.6 on
+            if _is_compiled(self._model) and hasattr(torch.compiler, "set_stance"):  # from PyTorch 2.6 on
                 self._open.enter_context(torch.compiler.set_stance("force_eager"))
             self._open.enter_context(tapped(inner, self._see, (args, kwargs)))
 
@@ -134,6 +135,14 @@ class Watch(Report):
     def advance(self) -> None:
         """One more step of the optimiser."""
         self._step += 1
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether torch.compile returned it or a part of it, or compiled a part in place."""
+    parts = (module for module in model.modules() if module is not model)
+    return hasattr(model, "_orig_mod") or any(
+        hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None for part in parts
+    )
 
 
 class _Hook:

@@ -182,8 +182,11 @@ def test_a_bias_is_asked_for_where_no_pipeline_fits_and_is_not_taken_away() -> N
     away = -(torch.arange(24)[:, None] - torch.arange(24)).abs().double() / 2
     given |= {name: given[name] + away for name in ("mine", "reference")}
     found = {each.key: each for each in of_port(run(port_of(given | {"alibi": away})), "x").findings}
-    assert "Is a bias of positions added, as ALiBi’s?" in found["port_unknown_reference"].sentence
-    assert "No bias is read here: save both logits before it is added." in found["port_unknown_reference"].advice
+    assert (
+        "Is a bias of positions added, as ALiBi’s, or has the norm a bias of its own?"
+        in found["port_unknown_reference"].sentence
+    )
+    assert "If it is one of positions, save both logits before it is added." in found["port_unknown_reference"].advice
 
 
 def test_a_ratio_is_read_with_the_head_width_that_is_known() -> None:

@@ -101,11 +101,11 @@ def test_a_port_with_another_epsilon_is_not_told_to_change_its_scale(size: float
         assert f"Every logit is {ratio}" in sentence
         assert "a rounded scale does that, or another ε" in sentence
         assert "differs in" not in sentence
-        assert "Compare ε of both norms" in advice
+        assert "and ε of both norms" in advice
     report = of_port(run(port_of({"mine": 1.0001 * right, "reference": right})), "x").findings
     (alone,) = (each for each in report if each.key == "port_ratio")
     assert "A rounded scale may do that, or another ε" in alone.sentence
-    assert "Compare ε of both norms" in alone.advice
+    assert "and ε of both norms" in alone.advice
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
@@ -133,7 +133,7 @@ def test_of_an_unknown_reference_another_epsilon_is_asked_for() -> None:
     block = of_size(0.1)
     right = trace(BARE.but(epsilon=1e-2), block).logits
     sentence, advice = said_of(block, right, right)["port_unknown_reference"]
-    assert "ε of RMSNorm other than 10⁻⁶" in sentence
+    assert "ε of RMSNorm or LayerNorm other than 10⁻⁶" in sentence
     assert "once with 10⁻⁶" in advice
 
 

@@ -45,7 +45,7 @@ def test_what_was_not_compared_is_said() -> None:
         given = {"mine": mine, "reference": reference}
         found = {each.key: each.sentence for each in examine(file_of(given), "port.npz").findings}
         assert {each for each in found if each.startswith(("port_part", "port_sequences"))} == {key}
-        same = "In each of the others that both arrays have (1), both are the same but for rounding, too."
+        same = "In each of the others that both arrays have (1), both are the same but for rounding."
         assert (same in found[key]) is (key == "port_part_same")
     alone = examine(file_of({"mine": logits[:1], "reference": logits[:1]}), "port.npz")
     assert [finding.key for finding in alone.findings] == ["port_same"]

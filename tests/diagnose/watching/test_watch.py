@@ -343,6 +343,24 @@ def test_a_compiled_model_is_watched_and_so_is_one_with_a_compiled_part(*, whole
     assert {row["layer"] for row in report.rows} == {"0"}
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_parts_that_are_compiled_as_one_graph_are_watched(*, in_place: bool) -> None:
+    """As torchtitan compiles each block. A graph of a part has no room for a hook."""
+    torch._dynamo.reset()
+    model, x = nn.Sequential(VisionAttention(), nn.Linear(16, 1)), torch.randn(2, 5, 16)
+    expected = model(x)
+    if in_place:
+        model[0].compile(backend="eager", fullgraph=True)
+    else:
+        model[0] = torch.compile(model[0], backend="eager", fullgraph=True)
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    with watch(model, every=2, optimizer=optimizer) as report:
+        for _ in range(4):
+            torch.testing.assert_close(model(x), expected)
+            optimizer.step()
+    assert [(row["step"], row["layer"]) for row in report.rows if row["head"] == 0] == [(0, "0"), (2, "0")]
+
+
 def test_a_copy_of_a_watched_model_is_not_watched(tmp_path: Path) -> None:
     model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     with watch(model, to=tmp_path / "a.jsonl") as report:
