@@ -34,7 +34,7 @@ class Parameters:
     alpha_k: Number = ALPHA
     temperature: Number = 0.1  # τ, cosine
     softcap: Number = 50.0  # c
-    scale: float | None = None  # of q·k where none is learned or fixed by the variant; 1/√d_head unless given
+    scale: Number | None = None  # of q·k where none is learned or fixed by the variant; 1/√d_head unless given
 
 
 # Which parameters a dial of that name sets.
