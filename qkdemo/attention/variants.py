@@ -34,6 +34,7 @@ class Parameters:
     alpha_k: Number = ALPHA
     temperature: Number = 0.1  # τ, cosine
     softcap: Number = 50.0  # c
+    scale: Number | None = None  # of q·k where none is learned or fixed by the variant; 1/√d_head unless given
 
 
 # Which parameters a dial of that name sets.
@@ -80,7 +81,7 @@ class Variant:
         return full_width_rms_norm(x, gain, r) if self.over_all_heads else self.norm.apply(x, gain, alpha, r)
 
     def factor(self, parameters: Parameters, d_head: int) -> Number:
-        """What multiplies q·k: a learned scale g, 1/τ, or 1/√d_head."""
+        """What multiplies q·k: a learned scale g, 1/τ, or 1/√d_head unless another is given."""
         if "gain" in self.dials:
             return parameters.g
         if "temperature" in self.dials:
@@ -88,13 +89,13 @@ class Variant:
             return (
                 scale.clamp_max(LARGEST_LOGIT_SCALE) if isinstance(scale, Tensor) else min(scale, LARGEST_LOGIT_SCALE)
             )
-        return 1 / math.sqrt(d_head)
+        return 1 / math.sqrt(d_head) if parameters.scale is None else parameters.scale
 
     def bound(self, parameters: Parameters, d_head: int, n_heads: int) -> float:
         """The largest |logit| that any q and k can reach; ∞ if none is proven.
 
         Cauchy–Schwarz: factor · ‖q̂‖ ‖k̂‖ · max|γq γk|, with the longest q̂ and k̂ that the norm lets through; one head may
-        hold all of it where the norm is over all heads. So l2: g; RMSNorm, LayerNorm and dynamic tanh: √d · max|γq γk|.
+        hold all of it where the norm is over all heads. So l2: g; at 1/√d RMSNorm, LayerNorm and dyt: √d · max|γq γk|.
         With gains, it holds without rotary positions, or with gains equal within each rotary pair. A cap makes it
         c · tanh(bound/c), in exact arithmetic never reached; in floating point tanh(x) is 1 from x ≈ 19 on.
         """

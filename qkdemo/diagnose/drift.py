@@ -3,7 +3,7 @@
 * `opened(pair)`: what the lab is given, the dials that it begins with, and what was left out; `in_words(opened, name)`.
 
 Of many heads the worst are taken, of many positions evenly spread ones and those of the largest logit. A scale other
-than 1/√d_head is multiplied into q, so that plain attention has the logits that it has in the file.
+than 1/√d_head is multiplied into q, so that plain attention has the logits that it has in the file; a norm undoes it.
 """
 
 import math
@@ -35,7 +35,7 @@ class Opened:
     heads: Sequence[int]  # of the file, in the lab's order: the worst first
     all_heads: int
     positions: int  # of the file
-    left_out: Sequence[str]  # mask, bias or mask_numbers; gains, sequences: words of say("own.left_out.…")
+    left_out: Sequence[str]  # mask, mask_causal, bias or mask_numbers; gains, sequences: words of say("own.left_out.…")
     mask: str  # its name in the file, if one was read
     scaled: bool  # whether another scale than 1/√d_head was multiplied into q
 
@@ -137,6 +137,8 @@ def _mask(pair: Pair, sequence: int, heads: Sequence[int], kept: Sequence[int]) 
         return pair.causal, "bias" if biased else ""
     if as_causal:
         return True, "mask_numbers" if biased else ""
+    if not pair.causal and not bool((visible & ~causal).any()):  # as of padding with the causal mask
+        return True, "mask_causal"
     return pair.causal, "mask"
 
 

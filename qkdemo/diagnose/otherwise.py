@@ -25,7 +25,7 @@ def grown(pair: Pair, scale: float) -> list[dict[str, Any]]:
 
 
 def variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list[dict[str, Any]]:
-    """The same q and k under every variant, with the gains that were given, g = √d_head for unit vectors."""
+    """The same q and k under every variant, with the gains and scale that were given; g of l2 is √d_head."""
     q, k = pair.q.double(), _for_every_head(pair, pair.k).double()
     width = q.shape[-1]
     gains = {
@@ -33,14 +33,12 @@ def variants(pair: Pair, words: Iterable[VariantWord] = tuple(VARIANTS)) -> list
         for side, gain in (("q", pair.gamma_q), ("k", pair.gamma_k))
         if gain is not None
     }
-    parameters = Parameters(g=math.sqrt(width), **gains)
+    parameters = Parameters(g=math.sqrt(width), scale=pair.scale, **gains)
     rows: list[dict[str, Any]] = []
     for word, variant in ((word, VARIANTS[word]) for word in words):
         a, b = (variant.normalise(x, gain) for x, gain in ((q, parameters.gamma_q), (k, parameters.gamma_k)))
-        factor = (
-            pair.scale if word in ("none", "softcap") else float(torch.as_tensor(variant.factor(parameters, width)))
-        )
-        softcap = float(torch.as_tensor(parameters.softcap)) if variant.capped else None
+        factor = float(variant.factor(parameters, width))
+        softcap = float(parameters.softcap) if variant.capped else None
         call = Call(q=a, k=b, scale=factor, visible=pair.visible, softcap=softcap, causal=pair.causal)
         rows.append(
             {"variant": word} | _summed(call) | {"bound": _finite(variant.bound(parameters, width, q.shape[1]))}

@@ -17,6 +17,7 @@ from qkdemo.diagnose.drift import opened
 from qkdemo.diagnose.findings.of_tensors import _grown_by, of_tensors
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, part_of, run
+from qkdemo.messages import say
 from qkdemo.notation import written
 
 
@@ -52,6 +53,39 @@ def test_every_variant_is_what_the_drift_lab_finds() -> None:
         assert row["entropy_fraction"] == pytest.approx(measures.entropy_fraction.item(), rel=1e-9)
         if row["bound"] is not None:
             assert row["max_abs_logit"] <= row["bound"] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 128, -0.5])
+def test_a_norm_keeps_the_scale_that_was_given(scale: float) -> None:
+    """As of T5 and Granite; l2 and cosine have scales of their own, which are said above the table."""
+    q, k = drawn(4, 10, 64, size=3), drawn(4, 10, 64, seed=1)
+    result = run(pair_of({"q": q, "k": k}, scale=scale))
+    rows = {row["variant"]: row for row in result.variants}
+
+    def cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a / a.norm(dim=-1, keepdim=True)) @ (b / b.norm(dim=-1, keepdim=True)).mT
+
+    centred = cosines(*(x - x.mean(-1, keepdim=True) for x in (q, k)))
+    over_all = [x / x.square().mean((0, 2), keepdim=True).sqrt() for x in (q, k)]
+    plain = float(cosines(q, k).abs().max())
+    expected = {
+        "none": abs(scale) * float((q @ k.mT).abs().max()),
+        "rms": abs(scale) * 64 * plain,
+        "layernorm": abs(scale) * 64 * float(centred.abs().max()),
+        "dyt": abs(scale) * float(((0.5 * q).tanh() @ (0.5 * k).tanh().mT).abs().max()),
+        "full_width": abs(scale) * float((over_all[0] @ over_all[1].mT).abs().max()),
+        "rms_softcap": 50 * math.tanh(abs(scale) * 64 * plain / 50),
+        "l2": 8 * plain,
+        "cosine": 10 * plain,
+    }
+    found = {word: rows[word]["max_abs_logit"] for word in expected}
+    assert found == pytest.approx(expected, rel=1e-4)  # eps of the norms
+    bounds = dict.fromkeys(("rms", "layernorm", "dyt"), abs(scale) * 64) | {"full_width": abs(scale) * 64 * 4}
+    bounds |= {"rms_softcap": 50 * math.tanh(abs(scale) * 64 / 50), "l2": 8, "cosine": 10}
+    assert {word: rows[word]["bound"] for word in bounds} == pytest.approx(bounds)
+    own = {row["variant"]: row["max_abs_logit"] for row in result.growth if row["scale"] == 1}
+    assert own == pytest.approx({word: found[word] for word in ("none", "rms")}, rel=0.5)  # of the worst head alone
+    assert "l2 with the scale √d, cosine with 10, all others with the scale of q · k" in say("report.table.variants")
 
 
 def test_a_head_is_worst_by_length_or_by_alignment() -> None:
@@ -177,7 +211,7 @@ def test_mask_gains_and_scale_are_taken_by_name() -> None:
     causal = run(pair_of({"q": q, "k": k}, scale=0.5, causal=True))
     assert run(pair).heads[0]["max_logit"] == causal.heads[0]["max_logit"]
     rms = next(row for row in run(pair).variants if row["variant"] == "rms")
-    assert rms["bound"] == pytest.approx(math.sqrt(8) * 2)
+    assert rms["bound"] == pytest.approx(0.5 * 8 * 2)
 
 
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -297,8 +331,9 @@ def test_a_query_whose_earlier_keys_are_all_padding_sees_none() -> None:
 )
 def test_scores_that_a_narrower_format_than_the_files_own_would_lose_are_no_fault_yet(kind: str, level: str) -> None:
     q = torch.full((1, 6, 4), 200.0).to(getattr(torch, kind))
-    found = [each for each in of_tensors(run(pair_of({"q": q, "k": q})), "x").findings if each.key == "format"]
+    found = [each for each in of_tensors(run(pair_of({"q": q, "k": q})), "x").findings if "format" in each.values]
     assert [(each.values["format"], each.level) for each in found] == [("float16", level)]
+    assert ("36 of 36 scores would be beyond" in found[0].sentence) is (level == "watch")
 
 
 def test_a_head_that_rests_on_the_first_key_is_counted_once() -> None:
@@ -607,6 +642,13 @@ def test_how_q_was_read_is_always_said(*, causal: bool, mask: bool, seen: str) -
         (read,) = (each for each in found if each.key == "tensors_read")
         assert f"q was read as [batch, heads, positions, d_head] = {list(shape)}; {seen}" in read.sentence
         assert read.level == "good"
+
+
+def test_of_fewer_queries_than_keys_it_is_said_where_the_last_one_stands() -> None:
+    for queries, causal in ((3, True), (8, True), (3, False)):
+        pair = pair_of({"q": drawn(2, queries, 16), "k": drawn(2, 8, 16, seed=1)}, causal=causal)
+        (read,) = (each for each in of_tensors(run(pair), "x").findings if each.key == "tensors_read")
+        assert ("the last query stands with the last key" in read.sentence) is (causal and queries < 8)
 
 
 def test_a_mask_of_batch_and_keys_is_read_as_a_tokenizer_has_it() -> None:

@@ -252,6 +252,7 @@ WITHOUT_SCALE: Final = {
     "axes",
     "axes_untold",
     "scale_untold",
+    "last_with_last",
     "axes_supposed",
     "of_sequence",
     "mask_added",
@@ -291,6 +292,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "gains_read": NOTHING,  # see test_tensors.py
     "gains_like_less_one": NOTHING,
     "scale_untold": lambda said, told: math.isclose(told.pair.scale * math.sqrt(told.q.shape[-1]), 1),
+    "last_with_last": lambda said, told: told.pair.causal and told.q.shape[2] != told.own.shape[2],
     "softcap_unread": NOTHING,  # see test_tensors.py
     "scale_unread": NOTHING,  # see there, too
     "mask_added": NOTHING,  # see test_tensors.py
@@ -307,7 +309,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "large_throughout": throughout,
     "calm": calm,
     **dict.fromkeys(("one_hot", "one_hot_sink", "sink"), spread),
-    "format": lost,
+    **dict.fromkeys(("format", "format_narrower"), lost),
     "zeros": zeros,
     "no_key": lambda said, told: said.number("count") == (told.seen.sum(-1) == 0).sum(),
     "one_key": lambda said, told: told.seen.sum(-1).max() == 1,
@@ -328,6 +330,9 @@ OWN: Final[Mapping[str, Oracle]] = {
     ),
     "scaled": lambda said, told: not near(told.pair.scale, told.q.shape[-1] ** -0.5),
     "left_out.mask": lambda said, told: told.pair.visible is not None and hides_otherwise(told),
+    "left_out.mask_causal": lambda said, told: (
+        told.pair.visible is not None and hides_otherwise(told) and not told.pair.causal
+    ),
     "left_out.bias": lambda said, told: told.pair.biased,
     "left_out.mask_numbers": lambda said, told: told.pair.biased and not told.seen.all(),
     "left_out.sequences": lambda said, told: told.q.shape[0] > 1,

@@ -1,6 +1,7 @@
 """The page for one's own files: every example has its finding, every wrong file its sentence."""
 
 import json
+import math
 import re
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_a_heads_number_is_read_on_its_colour_light_and_dark(theme: Theme) -> No
     for share in fill["encoding"]["opacity"]["scale"]["range"]:
         cell = mixed(theme.paper, fill["mark"]["color"], share)
         assert contrast(srgb(number["mark"]["color"]), srgb(cell)) >= 4.5
+
+
+def test_a_head_without_a_value_has_no_colour_and_heads_that_are_not_drawn_are_told() -> None:
+    rows = [dict.fromkeys(("max_logit", "softmax_slope", "first_key"), 1.0) | {"head": at} for at in range(50)]
+    chart, _ = heat_map([row | {"entropy_fraction": math.nan} for row in rows], LIGHT)
+    assert chart.to_dict()["layer"][0]["transform"] == [{"filter": "datum.bad >= 0"}]
+    assert [x < 0 for x in chart.data["bad"].to_pylist()] == [at // 48 == 1 for at in range(4 * 48)]  # the entropy
+    app = visit("diagnose")
+    q, k = np.random.default_rng(0).standard_normal((2, 50, 3, 4)).tolist()
+    app.text_area(key="diagnose:lines").set_value(json.dumps({"q": q, "k": k})).run()
+    assert any("The first 48 of 50 heads are drawn." in each.value for each in app.caption)
 
 
 @pytest.mark.parametrize("given", [{}, {"loss": "aux_loss"}])

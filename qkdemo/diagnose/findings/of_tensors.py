@@ -57,7 +57,7 @@ def _of_tensors(result: tensors.Result) -> Iterator[Finding]:
         if row["scores_lost"]:
             lost = {"format": row["format"], "lost": row["scores_lost"], "all": row["of"]}
             own = FORMATS[row["format"]].largest >= torch.finfo(pair.stored).max
-            yield Finding("bad" if own else "watch", "format", lost)
+            yield Finding("bad", "format", lost) if own else Finding("watch", "format_narrower", lost)
 
 
 def _grown_by(result: tensors.Result, logit: float, normed: float) -> str:
@@ -116,7 +116,8 @@ def _of_reading(pair: Pair) -> Iterator[Finding]:
     mask = pair.mask.name if pair.mask else ""
     hides = "bias" if pair.mask and pair.mask.is_bias else "mask"
     seen = "_".join([hides] * (pair.visible is not None) + ["causal"] * pair.causal) or "every"
-    values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}", mask=mask)}
+    last = f"; {say('finding.last_with_last')}" if pair.causal and pair.q.shape[2] != pair.k.shape[2] else ""
+    values = {"shape": listed(pair.q.shape), "seen": say(f"finding.seen.{seen}", mask=mask) + last}
     told = f" {say('finding.axes_untold')}" if pair.axes == "heads" and _untold(pair) else ""
     untold = "" if pair.scale_given else f" {say('finding.scale_untold')}"
     values |= {"scale": written(pair.scale), "untold": untold, "told": told}

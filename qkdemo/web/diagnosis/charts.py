@@ -22,7 +22,7 @@ from qkdemo.notation import written
 
 Described: TypeAlias = tuple[Any, str]
 _DRAWN: Final = ("loss", "max_logit", "entropy", "grad_norm")
-_MOST_HEADS: Final = 48
+MOST_HEADS: Final = 48
 _SAID: Final = 8  # of the worst heads: the table below has all of them
 _MEASURED: Final[Mapping[str, int]] = {"max_logit": 1, "entropy_fraction": -1, "softmax_slope": -1, "first_key": 1}
 _PLAIN, _NORMED = "#C2410C", "#0067B0"  # as everywhere
@@ -75,13 +75,16 @@ def _course(steps: NDArray[Any], values: NDArray[Any]) -> str:
 
 
 def heat_map(heads: Sequence[Mapping[str, Any]], theme: Theme) -> Described:
-    """Heads from left to right, the worst first; the darker, the worse among them. Numbers stand where they fit."""
+    """Heads from left to right, the worst first; the darker, the worse among them; NaN has no colour.
+
+    Numbers stand where they fit.
+    """
     cells: list[dict[str, Any]] = []
     for name, sign in _MEASURED.items():
         sizes = [abs(row[name]) for row in heads]
         order = sorted((size for size in sizes if not math.isnan(size)), reverse=sign < 0)
-        for row, size in zip(heads[:_MOST_HEADS], sizes, strict=False):
-            bad = order.index(size) / max(1, len(order) - 1) if size in order else 1.0
+        for row, size in zip(heads[:MOST_HEADS], sizes, strict=False):
+            bad = order.index(size) / max(1, len(order) - 1) if size in order else -1.0
             cells.append(
                 {
                     "head": str(row["head"]),
@@ -91,14 +94,18 @@ def heat_map(heads: Sequence[Mapping[str, Any]], theme: Theme) -> Described:
                 }
             )
     rows = [say(f"diagnose.measure.{name}") for name in _MEASURED]
-    order_of_heads = [str(row["head"]) for row in heads[:_MOST_HEADS]]
+    order_of_heads = [str(row["head"]) for row in heads[:MOST_HEADS]]
     base = alt.Chart(pa.Table.from_pylist(cells), height=80 + 42 * len(rows)).encode(
         x=alt.X("head:N", sort=order_of_heads, title=say("diagnose.head"), axis=alt.Axis(orient="top", labelAngle=0)),
         y=alt.Y("measure:N", sort=rows, title=None, axis=alt.Axis(labelLimit=220)),
     )
-    fill = base.mark_rect(color=_PLAIN).encode(
-        opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, _FULL]), legend=None),
-        tooltip=["head", "measure", "value"],
+    fill = (
+        base.transform_filter("datum.bad >= 0")
+        .mark_rect(color=_PLAIN)
+        .encode(
+            opacity=alt.Opacity("bad:Q", scale=alt.Scale(range=[0.05, _FULL]), legend=None),
+            tooltip=["head", "measure", "value"],
+        )
     )
     longest = max(len(cell["value"]) for cell in cells)
     size = f"min(13, bandwidth('x') / {_WIDE * longest:.3g})"  # as a cell has room for

@@ -21,7 +21,7 @@ from qkdemo.diagnose.samples import SAMPLES
 from qkdemo.messages import say
 from qkdemo.web.address.given import as_text
 from qkdemo.web.address.link import OWN
-from qkdemo.web.diagnosis.charts import curves, growth, heat_map
+from qkdemo.web.diagnosis.charts import MOST_HEADS, curves, growth, heat_map
 from qkdemo.web.lab.own import Own, bring
 from qkdemo.web.pages import PAGES
 from qkdemo.web.space.shown import theme
@@ -159,6 +159,8 @@ def _pictures(report: Report) -> None:
         st.subheader(say("diagnose.heads"))
         chart, words = heat_map(heads, theme())
         st.altair_chart(chart, width="stretch", alt=words)
+        if len(heads) > MOST_HEADS:
+            st.caption(say("diagnose.first_heads", shown=MOST_HEADS, all=len(heads)))
     if grown := report.tables.get("growth"):
         st.subheader(say("diagnose.growth", head=heads[0]["head"] if heads else ""))
         st.markdown(say("diagnose.growth_text"))
