@@ -59,5 +59,5 @@ def _beside(held: NDArray[np.bool_], logged: NDArray[np.bool_]) -> bool:
 def just_before(values: Numbers, row: int) -> NDArray[np.intp]:
     """The last few rows, up to and with one, that hold a value; none if the column ends long before."""
     known = np.flatnonzero(~np.isnan(values[: row + 1]))
-    usual = float(np.median(np.diff(known))) if known.size > 1 else 1.0  # rows from one value to the next
+    usual = float(np.median(np.diff(known, prepend=-1))) if known.size else 1.0  # rows from one value to the next
     return known[-JUST_BEFORE:] if known.size and row - known[-1] <= JUST_BEFORE * usual else known[:0]

@@ -31,7 +31,8 @@ _PASSED: Final = 10  # rows in which a gradient is finite again
 _RARELY: Final = 100  # rows in which a scaler tries a scale too large once; a new one in its first few
 _FIRST: Final = 20  # of these
 _REWARD: Final = re.compile(
-    r"(^|[/.])((mean_|rlhf_|episode_|non_score_)*rewards?(_std|_mean|/mean|/std)?|ep_rew_mean)$", re.IGNORECASE
+    r"(^|[/.])((mean_|rlhf_|episode_|non_score_)*rewards?(_std|_mean|/mean|/std)?|ep_rew_mean|episod(e|ic)_return(_mean)?)$",
+    re.IGNORECASE,
 )
 _MARGIN: Final = re.compile(r"(^|[/._])margins?$", re.IGNORECASE)
 _PREFERRED: Final = re.compile(rf"{_MARGIN.pattern}|(^|[/._])(rewards|logps)[/._](chosen|rejected)$", re.IGNORECASE)

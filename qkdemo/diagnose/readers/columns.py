@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -138,7 +138,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
     steps = steps_among(names, rows, loss)
-    at = [float(place) if steps is None else real(row.get(steps)) for place, row in enumerate(rows)]
+    at = _rows_counted(rows, epoch) if steps is None else [real(row.get(steps)) for row in rows]
     if steps != CALLS and CALLS in names:
         at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
@@ -172,6 +172,13 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
     return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept)
+
+
+def _rows_counted(rows: Sequence[Mapping[str, Any]], epoch: str | None) -> list[float]:
+    """The place of each row among those of the training; a row of an evaluation alone has that of the one before."""
+    trains = [any(name != epoch and not EVALUATED.search(str(name)) for name in row) for row in rows]
+    places = accumulate(trains if any(trains) else [True] * len(rows))
+    return [max(float(place - 1), 0.0) for place in places]
 
 
 def names_loss(column: Any) -> bool:

@@ -740,15 +740,15 @@ def test_of_a_gradient_that_is_lost_for_good_the_step_at_which_that_begins_is_na
         "At step 150 the norm of the gradient is not finite, and the logged loss is finite. From then"
     )
     assert (
-        "From then on no logged norm is finite. Before that it was not finite in 1 row of the log, first at step 3. "
-        in words
+        "From then on no logged norm is finite. "
+        "Before that it was not finite in 1 row that was looked at, first at step 3. " in words
     )
     assert ("Trainer" in words) is trainer
     loss_too = lost_gradient(3, since=150, loss=np.where(STEPS > 151, LOST, FALLING), **beside)
     assert loss_too.startswith("At step 150 the norm")
     often = lost_gradient(*range(40, 120, 5), since=200, loss=FALLING, **beside)
     assert often.startswith("At step 40 the norm")
-    assert "finite. That is so in 16 rows of the log, the last at step 115. " in often
+    assert "finite. That is so in 16 rows that were looked at, the last at step 115. " in often
     alone = lost_gradient(since=199, loss=FALLING, **beside)
     assert "the logged loss is finite. If" in alone
 
@@ -829,20 +829,33 @@ def test_the_policys_loss_is_looked_at_before_the_critics() -> None:
         assert (lost.healthy, lost.causes[0].numbers["step"]) == (False, 151)
 
 
-@pytest.mark.parametrize("name", ["ppo/mean_non_score_reward", "objective/non_score_reward", "rollout/ep_rew_mean"])
+@pytest.mark.parametrize(
+    "name", ["ppo/mean_non_score_reward", "objective/non_score_reward", "rollout/ep_rew_mean", "charts/episodic_return"]
+)
 def test_other_names_of_rewards_tell_a_loss_of_reinforcement_learning_too(name: str) -> None:
     assert [cause.key for cause in run(log(loss=FALLING[::-1], **{name: STEPS})).causes] == ["policy_loss"]
 
 
 def test_of_a_rise_of_many_rows_no_single_batch_is_spoken_of() -> None:
     for rows, what, batch in (
-        (1, "a spike at step 100, and recovers.", "Look at the batch of that step;"),
+        (1, "a spike at step 100, and recovers.", "Look at the batches of that row;"),
         (40, "a spike from step 100 on, and has recovered by step 140.", "Look at the batches from that step on;"),
     ):
         rise = np.where((STEPS >= 100) & (100 + rows > STEPS), FALLING + 9, FALLING)
         words = said(loss=rise, max_logit=np.full(200, 8.0))["one_batch"]
         assert what in words
         assert batch in words
-    for since, batch in ((199, "at the batch of that step."), (190, "at the batches from that step on.")):
+    for since, batch in ((199, "at the batches of that row."), (190, "at the batches from that step on.")):
         words = said(loss=np.where(since > STEPS, FALLING, FALLING + 3), max_logit=np.full(200, 8.0))["unsettled"]
         assert words.endswith(f"look at the updates and {batch}")
+
+
+def test_evaluations_that_come_more_often_than_losses_are_no_end() -> None:
+    """As the Trainer logs every 500th step, and evaluates every 50th: 990 steps hold one loss, and none is lost."""
+    history: list[dict[str, Any]] = [{"step": step, "eval_loss": 2.5} for step in range(50, 991, 50)]
+    history.insert(10, {"step": 500, "loss": 2.4})
+    (log,) = read_logs(json.dumps({"log_history": history}).encode(), "trainer_state.json")
+    assert "loss_ends" not in {cause.key for cause in run(log).causes}
+    history += [{"step": step, "eval_loss": 2.5} for step in range(1000, 4001, 50)]
+    (log,) = read_logs(json.dumps({"log_history": history}).encode(), "trainer_state.json")
+    assert "loss_ends" in {cause.key for cause in run(log).causes}

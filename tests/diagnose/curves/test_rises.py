@@ -192,7 +192,7 @@ def test_a_late_jump_does_not_hide_that_a_loss_rose_long_before(row: int, factor
     course = (2 + 2.3 * np.exp(-LONG / 40)) * (1 + 0.0012 * np.maximum(0, LONG - 400))
     loss = noisy(course, 0.01, 3) * np.where(row > LONG, 1, factor)
     words = said(loss=loss, max_logit=np.full(1000, 20.0))["not_attention"]
-    assert words.startswith("The loss rises, and does not come back. From about step 4")
+    assert words.startswith("The loss rises, and has not come back by the end of the log. From about step 4")
     late = said(loss=loss, max_logit=np.where(row - 60 > LONG, 20.0, 150.0))["attention_max_logit"]
     assert late.startswith("From about step 4")
     assert f"tep {row} " in late

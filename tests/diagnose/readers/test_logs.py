@@ -594,10 +594,10 @@ WRONG: dict[str, tuple[bytes, str]] = {
         "is the summary of a run of Weights & Biases, with the last value of each metric. Bring what was logged",
     ),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
-    "five rows": (table(ROWS[:5]), "holds at most 5 steps of a run; at least 6 are needed"),
+    "five rows": (table(ROWS[:5]), "has more than 5 steps; at least 6 are needed"),
     "five steps of many rows": (
         table([{"step": s, "loss": 1.0 + row} for s in STEPS[:5] for row in range(9)]),
-        "holds at most 5 steps of a run",
+        "has more than 5 steps",
     ),
     "evaluation": (
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
@@ -789,3 +789,14 @@ def test_a_loss_that_a_bar_fills_up_to_five_characters_is_not_finite(lost: str) 
     rows = [bar(at, 1000, train_loss=lost if at == 500 else "2.500") for at in range(100, 1000, 100)]
     (log,) = read_logs("\r".join(rows).encode(), "bar.log")
     assert log.step[np.isinf(log.columns["train_loss"])].tolist() == [500]
+
+
+def test_rows_of_evaluations_are_no_steps_where_rows_are_counted() -> None:
+    """As the Trainer prints them: after every fourth loss, of six sets."""
+    sets = [f"{{'eval_{at}_loss': '2.5', 'eval_{at}_runtime': '1.2', 'epoch': '0.5'}}" for at in range(6)]
+    lines = [sets[0]]  # eval_on_start
+    for at in range(20):
+        lines += [f"{{'loss': '{3 - 0.1 * at:.1f}', 'epoch': '{at / 20}'}}", *(sets if at % 4 == 3 else [])]
+    (log,) = read_logs("\n".join(lines).encode(), "trainer.log")
+    assert (log.steps, log.step.tolist()) == ("rows", list(range(20)))
+    np.testing.assert_allclose(log.columns["loss"], 3 - 0.1 * np.arange(20))
