@@ -800,3 +800,17 @@ def test_rows_of_evaluations_are_no_steps_where_rows_are_counted() -> None:
     (log,) = read_logs("\n".join(lines).encode(), "trainer.log")
     assert (log.steps, log.step.tolist()) == ("rows", list(range(20)))
     np.testing.assert_allclose(log.columns["loss"], 3 - 0.1 * np.arange(20))
+
+
+def test_a_lost_loss_beside_rows_with_nothing_in_its_place_was_logged() -> None:
+    """As Lightning's CSVLogger writes the rate in rows of its own, and the Trainer evaluations after each loss."""
+    steps = range(49, 2000, 50)
+    lost = {599, 1199}
+    lines = ["epoch,lr-Adam,step,train_loss"]
+    lines += [line for at in steps for line in (f",0.001,{at},", f"0,,{at},{'nan' if at in lost else 2.5}")]
+    (log,) = read_logs("\n".join(lines).encode(), "metrics.csv")
+    assert set(log.step[np.isinf(log.columns["train_loss"])]) == lost
+    losses = [{"step": at, "loss": math.nan if at in lost else 2.5} for at in steps]
+    history = [row for each in losses for row in (each, {"step": each["step"], "eval_loss": 2.4})]
+    (log,) = read_logs(json.dumps({"log_history": history}).encode(), "trainer_state.json")
+    assert set(log.step[np.isinf(log.columns["loss"])]) == lost
