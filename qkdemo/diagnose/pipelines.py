@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.pipeline import SCALES, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.attention.pipeline import SCALES, CapWord, GainWord, Pipeline, ScaleWord, trace
 from qkdemo.labs.placement.diagnosis import Verdict, diagnose
 from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
 
@@ -32,6 +32,7 @@ _OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, a
 _OF_A_GAIN: Final[dict[str, tuple[str, ...]]] = {"stored": ("gamma", "one_plus")}  # nothing, where there is no gain
 _SAME_BUT_SCALE: Final = {"rms", "l2"}  # norms that differ by a constant, and ε
 _UNTOLD: Final = ("unknown", "too_few")
+_CLEARLY: Final = 0.67  # of a cap's misfit: as little is left by one that fits clearly better
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tenso
         for choice, words in (_OTHERWISE | of_norms).items()
         if found.norm != "none" or choice in ("layout", "rotated")
     }
-    return frozenset(
+    caps = {"cap"} if len(_caps(_raw(found, block, visible), logits, block.softcap, exact)) > 1 else set[str]()
+    return frozenset(caps).union(
         choice
         for choice, made in others.items()
         if any(_constant(_raw(each, block, visible), target, exact) is not None for each in made)
@@ -127,6 +129,8 @@ def _in_the_words_of(
     Both do not differ in what may be the same: in an order that no logit tells, or the place of a norm that one lacks.
     RMSNorm and L2 with a scale of their own differ by a constant, which the scale takes.
     """
+    if other is not None and other.cap in _caps(_raw(found, block, visible), logits, block.softcap, exact):
+        found = found.but(cap=other.cap)
     target = _uncapped(logits, block.softcap) if found.cap == "softcap" else logits
     constant = None if target is None else _constant(_raw(found, block, visible), target, exact)
     if other is None or target is None or constant is None:
@@ -167,19 +171,25 @@ def identified(
     if not logits.any():
         return None
     unusual = None
-    uncapped = _uncapped(logits, block.softcap)
     for supposed in _known(block, gains=gains):
-        raw = _raw(supposed, block, visible)
-        for cap, target in (("none", logits), ("softcap", uncapped)):
-            if target is None:
-                continue
-            constant = _constant(raw, target, exact)
-            if constant is not None:
-                found = _scaled(supposed.but(cap=cap), block, constant, exact)
-                if named(*found)[0].scale in _USUAL:
-                    return found
-                unusual = unusual or found
+        for cap, constant in _caps(_raw(supposed, block, visible), logits, block.softcap, exact).items():
+            found = _scaled(supposed.but(cap=cap), block, constant, exact)
+            if named(*found)[0].scale in _USUAL:
+                return found
+            unusual = unusual or found
     return unusual
+
+
+def _caps(raw: Tensor, logits: Tensor, softcap: float, exact: float) -> dict[CapWord, float]:
+    """By cap, what q · k is multiplied by to give logits, but for rounding; without a cap that fits clearly worse."""
+    fits: dict[CapWord, tuple[float, float]] = {}
+    targets: tuple[tuple[CapWord, Tensor | None], ...] = (("none", logits), ("softcap", _uncapped(logits, softcap)))
+    for cap, target in targets:
+        if target is not None and (constant := _constant(raw, target, exact)) is not None:
+            made = constant * raw
+            fits[cap] = constant, relative(softcap * torch.tanh(made / softcap) if cap == "softcap" else made, logits)
+    least = min((missed for _, missed in fits.values()), default=0.0)
+    return {cap: constant for cap, (constant, missed) in fits.items() if _CLEARLY * missed <= least}
 
 
 def _raw(supposed: Pipeline, block: Block, visible: Tensor) -> Tensor:

@@ -58,6 +58,7 @@ class Port:
     sequences: int = 1
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
     own: torch.dtype = torch.float32  # the format of the reference alone
+    capped: bool = False  # whether a softcap was brought
 
     @property
     def fitted(self) -> int:
@@ -184,7 +185,8 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
-    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later, kinds[1])
+    capped = "softcap" in arrays
+    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later, kinds[1], capped)
 
 
 def run(port: Port) -> Result:
@@ -211,7 +213,8 @@ def run(port: Port) -> Result:
     ordered = sorted(errors, key=lambda row: -row["error"])
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
-    found = known.reference, known.factor, known.untold, known.mine, known.verdict, ordered
+    untold = known.untold if port.capped else known.untold - {"cap"}
+    found = known.reference, known.factor, untold, known.mine, known.verdict, ordered
     rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
     return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
 

@@ -98,7 +98,7 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
-        if _in_all_but_a_row(result):
+        if _in_all_but_a_row(result) and "cap" not in result.differing:  # a cap changes rows of large logits most
             yield _odd_row(result)
     values = {"pipeline": _in_words(result, result.reference)}
     if result.rough:
@@ -155,7 +155,8 @@ def _ways(causes: Iterable[str], d: int = 0) -> str:
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
     assert result.port.block is not None
-    several = verdict.cause in ("unknown", "too_few") and bool(result.differing)
+    by_gains = {"gain", "stored"} & set(result.differing)  # without: in 16 bits a wrong turn looks like other gains
+    several = bool(result.differing) and verdict.cause in ("unknown", "too_few", *(() if by_gains else ("gain",)))
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
     if verdict.cause in _OF_SCALE:  # without what rounding left of it
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
@@ -202,8 +203,9 @@ def _in_words(result: port.Result, pipeline: Pipeline) -> str:
         for choice in ("norm", "place", "stored", "order", "layout", "rotated", "scale")
         if choice not in left_out and (choice != "stored" or pipeline.gain != "none")
     }
+    unusual = {choice for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
+    words |= {choice: _word(pipeline, choice) for choice in _USUAL if choice in unusual | result.untold}
     words |= {choice: say("finding.port_untold", choice=words[choice]) for choice in result.untold & words.keys()}
-    words |= {choice: _word(pipeline, choice) for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
     near = written(factor, digits_apart(factor, [1.0]))
     if pipeline.scale != "learned" and factor != 1:
         key = "rounded" if pipeline.norm == "none" else "nearly"

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.diagnose.findings.of_port import of_port
@@ -89,3 +91,59 @@ def test_a_ratio_of_the_first_queries_is_not_said_of_all() -> None:
     said = said_of(block, mine, right)["port"][0]
     assert "Over the first 48 of 100 queries, and as many keys, the port’s logits are 8 times the reference’s." in said
     assert "Over all" not in said
+
+
+def in_16_bits(q: Tensor, k: Tensor, *, turn: int = 1, normed: bool = False, cap: float = 0) -> Tensor:
+    """Logits of which every step is rounded to bfloat16: rotary positions, RMSNorm without gains, softcap."""
+    width = q.shape[-1]
+    angles = turn * torch.arange(q.shape[1])[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+    cos, sin = angles.cos().to(q), angles.sin().to(q)
+
+    def side(x: Tensor) -> Tensor:
+        one, other = x.chunk(2, -1)
+        x = torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) if normed else x
+
+    logits = side(q) @ side(k).mT * width**-0.5
+    return (torch.tanh(logits / cap) * cap if cap else logits).masked_fill(
+        torch.ones(q.shape[1], q.shape[1]).triu(1) > 0, -torch.inf
+    )
+
+
+def drawn(heads: int, width: int, size: float) -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    return {side: (size * torch.randn(heads, 48, width)).bfloat16() for side in "qk"}
+
+
+@pytest.mark.parametrize("normed", [True, False])
+@pytest.mark.parametrize("width", [64, 128])
+def test_a_wrong_turn_in_16_bits_is_not_said_to_be_other_gains(*, normed: bool, width: int) -> None:
+    """As nanochat turns; neither side has a gain."""
+    given = drawn(4, width, 1)
+    sides = {name: in_16_bits(**given, turn=turn, normed=normed) for name, turn in (("mine", 1), ("reference", -1))}
+    found = run(port_of(given | sides))
+    assert found.differing == ["layout"]
+    (told,) = (each.sentence for each in of_port(found, "x").findings if each.key == "port")
+    assert "gain" not in told
+
+
+def test_a_softcap_that_is_forgotten_in_16_bits_is_named_where_it_tells() -> None:
+    """As Gemma 2 has it. Where logits are small either may be so, and that is said if a softcap was brought."""
+    large, small = drawn(2, 256, 2.4), drawn(2, 256, 1)
+
+    def told(
+        given: dict[str, Tensor], mine: float, reference: float, **more: Tensor
+    ) -> tuple[list[str], dict[str, str]]:
+        sides = {name: in_16_bits(**given, cap=cap) for name, cap in (("mine", mine), ("reference", reference))}
+        found = run(port_of(given | sides | more))
+        return found.differing, {each.key: each.sentence for each in of_port(found, "x").findings}
+
+    brought = {"softcap": torch.tensor(50.0)}
+    for given, more in ((large, brought), (large, {})):
+        differing, said = told(given, 0, 50, **more)
+        assert differing == ["cap"]
+        assert "softcap: softcap" in said["port_reference"]
+        assert "The pattern says softcap" in said["port"]
+        assert "port_ratio_row" not in said
+    assert "softcap: none (or another: these logits do not tell)" in told(small, 0, 50, **brought)[1]["port_reference"]
+    assert "softcap" not in told(small, 0, 0)[1]["port_reference"]
