@@ -227,14 +227,16 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
     losses = [name for name in names if names_loss(name)]
     for name in filled | measures:
         column = [row.get(name) for row in rows]
-        empty = {place for place, x in enumerate(column) if is_nan(x) or (name in measures and real(x) == 0)}
+        fills = None not in column and "" not in column  # else a row without a value has none, and NaN was logged
+        measured = name in measures
+        empty = {place for place, x in enumerate(column) if (fills and is_nan(x)) or (measured and real(x) == 0)}
         places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
         if len(gaps) < _LEAST_GAPS:
             continue
-        rare = name in measures and 2 * len(gaps) <= places[-1] - places[0]
+        rare = measured and 2 * len(gaps) <= places[-1] - places[0]
         if rare or (min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps)):
-            until = _loss_stays(rows, losses, places[-1]) if name in measures else 0
+            until = _loss_stays(rows, losses, places[-1]) if measured else 0
             found[name] = frozenset(
                 place for place in empty if place < places[-1] + max(gaps) or (place <= until and is_nan(column[place]))
             )

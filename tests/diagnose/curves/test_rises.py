@@ -182,7 +182,7 @@ def test_a_loss_that_falls_again_in_part_is_not_said_to_come_back(slow: bool) ->
         words = said(loss=loss, max_logit=np.where(steps < 50, 20.0, 150.0))["attention_max_logit"]
         assert "recovers" not in words
         assert "came back" not in words
-        parts += "falls again in part, and ends above its lowest" in words
+        parts += "falls again in part, and ends above " in words
         assert all(event.kind == "spike" for event in loss_events(loss - 0.24 * (steps >= 260)))
     assert parts >= 3
 

@@ -811,3 +811,17 @@ def test_the_console_of_composer_is_read_with_the_block_below_each_place() -> No
     (log,) = read_logs("".join(blocks).encode(), "composer.log")
     assert (log.kind, log.step.tolist()) == ("lines", list(range(20, 220, 20)))
     np.testing.assert_allclose(log.columns["train loss/train/total"], 9 - log.step / 100)
+
+
+def test_a_lost_loss_beside_rows_with_nothing_in_its_place_was_logged() -> None:
+    """As Lightning's CSVLogger writes the rate in rows of its own, and the Trainer evaluations after each loss."""
+    steps = range(49, 2000, 50)
+    lost = {599, 1199}
+    lines = ["epoch,lr-Adam,step,train_loss"]
+    lines += [line for at in steps for line in (f",0.001,{at},", f"0,,{at},{'nan' if at in lost else 2.5}")]
+    (log,) = read_logs("\n".join(lines).encode(), "metrics.csv")
+    assert set(log.step[np.isinf(log.columns["train_loss"])]) == lost
+    losses = [{"step": at, "loss": math.nan if at in lost else 2.5} for at in steps]
+    history = [row for each in losses for row in (each, {"step": each["step"], "eval_loss": 2.4})]
+    (log,) = read_logs(json.dumps({"log_history": history}).encode(), "trainer_state.json")
+    assert set(log.step[np.isinf(log.columns["loss"])]) == lost
