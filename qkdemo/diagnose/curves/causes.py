@@ -35,7 +35,7 @@ from qkdemo.diagnose.curves.other_columns import (
 from qkdemo.diagnose.curves.passing import of_passed, that_matter
 from qkdemo.diagnose.curves.stuck import BEYOND, ONE_HOT, of_stuck, there
 from qkdemo.diagnose.curves.thinning import thinned
-from qkdemo.diagnose.readers.columns import Log, choices, roles
+from qkdemo.diagnose.readers.columns import OF_POLICY, Log, choices, roles
 
 CALM: Final = 50.0  # |logit| up to which logits are no cause
 COLLAPSED: Final = 0.05  # entropy fraction: one key has nearly everything
@@ -88,7 +88,9 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     found = [*of_gradient(columns, log.step, left_out=left_out), *missing]
     if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
         columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
-    policy = "loss" in columns and "loss" not in (given or {}) and holds_rewards(log.columns)
+    policy = False
+    if "loss" in columns and "loss" not in (given or {}):
+        policy = holds_rewards(log.columns) or bool(OF_POLICY.search(known["loss"]))
     if policy:
         columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
         if np.isnan(columns["loss"]).all():

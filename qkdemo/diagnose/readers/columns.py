@@ -47,7 +47,7 @@ _BESIDE_A_LOSS: Final = re.compile(
     r"|balanc|router|expert",
     re.IGNORECASE,
 )  # what is added to a loss, or is of another model: taken only where there is no other
-_OF_POLICY: Final = re.compile(r"(^|[/_. -])(policy|pg|actor[/_. -]loss)([/_. -]|$)", re.IGNORECASE)  # no critic
+OF_POLICY: Final = re.compile(r"(^|[/_. -])(policy|pg|actor[/_. -]loss)([/_. -]|$)", re.IGNORECASE)  # no critic
 _OF_ALL: Final = re.compile(r"(^|[/_. -])total([/_. -]|$)|^(train(ing)?[/_. ])?loss$", re.IGNORECASE)  # no part
 _OF_TOKENS: Final = re.compile(
     r"token_accuracy|completions?/|(^|[/_. ])(rewards?|kl|clip_ratio)([/_. ]|$)", re.IGNORECASE
@@ -114,7 +114,7 @@ def choices(log: Log) -> dict[str, list[str]]:
         if training:
             others = [column for column in training if role in _MAY_BE_ANOTHERS and not names_attention(column)]
             parts = [column for column in training if role == "loss" and not _OF_ALL.search(column)]
-            critics = [column for column in parts if not _OF_POLICY.search(column)]
+            critics = [column for column in parts if not OF_POLICY.search(column)]
             taken = {columns[0] for columns in found.values()}
             found[role] = sorted(training, key=lambda x: (x in taken, x in others, x in parts, x in critics, len(x)))
     return found

@@ -64,7 +64,9 @@ _COUNT: Final = re.compile(  # before a name, as in: step 10 loss: 2.5
 _DICT: Final = re.compile(r"\{'[^{}]{1,4000}\}")
 _BARE_NUMBER: Final = re.compile(r"(?<=: )-?(?:nan|inf)\b")  # which Python prints, and does not read
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m|\x08")  # and what goes back in a bar
-_OF_BLOCK: Final = re.compile(rf" {{2,8}}([A-Za-z_][\w/.\- ()]{{0,80}})=({_NUMBER})")  # below OLMo's [step=10/100]
+_OF_BLOCK: Final = re.compile(  # below OLMo's [step=10/100], and Composer's [batch=20/3125]:
+    rf"(?: {{2,8}}|\t ?)([A-Za-z_][\w/.\- ()]{{0,80}})(?:=|: )({_NUMBER})"
+)
 
 
 def names_step(line: str) -> bool:

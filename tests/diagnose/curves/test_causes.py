@@ -836,6 +836,13 @@ def test_other_names_of_rewards_tell_a_loss_of_reinforcement_learning_too(name: 
     assert [cause.key for cause in run(log(loss=FALLING[::-1], **{name: STEPS})).causes] == ["policy_loss"]
 
 
+def test_a_policys_loss_is_told_by_its_own_name_where_no_reward_is_logged() -> None:
+    found = run(log(**{"losses/policy_loss": FALLING[::-1], "losses/value_loss": FALLING}))
+    assert [cause.key for cause in found.causes if cause.key != "of_several"] == ["policy_loss"]
+    named = run(log(**{"losses/policy_loss": FALLING[::-1]}), {"loss": "losses/policy_loss"})
+    assert "policy_loss" not in [cause.key for cause in named.causes]
+
+
 def test_of_a_rise_of_many_rows_no_single_batch_is_spoken_of() -> None:
     for rows, what, batch in (
         (1, "a spike at step 100, and recovers.", "Look at the batches of that row;"),

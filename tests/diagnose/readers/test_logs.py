@@ -802,6 +802,17 @@ def test_rows_of_evaluations_are_no_steps_where_rows_are_counted() -> None:
     np.testing.assert_allclose(log.columns["loss"], 3 - 0.1 * np.arange(20))
 
 
+def test_the_console_of_composer_is_read_with_the_block_below_each_place() -> None:
+    blocks = [
+        f"[batch={at}/3125]:\n\t Train time/batch: {at - 1}\n\t Train loss/train/total: {9 - at / 100:.4f}\n"
+        f"\t Train metrics/train/LanguageCrossEntropy: {9 - at / 100:.4f}\n"
+        for at in range(20, 220, 20)
+    ]
+    (log,) = read_logs("".join(blocks).encode(), "composer.log")
+    assert (log.kind, log.step.tolist()) == ("lines", list(range(20, 220, 20)))
+    np.testing.assert_allclose(log.columns["train loss/train/total"], 9 - log.step / 100)
+
+
 def test_a_lost_loss_beside_rows_with_nothing_in_its_place_was_logged() -> None:
     """As Lightning's CSVLogger writes the rate in rows of its own, and the Trainer evaluations after each loss."""
     steps = range(49, 2000, 50)
