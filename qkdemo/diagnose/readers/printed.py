@@ -29,12 +29,12 @@ _PAIR: Final = re.compile(
 _BARE: Final = re.compile(
     rf"\b((?i:(?:train |val |lm )?loss|lr|grad[ _]norm|time|epoch))\s{{1,9}}\[?({_NUMBER})(?![\w.])"
 )
-_ROUNDED: Final = r"(?:\.\d{1,9})?(?:[eE]\+?\d{1,2}|[KMB])(?!\w)"  # 1K of LeRobot, 1.4e+5 of NeMo's bar
+_ROUNDED: Final = r"(?:\.\d{1,9})?(?:[eE]\+?\d{1,2}|(?-i:[kKMB]))(?!\w)"  # 1K of LeRobot, 1.4e+5 of NeMo's bar
 _STEP: Final = rf"(?P<step>{_WHOLE}(?:{_ROUNDED})?)"
 _LINE_STEP: Final = re.compile(
     rf"\b(?:global_|train_|training_)?(?:step|iter|iteration)\b\s{{0,9}}[:=]?\s{{0,9}}\[?{_STEP}", re.IGNORECASE
 )
-_TIMES: Final = {"K": 1e3, "M": 1e6, "B": 1e9}
+_TIMES: Final = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _OUT_OF: Final = r"\s{0,9}/\s{0,9}\d"
 _LINE_PLACES: Final = (  # where no line of a text names a step; what counts out of how many is sought first
     re.compile(rf"\bnum_updates\s{{0,9}}[:=]\s{{0,9}}{_STEP}", re.IGNORECASE),
@@ -113,12 +113,13 @@ def rows_of(text: str, places: Sequence[re.Pattern[str]] = (_LINE_STEP,)) -> lis
 def _written_out(step: str) -> str:
     """A step in digits; what is rounded is marked as a fraction is.
 
-    >>> [_written_out(step) for step in ("1,000", "12K", "1.4e+5")]
-    ['1000', '12000.0', '140000.0']
+    >>> [_written_out(step) for step in ("1,000", "12K", "1,200k", "1.4e+5")]
+    ['1000', '12000.0', '1200000.0', '140000.0']
     """
-    if step[-1] in _TIMES:
-        return str(float(step[:-1]) * _TIMES[step[-1]])
-    return step.replace(",", "") if step.replace(",", "").isdigit() else str(float(step))
+    plain = step.replace(",", "")
+    if plain[-1] in _TIMES:
+        return str(float(plain[:-1]) * _TIMES[plain[-1]])
+    return plain if plain.isdigit() else str(float(plain))
 
 
 def _told_apart(rows: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
