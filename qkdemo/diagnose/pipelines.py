@@ -104,8 +104,7 @@ def compared(
 
 def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tensor, exact: float) -> frozenset[str]:
     """The choices of a pipeline for which another word gives these logits, too, up to a constant."""
-    target = _uncapped(logits, block.softcap) if found and found.cap == "softcap" else logits
-    if found is None or target is None:
+    if found is None or (target := _before_cap(found, logits, block)) is None:
         return frozenset()
     of_norms = {"norm": tuple(_SAME_BUT_SCALE)} if found.scale == "learned" else {}
     others = {
@@ -129,11 +128,13 @@ def _in_the_words_of(
     Both do not differ in what may be the same: in an order that no logit tells, or the place of a norm that one lacks.
     RMSNorm and L2 with a scale of their own differ by a constant, which the scale takes.
     """
-    if other is not None and other.cap in _caps(_raw(found, block, visible), logits, block.softcap, exact):
+    if other is None:
+        return found, math.nan
+    raw = _raw(found, block, visible)
+    if other.cap in _caps(raw, logits, block.softcap, exact):
         found = found.but(cap=other.cap)
-    target = _uncapped(logits, block.softcap) if found.cap == "softcap" else logits
-    constant = None if target is None else _constant(_raw(found, block, visible), target, exact)
-    if other is None or target is None or constant is None:
+    target = _before_cap(found, logits, block)
+    if target is None or (constant := _constant(raw, target, exact)) is None:
         return found, math.nan
     for choice, words in (_OTHERWISE | ({} if found.gain != "none" else _OF_A_GAIN)).items():
         tried = found.but(**{choice: getattr(other, choice)})
@@ -216,6 +217,11 @@ def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:
 def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
     """The logits before a softcap, if they can have passed one."""
     return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
+
+
+def _before_cap(pipeline: Pipeline, logits: Tensor, block: Block) -> Tensor | None:
+    """The logits before the pipeline's cap, if it has one; None if they cannot have passed it."""
+    return _uncapped(logits, block.softcap) if pipeline.cap == "softcap" else logits
 
 
 def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:

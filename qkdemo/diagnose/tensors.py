@@ -23,6 +23,7 @@ from qkdemo.diagnose.pair import SOFTCAP, Pair, q_first, scale_of
 from qkdemo.diagnose.readers.inputs import InputError, listed, some
 from qkdemo.diagnose.scaled import NARROW, WHOLE, names_float8, scale_name, scaled
 from qkdemo.diagnose.watching.heads import keys_seen, largest_at, length_of, measure
+from qkdemo.floats.formats import dtype_name
 
 _Q: Final = re.compile(r"(.*[./])?(q|query|queries|query_states|xq)$", re.IGNORECASE)
 _K: Final = re.compile(r"(.*[./])?(k|key|keys|key_states|xk)$", re.IGNORECASE)
@@ -102,7 +103,7 @@ def pair_of(
         stored=max((_stored(arrays[name]) for name in named), key=lambda kind: torch.finfo(kind).max),
         unscaled=unscaled,
         whole=tuple(
-            f"{side} ({_dtype(arrays[name])})"
+            f"{side} ({dtype_name(arrays[name].dtype)})"
             for side, name in zip("qk", named, strict=True)
             if side in unscaled and arrays[name].dtype in WHOLE
         ),
@@ -175,17 +176,13 @@ def _in_units(name: str, arrays: Mapping[str, Tensor]) -> Tensor:
     """An array; of 8 bits, times the scale beside it, if there is one that fits."""
     x, beside = arrays[name], scale_name(name, arrays)
     if x.dtype in WHOLE and names_float8(name):
-        raise InputError("bytes_of_floats", name=name, dtype=_dtype(x))
+        raise InputError("bytes_of_floats", name=name, dtype=dtype_name(x.dtype))
     made = scaled(x, arrays[beside]) if x.dtype in NARROW and beside else None
     return x if made is None else made
 
 
 def _lacks_scale(name: str, arrays: Mapping[str, Tensor]) -> bool:
     return arrays[name].element_size() == 1 and _in_units(name, arrays) is arrays[name]
-
-
-def _dtype(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")
 
 
 def _stored(x: Tensor) -> torch.dtype:

@@ -5,7 +5,8 @@
 * `exact`: the rounding that changes nothing;
 * `noise(format)`: the difference that another order of the same sums makes in a format;
 * `beside_rounding(format)`: how far apart two stored numbers must be for one to be the larger;
-* `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection.
+* `first_failure(fails, low, high)`: the smallest scale at which something goes wrong, by bisection;
+* `dtype_name(kind)`: what torch calls a dtype, without its own name.
 
 `rounded` is torch's own cast, to nearest, ties to even. `stacks` has a second way, for several formats at once.
 
@@ -151,3 +152,12 @@ def over(format: Format, *, saturate: bool) -> float:
     if saturate and format.is_narrow:
         return format.largest
     return math.inf if format.has_infinity else math.nan
+
+
+def dtype_name(kind: torch.dtype) -> str:
+    """What torch calls a dtype, without its own name.
+
+    >>> dtype_name(torch.bfloat16)
+    'bfloat16'
+    """
+    return str(kind).removeprefix("torch.")

@@ -88,9 +88,8 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     found = [*of_gradient(columns, log.step, left_out=left_out), *missing]
     if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
         columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
-    policy = False
-    if "loss" in columns and "loss" not in (given or {}):
-        policy = holds_rewards(log.columns) or bool(OF_POLICY.search(known["loss"]))
+    chosen = "loss" in columns and "loss" not in (given or {})
+    policy = chosen and (holds_rewards(log.columns) or OF_POLICY.search(known["loss"]) is not None)
     if policy:
         columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
         if np.isnan(columns["loss"]).all():

@@ -13,6 +13,7 @@ from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.diagnose.pipelines import Row
+from qkdemo.floats.formats import dtype_name
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
 from qkdemo.labs.placement.scales import NEAR
@@ -102,14 +103,14 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
             yield _odd_row(result)
     values = {"pipeline": _in_words(result, result.reference)}
     if result.rough:
-        yield Finding("good", "port_reference_rough", values | {"format": _name(result.rough)})
+        yield Finding("good", "port_reference_rough", values | {"format": dtype_name(result.rough)})
     else:
         yield Finding("good", "port_reference", values)
 
 
 def _of_same(result: port.Result) -> Finding:
     """Over all both are the same but for rounding: that of storing, that of every step, or not in every row."""
-    kind, steps = map(_name, (result.port.format, result.rounded))
+    kind, steps = map(dtype_name, (result.port.format, result.rounded))
     if result.within(result.port.stored):
         return Finding("good", "port_same", {"error": written(result.same, 2), "format": kind})
     values = {"error": written(100 * result.same, 2), "format": kind, "steps": steps}
@@ -124,10 +125,6 @@ def _of_steps(result: port.Result) -> str:
     """What else may leave a pattern, where it is small enough and steps were not rounded as q and k are anyway."""
     wide = result.port.steps is torch.float32 and result.same < _ROUGH
     return f" {say('finding.port_steps')}" if wide else ""
-
-
-def _name(kind: torch.dtype) -> str:
-    return str(kind).removeprefix("torch.")
 
 
 def _row(row: Row) -> dict[str, object]:

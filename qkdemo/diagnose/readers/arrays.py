@@ -24,6 +24,7 @@ from torch import Tensor
 from qkdemo.diagnose.readers.inputs import MOST_BYTES, InputError, kind_of, listed, never_read, sized
 from qkdemo.diagnose.readers.safetensors import Safetensors
 from qkdemo.diagnose.scaled import WHOLE, names_float8
+from qkdemo.floats.formats import dtype_name
 from qkdemo.messages import say
 
 _MAGIC: Final = b"\x93NUMPY"
@@ -50,7 +51,7 @@ def read_arrays(stream: BinaryIO, name: str) -> Mapping[str, Tensor]:
         arrays = {tensor: file.read(tensor) for tensor in file.entries}
         for tensor, x in arrays.items():
             if x.dtype in WHOLE and "scale" not in tensor.lower() and names_float8(_told_of(tensor, file.metadata)):
-                raise InputError("bytes_of_floats", name=tensor, dtype=str(x.dtype).removeprefix("torch."))
+                raise InputError("bytes_of_floats", name=tensor, dtype=dtype_name(x.dtype))
         return arrays
     if holds_arrays(stream.read(200)):
         stream.seek(0)

@@ -33,16 +33,20 @@ _within: Final = threading.local()  # whether this thread is inside a call that 
 
 @contextmanager
 def tapped(model: nn.Module, see: See, running: tuple[tuple[Any, ...], dict[str, Any]] | None = None) -> Iterator[None]:
-    """Tell `see` of every attention call of `model` while open; then everything is as it was.
+    """Tell `see` of every attention call of `model` while open; then everything is as it was. Nothing runs compiled.
 
     `running`: what `model` was called with, if it is opened by a hook of the model itself, which has begun by then.
     """
+    compiled = _is_compiled(model)
+    model = getattr(model, "_orig_mod", model)  # of what torch.compile returned: the module itself
     names = {
         module: name.replace("._orig_mod", "") or type(module).__name__
         for name, module in model.named_modules()
         if not hasattr(module, "_orig_mod")  # what torch.compile puts around a module
     }
     with ExitStack() as stack:
+        if compiled and hasattr(torch.compiler, "set_stance"):  # from PyTorch 2.6 on
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         stack.enter_context(_modules_followed(model, names))
         stack.enter_context(_transformers_tapped(names, see))
         stack.enter_context(_multihead_tapped(names, see))
@@ -50,6 +54,14 @@ def tapped(model: nn.Module, see: See, running: tuple[tuple[Any, ...], dict[str,
         if running is not None and isinstance(model, nn.MultiheadAttention):
             _before_multihead(names[model], see, model, *running)
         yield
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether torch.compile returned it or a part of it, or compiled a part in place."""
+    parts = (module for module in model.modules() if module is not model)
+    return hasattr(model, "_orig_mod") or any(
+        hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None for part in parts
+    )
 
 
 def _tell(see: See, name: str, call: Callable[[], Call]) -> None:

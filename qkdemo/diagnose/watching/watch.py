@@ -114,10 +114,7 @@ class Watch(Report):
         self._now = self._step
         if self.due and self._open is None:
             self._open = ExitStack()
-            inner = getattr(self._model, "_orig_mod", self._model)  # of what torch.compile returned: the module itself
-            if _is_compiled(self._model) and hasattr(torch.compiler, "set_stance"):  # from PyTorch 2.6 on
-                self._open.enter_context(torch.compiler.set_stance("force_eager"))
-            self._open.enter_context(tapped(inner, self._see, (args, kwargs)))
+            self._open.enter_context(tapped(self._model, self._see, (args, kwargs)))
 
     def _after(self) -> None:
         if self._open is not None:
@@ -135,14 +132,6 @@ class Watch(Report):
     def advance(self) -> None:
         """One more step of the optimiser."""
         self._step += 1
-
-
-def _is_compiled(model: nn.Module) -> bool:
-    """Whether torch.compile returned it or a part of it, or compiled a part in place."""
-    parts = (module for module in model.modules() if module is not model)
-    return hasattr(model, "_orig_mod") or any(
-        hasattr(part, "_orig_mod") or getattr(part, "_compiled_call_impl", None) is not None for part in parts
-    )
 
 
 class _Hook:

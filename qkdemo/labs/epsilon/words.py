@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from qkdemo.floats.formats import dtype_name
 from qkdemo.labs.epsilon.lab import Result, norm_dtype
 from qkdemo.messages import say
 from qkdemo.notation import written
@@ -33,7 +34,7 @@ def explain(result: Result) -> list[str]:
         "slope": written(here, 3),
         "most": written(_most(result), 3),
         "format": settings.format,
-        "computed": str(norm_dtype(settings)).removeprefix("torch."),
+        "computed": dtype_name(norm_dtype(settings)),
     }
     lost = result.lost and settings.rule != "absent"
     slope = "undefined" if math.isnan(here) else "infinite" if math.isinf(here) else _stop(result)
