@@ -17,7 +17,7 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import SCALES, CapWord, GainWord, Pipeline, ScaleWord, trace
-from qkdemo.labs.placement.diagnosis import Verdict, diagnose
+from qkdemo.labs.placement.diagnosis import CLEARLY, Verdict, diagnose
 from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
 
 _LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
@@ -32,7 +32,6 @@ _OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, a
 _OF_A_GAIN: Final[dict[str, tuple[str, ...]]] = {"stored": ("gamma", "one_plus")}  # nothing, where there is no gain
 _SAME_BUT_SCALE: Final = {"rms", "l2"}  # norms that differ by a constant, and ε
 _UNTOLD: Final = ("unknown", "too_few")
-_CLEARLY: Final = 0.67  # of a cap's misfit: as little is left by one that fits clearly better
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,19 @@ class Row:
 
 
 def compared(
-    mine: Tensor, reference: Tensor, visible: Tensor, block: Block, roundings: Sequence[Rounding], *, gains: bool
+    mine: Tensor,
+    reference: Tensor,
+    visible: Tensor,
+    block: Block,
+    roundings: Sequence[Rounding],
+    brought: frozenset[str],
 ) -> Known:
     """What is known of both logits. `roundings`: what may have been left; the first that tells it.
 
     The first is of the reference alone, whose format may be finer; then of both. No limit is less than one before it.
+    `brought`: "gains" and "softcap", where these are known.
     """
-    fit = partial(identified, block=block, visible=visible, gains=gains)
+    fit = partial(identified, block=block, visible=visible, brought=brought)
     alone, *of_both = roundings
     tries = [alone] * (alone.limit < of_both[0].limit) + of_both
     tried = ((each, found) for each in tries if (found := fit(reference, exact=each.limit)))
@@ -161,19 +166,21 @@ def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float)
 
 
 def identified(
-    logits: Tensor, block: Block, visible: Tensor, exact: float, *, gains: bool
+    logits: Tensor, block: Block, visible: Tensor, exact: float, *, brought: frozenset[str]
 ) -> tuple[Pipeline, Block] | None:
     """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
 
     Logits of 0 tell none: with a scale of 0 every pipeline gives them.
 
-    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others.
+    RMSNorm with 1/d is L2 with 1, but for epsilon: a pipeline with a usual scale comes before others. A softcap that
+    was not brought is supposed only where the logits need one.
     """
     if not logits.any():
         return None
     unusual = None
-    for supposed in _known(block, gains=gains):
-        for cap, constant in _caps(_raw(supposed, block, visible), logits, block.softcap, exact).items():
+    for supposed in _known(block, gains="gains" in brought):
+        caps = list(_caps(_raw(supposed, block, visible), logits, block.softcap, exact).items())
+        for cap, constant in caps if "softcap" in brought else caps[:1]:
             found = _scaled(supposed.but(cap=cap), block, constant, exact)
             if named(*found)[0].scale in _USUAL:
                 return found
@@ -190,7 +197,7 @@ def _caps(raw: Tensor, logits: Tensor, softcap: float, exact: float) -> dict[Cap
             made = constant * raw
             fits[cap] = constant, relative(softcap * torch.tanh(made / softcap) if cap == "softcap" else made, logits)
     least = min((missed for _, missed in fits.values()), default=0.0)
-    return {cap: constant for cap, (constant, missed) in fits.items() if _CLEARLY * missed <= least}
+    return {cap: constant for cap, (constant, missed) in fits.items() if CLEARLY * missed <= least}
 
 
 def _raw(supposed: Pipeline, block: Block, visible: Tensor) -> Tensor:

@@ -52,13 +52,12 @@ class Port:
     format: torch.dtype  # the narrowest that holds the numbers of both; float32 for wider ones
     steps: torch.dtype  # to which steps may have been rounded: that of q and k, if it is coarser
     block: Block | None  # whose projections give q and k
-    gains: bool = False  # whether gains were brought
+    brought: frozenset[str] = frozenset()  # of gains and softcap, beside q and k
     masked_otherwise: int = 0  # pairs that one of the two hides, and of which the other has a finite logit
     queries: int = 0  # of a sequence, as they were brought
     sequences: int = 1
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
     own: torch.dtype = torch.float32  # the format of the reference alone
-    capped: bool = False  # whether a softcap was brought
 
     @property
     def fitted(self) -> int:
@@ -174,7 +173,8 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     visible = (shown[0] & shown[1]).all(0)
     kinds = [narrowest(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
     block = _block(arrays, mine.shape, visible, theta)
-    gains = any(name in arrays for names in _GAINS.values() for name in names)
+    words = {"gains": {name for names in _GAINS.values() for name in names}, "softcap": {"softcap"}}
+    brought = frozenset(word for word, names in words.items() if names & {name.lower() for name in arrays})
     later = tuple(_difference(*pair) for pair in zip(*(x[1:] for x in every), strict=False))
     chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
     if block is not None:
@@ -185,8 +185,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
-    capped = "softcap" in arrays
-    return Port(mine, reference, visible, kind, steps, block, gains, otherwise, *counts, later, kinds[1], capped)
+    return Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1])
 
 
 def run(port: Port) -> Result:
@@ -213,7 +212,7 @@ def run(port: Port) -> Result:
     ordered = sorted(errors, key=lambda row: -row["error"])
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
-    untold = known.untold if port.capped else known.untold - {"cap"}
+    untold = known.untold if "softcap" in port.brought else known.untold - {"cap"}
     found = known.reference, known.factor, untold, known.mine, known.verdict, ordered
     rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
     return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
@@ -223,7 +222,7 @@ def _known(port: Port, block: Block, mine: Tensor, reference: Tensor) -> Known:
     """What is known of both from the first queries and keys."""
     n = port.fitted
     part = mine[:, :n, :n], reference[:, :n, :n], port.visible[:n, :n]
-    return compared(*part, block, (port.alone, *port.roundings), gains=port.gains)
+    return compared(*part, block, (port.alone, *port.roundings), port.brought)
 
 
 def _ratio(mine: Tensor, reference: Tensor) -> float:

@@ -26,7 +26,7 @@ _OF_SCALE: Final[Mapping[str, float]] = {  # the power of the head width that a 
     "scale_root": 1.0,
     "unit_vectors": -1.0,
 }
-_WAYS: Final = ("near_one", *_OF_SCALE)  # causes with a sentence on a ratio
+_WAYS: Final = ("near_one", "scale_or_epsilon", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _OF_EPSILON: Final = 0.5  # how far from 1 a factor may be that is put down to ε, too
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
@@ -45,7 +45,7 @@ def _choices(result: port.Result) -> list[dict[str, str]]:
         return []
     sides = {"reference": result.reference, "mine": result.mine}
     return [
-        {"choice": say(f"choice_name.{choice}"), **{side: _word(made, choice) for side, made in sides.items() if made}}
+        {"choice": _choice_name(result, choice), **{side: _word(made, choice) for side, made in sides.items() if made}}
         for choice in result.differing
     ]
 
@@ -157,13 +157,15 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
     if verdict.cause in _OF_SCALE:  # without what rounding left of it
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
+    if verdict.cause == "constant" and _normed(reference) and abs(verdict.ratio - 1) < _OF_EPSILON:
+        verdict = replace(verdict, cause="scale_or_epsilon")
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
     if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
         rows = {"rows": result.port.fitted, "all": result.port.queries}
         key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_first"
         pattern = say(f"finding.{key}", ratio=_ratio(result), ways=_ways([verdict.cause], d_head), **rows)
     if result.differing:
-        names = ", ".join(say(f"choice_name.{choice}") for choice in result.differing)
+        names = ", ".join(_choice_name(result, choice) for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
     look = None
     if result.mine and result.differing:  # or the lab would show the reference beside itself
@@ -171,6 +173,19 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "near_one")
     values = {"error": written(100 * result.same, 2), "pattern": pattern}
     return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
+
+
+def _normed(pipeline: Pipeline | None) -> bool:
+    return pipeline is not None and pipeline.norm != "none"
+
+
+def _choice_name(result: port.Result, choice: str) -> str:
+    """Beside a norm a scale that is no usual one may be another ε: both multiply logits, where lengths are alike."""
+    sides = result.reference, result.mine
+    own = any(side is not None and side.scale == "learned" for side in sides) and all(map(_normed, sides))
+    far = result.verdict is not None and abs(result.verdict.ratio - 1) >= _OF_EPSILON
+    word = "scale_or_epsilon" if choice == "scale" and own and not far else choice
+    return say(f"choice_name.{word}")
 
 
 def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
@@ -240,9 +255,12 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         known = [(word, round(d)) for word, d in widths.items() if 8 <= d <= 1024 and abs(d - round(d)) < 0.01 * d]
         likely = [(word, d) for word, d in known if d % 8 == 0 or result.port.block]  # as head widths are
         near = math.isclose(result.ratio, 1, rel_tol=NEAR)
-        ways = _ways(["near_one"] * near) + "".join(_ways([word], d) for word, d in likely)
+        small = not near and abs(result.ratio - 1) < _OF_EPSILON
+        ways = _ways(["near_one"] * near + ["scale_or_epsilon"] * small) + "".join(
+            _ways([word], d) for word, d in likely
+        )
         values |= {"ratio": _ratio(result), "ways": ways}
-        values |= {"act": say(f"finding.act.{'near_one' if near else 'scaled'}")}
+        values |= {"act": say(f"finding.act.{'near_one' if near else 'scale_or_epsilon' if small else 'scaled'}")}
         yield Finding("bad", "port_ratio_over_all" if result.uneven else "port_ratio", values)
         if result.uneven:
             yield _odd_row(result)

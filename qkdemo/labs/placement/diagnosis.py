@@ -27,6 +27,7 @@ from qkdemo.labs.placement.fitting import channels, fitted, missed, relative, un
 from qkdemo.labs.placement.scales import FACTORS, cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
+CLEARLY: Final = 0.67  # of a misfit: as little is left by what fits clearly better
 _FEWEST: Final = 3  # logits that tell one factor from another
 _MISREAD: Final = {"gamma": "gamma_as_one_plus", "one_plus": "one_plus_as_gamma"}
 
@@ -90,9 +91,11 @@ def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: flo
     """The first cause whose factor explains the logits before a softcap, up to one constant; an empty word if none."""
     block, logits = before.block, before.seen(before.logits)
     capped = CAPS["softcap"](CAPS[reference.cap](logits, block.softcap), block.softcap)
-    for other in (capped,) if reference.cap == "none" else (capped, logits):
-        if (misfit := relative(observed, other)) < exact:
-            return "cap", misfit, math.nan
+    misfit = min(relative(observed, other) for other in ((capped,) if reference.cap == "none" else (capped, logits)))
+    own = CAPS[reference.cap](logits, block.softcap)
+    steady = relative(observed, (observed * own).sum() / own.square().sum() * own)
+    if misfit < exact and steady >= CLEARLY * misfit:  # small logits: a cap is nearly a factor
+        return "cap", misfit, math.nan
     target, slope = undone(reference, block, observed, exact)
     for word, factor in FACTORS if slope.count_nonzero() >= _FEWEST else ():
         supposed = before.seen(before.logits * factor(reference, block, before))

@@ -147,3 +147,53 @@ def test_a_softcap_that_is_forgotten_in_16_bits_is_named_where_it_tells() -> Non
         assert "port_ratio_row" not in said
     assert "softcap: none (or another: these logits do not tell)" in told(small, 0, 50, **brought)[1]["port_reference"]
     assert "softcap" not in told(small, 0, 0)[1]["port_reference"]
+
+
+def with_epsilon(
+    kind: torch.dtype, epsilon: float, *, normed: bool = True, scale: float = 1.0, size: float = 1.0
+) -> dict[str, Tensor]:
+    """Arrays whose port has another ε, or another scale, every step rounded to a format.
+
+    Beside a norm all lengths are alike.
+    """
+    rng = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(heads, 32, 64, generator=rng) for heads in (4, 4))
+    lengths = torch.linspace(0.5, 2, 32)[:, None] if not normed else 1.0
+    q, k = ((lengths * x * torch.rsqrt(x.square().mean(-1, keepdim=True))).to(kind) for x in (q, k))
+
+    def logits(epsilon: float, scale: float) -> Tensor:
+        sides = [
+            (x.float() * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + epsilon)).to(kind) for x in (q, k)
+        ]
+        sides = sides if normed else [q, k]
+        return (sides[0] @ sides[1].mT * (size * scale / 8)).to(kind)
+
+    return {"q": q, "k": k, "reference": logits(1e-6, 1.0), "mine": logits(epsilon, scale)}
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("epsilon", [2.0**-7, 2.0**-5, 0.2])
+@pytest.mark.parametrize("from_logits", [False, True])
+@pytest.mark.parametrize("size", [1.0, 3.0])  # of logits: where larger, a softcap of 50 is nearly a factor, too
+def test_another_epsilon_is_not_said_to_be_another_scale(
+    *, kind: torch.dtype, epsilon: float, from_logits: bool, size: float
+) -> None:
+    given = with_epsilon(kind, epsilon, size=size)
+    if from_logits:
+        given = {name: given[name] for name in ("mine", "reference")}
+    report = of_port(run(port_of(given)), "x")
+    found = report.findings[0]
+    assert "another ε" in found.sentence
+    assert "says scale" not in found.sentence
+    assert from_logits or "differs in: scale (or ε of the norm)." in found.sentence
+    assert ("ε of both norms" in found.advice) is from_logits
+    assert [row["choice"] for row in report.tables.get("choices", [])] == ["scale (or ε of the norm)"] * (
+        not from_logits
+    )
+
+
+@pytest.mark.parametrize(("normed", "scale"), [(False, 0.98), (True, 3.0)])
+def test_no_epsilon_is_blamed_without_a_norm_or_for_a_large_factor(*, normed: bool, scale: float) -> None:
+    report = of_port(run(port_of(with_epsilon(torch.float32, 1e-6, normed=normed, scale=scale))), "x")
+    assert "ε" not in report.findings[0].sentence
+    assert [row["choice"] for row in report.tables["choices"]] == ["scale"]
