@@ -417,7 +417,7 @@ def test_logits_of_t5_are_bounded_without_a_scale(tmp_path: Path) -> None:
         )
     model.save_pretrained(tmp_path)
     report = examine_path(tmp_path)
-    (said,) = (finding for finding in report.findings if finding.key == "spectral_bare")
+    (said,) = (finding for finding in report.findings if finding.key == "spectral_scaled")
     spread = (weights.log().amax((-1, -2)) - weights.log().amin((-1, -2))).max()  # of logits below ±bound
     bound = max(row["spectral_norm"] for row in report.tables["layers"])
     assert float(said.values["logit"]) == pytest.approx(bound, rel=1e-3)  # type: ignore[arg-type]

@@ -36,6 +36,7 @@ class Layer:
                 x[int(rng.integers(len(x))), 0] = rng.choice([np.nan, np.inf])
         if rng.random() < 0.05:  # what one reads the other does not
             self.q[:, 1:], self.k[:, 0] = 0, 0
+        self.told: float | None = None  # what is said to multiply q · k
         self.gains: dict[str, np.ndarray[Any, Any]] = {}
         full = rng.random() < 0.3
         centre = rng.choice([0.0, 0.1, 0.4, 0.5, 0.6, 1.0, 2.0, 8.0, -3.0, 1e200], p=[0.11] * 9 + [0.01])
@@ -58,6 +59,15 @@ class Layer:
         return [float(np.linalg.norm(x, 2)) if np.isfinite(x).all() else math.inf for x in products]
 
     @property
+    def scale(self) -> float:
+        return self.d**-0.5 if self.told is None else self.told
+
+    @property
+    def own(self) -> bool:
+        """Whether another scale than 1/√d is told."""
+        return not math.isclose(self.scale, self.d**-0.5)
+
+    @property
     def whole(self) -> bool:
         gains = [x for x in self.gains.values() if not np.isfinite(x).all()]
         bounds = [self.bound(add) or 0 for add in (0, 1)]
@@ -74,9 +84,9 @@ class Layer:
         q, k = (np.abs(self.gains[side] + add) for side in "qk")
         with np.errstate(over="ignore"):
             if len(q) == len(k) == self.d:
-                return math.sqrt(self.d) * float((q * k).max())
+                return self.d * self.scale * float((q * k).max())
             if (len(q), len(k)) == (self.heads * self.d, self.kv * self.d):
-                return math.sqrt(self.heads * self.kv * self.d) * float(q.max()) * float(k.max())
+                return math.sqrt(self.heads * self.kv) * self.d * self.scale * float(q.max()) * float(k.max())
         return None
 
 
@@ -91,6 +101,12 @@ class Told:
         self.config: dict[str, Any] = {"use_qk_norm": True} if rng.random() < 0.3 else {}
         if rng.random() < 0.5:
             self.config["num_attention_heads"] = self.layers[0].heads
+        if rng.random() < 0.3:
+            self.config |= {str(rng.choice(["query_pre_attn_scalar", "attention_multiplier"])): 4}
+        for layer in self.layers:
+            of_config = {"query_pre_attn_scalar": 0.5, "attention_multiplier": 4.0}
+            told = next((scale for key, scale in of_config.items() if key in self.config), None)
+            layer.told = 1.0 if layer.name.endswith("SelfAttention") else told
         tensors = {}
         self.added = [layer.name for layer in self.layers if rng.random() < 0.1]
         for layer in self.layers:
@@ -130,25 +146,37 @@ def of_layers(right: Any) -> Oracle:
     return holds
 
 
-def spectral(*, bare: bool) -> Oracle:
-    """The largest logit of layers without a norm, whose it is, and in which head; of T5's without a scale."""
+def spectral(*, own: bool) -> Oracle:
+    """The largest logit of layers without a norm, whose it is, and in which head; with 1/√d, or scales of their own."""
 
     def holds(said: Said, told: Told) -> bool:
         plain = [layer for layer in told.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
-        plain = [layer for layer in plain if layer.name.endswith("SelfAttention") == bare]
+        plain = [layer for layer in plain if layer.own == own]
         layer, head = told.named(said), int(said.number("head"))
-        most = max(max(each.spectral()) / (1 if bare else math.sqrt(each.d)) for each in plain)
-        right = near(said.number("logit"), most) and said.number("d") == layer.d
+        most = max(max(each.spectral()) * each.scale for each in plain)
+        right = (
+            near(said.number("logit"), most) and said.number("d") == layer.d and near(said.number("scale"), layer.scale)
+        )
         return right and near(said.number("norm"), layer.spectral()[head]) and layer in plain
 
     return holds
+
+
+def of_scale(said: Said, told: Told) -> list[Layer]:
+    """Those with gains and a scale as it is said: 1/√d, or their own, which is named; and as many."""
+    placed = [layer for layer in told.headed() if layer.bound(0) is not None]
+    own = said.values["scale"] != "1/√d"
+    placed = [layer for layer in placed if layer.own == own]
+    assert said.number("count") == len(placed)
+    assert not own or all(f"{layer.scale:g}" in str(said.values["scale"]) for layer in placed)
+    return placed
 
 
 def gains(add: int) -> Oracle:
     """The bound of all layers, whose it is, its formula, and the side on which their mean lies."""
 
     def holds(said: Said, told: Told) -> bool:
-        placed = [layer for layer in told.headed() if layer.bound(0) is not None]
+        placed = of_scale(said, told)
         most = [max(layer.bound(each) or 0 for layer in placed) for each in (0, 1)]
         other = said.number("gamma" if add else "one_plus_gamma")
         own = told.named(said).bound(add) or 0
@@ -168,7 +196,7 @@ def gains(add: int) -> Oracle:
 
 
 def unclear(said: Said, told: Told) -> bool:
-    placed = [layer for layer in told.headed() if layer.bound(0) is not None]
+    placed = of_scale(said, told)
     most = [max(layer.bound(add) or 0 for layer in placed) for add in (0, 1)]
     return near(said.number("gamma"), most[0]) and near(said.number("one_plus_gamma"), most[1])
 
@@ -202,13 +230,17 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "gains_gamma": gains(0),
     "gains_one_plus_gamma": gains(1),
     "gains_unclear": unclear,
-    "spectral": spectral(bare=False),
-    "spectral_bare": spectral(bare=True),
+    "spectral": spectral(own=False),
+    "spectral_scaled": spectral(own=True),
     "config_unread": lambda said, told: said.values["name"] == told.unread,
     "reading.gamma": NOTHING,  # held with the sentence that it stands in
     "reading.one_plus_gamma": NOTHING,
     "bound.per_head": NOTHING,  # formulas of the sentence that they stand in
     "bound.full_width": NOTHING,
+    "bound.per_head_scaled": NOTHING,
+    "bound.full_width_scaled": NOTHING,
+    "scale_known": NOTHING,
+    "scale_supposed": NOTHING,
 }
 
 

@@ -22,7 +22,7 @@ from tests.web.visit import link_of, visit
 FOUND = {
     "log": "Large logits came before that: the largest was 100 or more at step 98",
     "tensors": "In head 2 the largest |logit| is",
-    "checkpoint": "There are gains for q and k; they are read as γ",
+    "checkpoint": "there are gains for q and k; they are read as γ",
     "port": "with rotary before the norm some gains fit the logits",
 }
 

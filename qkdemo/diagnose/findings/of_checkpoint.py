@@ -1,13 +1,11 @@
 """What is found in a checkpoint."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.inputs import some
-from qkdemo.diagnose.weights import beside
 from qkdemo.diagnose.weights import layers as attention
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
@@ -21,6 +19,7 @@ def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Repo
             "heads": layer.heads,
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
+            "scale": layer.scale,
             "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
@@ -68,11 +67,16 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if biased := [layer for layer in normed if layer.name in result.biased]:
         yield Finding("good", "gains_biased", {"count": len(biased), "layer": biased[0].name})
     if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
-        yield _of_normed(placed)
+        yield from map(_of_normed, _by_scale(placed))
     normed_too = {*result.normed, *result.cosine, *result.without_gain}
-    for bare in (False, True):
-        if each := [layer for layer in plain if layer.name not in normed_too and beside.bare(layer.name) == bare]:
-            yield _of_plain(each, bare=bare)
+    yield from map(_of_plain, _by_scale([layer for layer in plain if layer.name not in normed_too]))
+
+
+def _by_scale(layers: Sequence[attention.Layer]) -> Iterator[list[attention.Layer]]:
+    """Those with the scale 1/√d, for all that is known; then those with one of their own."""
+    for known in (False, True):
+        if each := [layer for layer in layers if (layer.own_scale is not None) == known]:
+            yield each
 
 
 def _of_architecture(result: attention.Result) -> Iterator[Finding]:
@@ -124,13 +128,15 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
     bounds = {name: max(layer.bound(name) or 0.0 for layer in layers) for name in ("gamma", "one_plus_gamma")}
-    values: dict[str, object] = {name: at_most(bound) for name, bound in bounds.items()}
+    values: dict[str, object] = {name: at_most(bound) for name, bound in bounds.items()} | {"count": len(layers)}
+    values["scale"] = _scale(layers)
     if reading == "unclear":
         return Finding("watch", "gains_unclear", values)
     worst = max(layers, key=lambda layer: layer.bound(reading) or 0.0)  # whose bound it is
     known = all(layer.by_class for layer in layers)
     values["why"] = say(f"finding.reading.{'by_class' if known else reading}")
-    values |= {"layer": worst.name, "formula": say(f"finding.bound.{worst.place}", d=worst.d_head)}
+    formula = f"finding.bound.{worst.place}{'' if worst.own_scale is None else '_scaled'}"
+    values |= {"layer": worst.name, "formula": say(formula, d=worst.d_head, scale=written(worst.scale))}
     return Finding(
         "watch" if bounds[reading] > causes.CALM else "good",
         f"gains_{reading}",
@@ -138,11 +144,18 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     )
 
 
-def _of_plain(layers: list[attention.Layer], *, bare: bool) -> Finding:
-    """The largest logit of inputs of length 1; of `bare` layers without the scale 1/√d."""
-    most = {layer: float(layer.spectral.max()) / (1 if bare else math.sqrt(layer.d_head)) for layer in layers}
+def _scale(layers: list[attention.Layer]) -> str:
+    """That of layers that have it from one source, in words: 1/√d, or the numbers of their own."""
+    own = sorted({written(layer.scale) for layer in layers if layer.own_scale is not None})
+    return say("finding.scale_known", scale=some(own)) if own else say("finding.scale_supposed")
+
+
+def _of_plain(layers: list[attention.Layer]) -> Finding:
+    """The largest logit of inputs of length 1."""
+    most = {layer: float(layer.spectral.max()) * layer.scale for layer in layers}
     worst, logit = max(most.items(), key=lambda each: each[1])
     norm = float(worst.spectral.max())
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
-    key = "spectral_bare" if bare else "spectral"
+    values["scale"] = written(worst.scale)
+    key = "spectral" if worst.own_scale is None else "spectral_scaled"
     return Finding("watch" if logit > causes.CALM else "good", key, values | {"logit": at_most(logit)})

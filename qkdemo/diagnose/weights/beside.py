@@ -2,8 +2,7 @@
 
 * `inside(names, layer)`: names of a layer's tensors, without its own;
 * `unlike(layer, inner, names)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
-* `bare(layer)`: whether a layer has T5's name, and with it logits without a scale;
-* `second(inner)`: further projections and norms of q or k that act in the same attention;
+* `second(inner)`: further projections, norms and scales of q or k that act in the same attention;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
 * `output(inner)`: the projection of what the heads return.
 
@@ -26,7 +25,6 @@ _LINEAR: Final = re.compile(  # what attention without a softmax has beside q an
 _LINEAR_NAME: Final = re.compile(r"(.*[._])?(linear_attn|lightning_attn|retention|loftr_(coarse|fine))([._].*)?")
 _LINEAR_KINDS: Final = ("linear_attn", "autoformer")  # fla's, with nothing beside q and k; correlation of whole series
 _OF_SANA: Final = ("ff.conv_depth", "mlp.depth_conv.conv")  # beside its linear attention, in diffusers and its own code
-_OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
 _SECOND: Final = re.compile(
     r"(?:[^.]+\.)?("  # at most one module further in
     r"add_[qk]_proj|norm_added_[qk]|(?:query|key)_global|w2e_query|e2w_query|e2e_query|layout_(?:query|key)"
@@ -34,6 +32,7 @@ _SECOND: Final = re.compile(
     r"|to_[qk]_\w+|[qk]_(?:proj|(?:rms_)?norm)_\w+|linear_[qk]_adapter_list"
     r"|multihead_attn(?=\.in_proj)"  # Aria projects q and k twice
     r")(?:\.\w+){0,2}[._]weight"
+    r"|(scaling|per_dim_scale|q_scale)"  # learned for each channel: TimesFM; Gemma's encoders of sound
 )
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense", "linear_proj")
@@ -78,18 +77,13 @@ def unlike(
     )
 
 
-def bare(layer: str) -> bool:
-    """Whether a layer has T5's name: its logits are q·k itself and a bias of positions."""
-    return _OF_T5.fullmatch(layer) is not None
-
-
 def second(inner: Iterable[str]) -> list[str]:
-    """Further projections and norms of q or k in a layer.
+    """Further projections and norms of q or k in a layer, and scales.
 
     >>> second(["to_q.weight", "norm_q.weight", "add_q_proj.weight", "q_proj_weight", "k_proj_moe_gen.weight"])
     ['add_q_proj', 'k_proj_moe_gen']
     """
-    return [match[1] for name in inner if (match := _SECOND.fullmatch(name))]
+    return [match[1] or match[2] for name in inner if (match := _SECOND.fullmatch(name))]
 
 
 def joined(layer: str, layers: Collection[str]) -> bool:

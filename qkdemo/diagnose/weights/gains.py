@@ -2,7 +2,7 @@
 
 * `gains_of(checkpoint)`: layer → side → gain, [channels], or [heads, d_head] where each head has its own;
 * `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
-* `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |logit| that they leave;
+* `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |q · k| that they leave;
 * `reading_of(gains)`: whether they are stored as γ or as γ − 1, by their sizes; `stored_by(kind)`: by the architecture;
 * `normed_by_rope(config, layer)`: whether Llama 4 normalises q and k of a layer, with no gain;
 * `cosine(checkpoint, layer)`: a layer's heads, and the largest scale that it learned for q and k of length 1;
@@ -102,16 +102,16 @@ def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_he
 
 
 def bound(q: Tensor, k: Tensor, heads: int, kv_heads: int, d_head: int, place: str) -> float:
-    """The largest |logit| that gains, as they multiply, leave with the scale 1/√d and without rotary positions.
+    """The largest |q · k|, before the scale, that gains leave as they multiply, without rotary positions.
 
-    Per head √d · max|γ_q γ_k|, over the query heads and the key head of each. Over the full width one head can take the
-    whole norm: √(n_heads n_kv_heads d) · max|γ_q| · max|γ_k|.
+    Per head d · max|γ_q γ_k|, over the query heads and the key head of each. Over the full width one head can take the
+    whole norm: √(n_heads n_kv_heads) · d · max|γ_q| · max|γ_k|.
     """
     q, k = q.abs(), k.abs()
     if place == "per_head":
         of_keys = k.expand(kv_heads, d_head).repeat_interleave(heads // kv_heads, 0) if heads % kv_heads == 0 else k
-        return math.sqrt(d_head) * float((q * of_keys).max())
-    return math.sqrt(heads * kv_heads * d_head) * float(q.max() * k.max())
+        return d_head * float((q * of_keys).max())
+    return math.sqrt(heads * kv_heads) * d_head * float(q.max() * k.max())
 
 
 def reading_of(gains: Sequence[Tensor]) -> str:

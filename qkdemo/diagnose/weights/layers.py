@@ -11,7 +11,7 @@ and k the weights' size does not matter; then the gains bound the logit.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -23,6 +23,7 @@ from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.weights import beside, gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
+from qkdemo.diagnose.weights.scale import scale_of
 
 _LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
 _FLAG: Final = re.compile(r"(use_|with_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)$")
@@ -45,6 +46,12 @@ class Layer:
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
     by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
     at_start: bool = False  # W_q is 0 throughout, and W_k is not
+    own_scale: float | None = None  # what multiplies q · k, where that is told and other than 1/√d
+
+    @property
+    def scale(self) -> float:
+        """What is taken to multiply q · k."""
+        return 1 / math.sqrt(self.d_head) if self.own_scale is None else self.own_scale
 
     @property
     def finite(self) -> bool:
@@ -66,7 +73,7 @@ class Layer:
         if self.gain_q is None or self.gain_k is None or not self.place:
             return None
         q, k = (1 + x if reading == "one_plus_gamma" else x for x in (self.gain_q, self.gain_k))
-        return gains.bound(q, k, self.heads, self.kv_heads, self.d_head, self.place)
+        return self.scale * gains.bound(q, k, self.heads, self.kv_heads, self.d_head, self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +191,8 @@ def _layers(
             if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
                 skipped.unread.append(layer)
         elif all(weight.numel() for weight in weights[:2]):
-            yield _layer(layer, weights, own, of_layer, _dtype(checkpoint, tensors))
+            made = _layer(layer, weights, own, of_layer, _dtype(checkpoint, tensors))
+            yield replace(made, own_scale=scale_of(layer, names, own, made.d_head))
 
 
 def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:

@@ -1,0 +1,57 @@
+"""What an attention layer multiplies q · k by, where its config, its architecture or its names say that it is not 1/√d.
+
+* `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told.
+
+Numbers are those of transformers 5.24.
+"""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+_ONE: Final = frozenset(  # model types that do not scale q · k, or have its scale in their weights
+    {"gemma3n_text", "gemma4_text", "gemma4_vision", "gemma4_unified_text", "diffusion_gemma_text"}
+    | {"embedding_gemma2_text", "gpt_neo", "pix2struct_text_model", "pix2struct_vision_model"}
+    | {"dia_encoder", "dia_decoder"}
+)
+_POWERS: Final[Mapping[str, tuple[float, float]]] = {  # model type → (a, p) of the scale (a · d)^p
+    "inkling_text": (1, -1),
+    "zamba": (0.5, -0.5),
+    "zamba2": (0.5, -0.5),
+}
+_OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
+_OF_GPT_NEO: Final = re.compile(r"(.*\.)?h\.\d+\.attn\.attention")
+_OF_GEMMA: Final = ("layer_scalar", "laurel.linear_left.weight")  # beside the attention of Gemma 4, and of Gemma 3n
+
+
+def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> float | None:
+    """What q · k is multiplied by, if it is told and other than 1/√d. `names`: of all tensors; `config`: the layer's.
+
+    >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 168}, 128)
+    0.0771516749810459...
+    >>> scale_of("h.0.attn.attention", (), {}, 64), scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
+    (1.0, None)
+    """
+    scale = _told(layer, names, config, d_head)
+    return None if scale is None or math.isclose(scale * math.sqrt(d_head), 1, rel_tol=1e-6) else scale
+
+
+def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> float | None:
+    kind, of_mpt = config.get("model_type") or "", config.get("attn_config")
+    block = layer.rpartition(".")[0]
+    if _OF_T5.fullmatch(layer) or kind in _ONE or config.get("scale_attn_weights") is False:  # GPT-2's
+        return 1.0
+    if not kind and (_OF_GPT_NEO.fullmatch(layer) or any(f"{block}.{each}" in names for each in _OF_GEMMA)):
+        return 1.0
+    if kind in _POWERS:
+        times, power = _POWERS[kind]
+        return float((times * d_head) ** power)
+    if scalar := _positive(config.get("query_pre_attn_scalar")):
+        return float(scalar**-0.5)
+    own = of_mpt.get("softmax_scale") if isinstance(of_mpt, Mapping) else None
+    return _positive(config.get("attention_multiplier")) or _positive(own)  # of Granite; of MPT
+
+
+def _positive(number: object) -> float | None:
+    return float(number) if type(number) in (int, float) and 0 < number < math.inf else None  # type: ignore[operator, arg-type]

@@ -1,0 +1,126 @@
+"""The scale of q · k that is told of a checkpoint is that of its class in transformers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from qkdemo.diagnose.findings.examine import examine_path
+from qkdemo.diagnose.weights.beside import second
+from qkdemo.diagnose.weights.projections import found_in, scope
+from qkdemo.diagnose.weights.scale import scale_of
+
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+    "vocab_size": 64,
+}
+OF_GEMMA = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 0}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "qwen3": ("Qwen3Config", "Qwen3Model", SMALL),
+    "gemma2": ("Gemma2Config", "Gemma2Model", SMALL | {"query_pre_attn_scalar": 224}),
+    "gemma3": ("Gemma3TextConfig", "Gemma3TextModel", SMALL | {"query_pre_attn_scalar": 168}),
+    "gemma3_usual": ("Gemma3TextConfig", "Gemma3TextModel", SMALL | {"query_pre_attn_scalar": 16}),
+    "gemma3n": ("Gemma3nTextConfig", "Gemma3nTextModel", SMALL | OF_GEMMA | {"activation_sparsity_pattern": None}),
+    "gemma4": ("Gemma4TextConfig", "Gemma4TextModel", SMALL | OF_GEMMA | {"global_head_dim": 16}),
+    "granite": ("GraniteConfig", "GraniteModel", SMALL | {"attention_multiplier": 0.015625}),
+    "gpt2": ("GPT2Config", "GPT2Model", {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 64}),
+    "gpt2_bare": (
+        "GPT2Config",
+        "GPT2Model",
+        {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 64, "scale_attn_weights": False},
+    ),
+    "t5": (
+        "T5Config",
+        "T5EncoderModel",
+        {"num_layers": 2, "d_model": 32, "d_kv": 16, "num_heads": 2, "vocab_size": 64},
+    ),
+}
+SEEN: list[tuple[float, float]] = []  # of each call: the scale that it was given, and the largest |logit|
+
+
+def recorded(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Any, **given: Any) -> tuple[Tensor, None]:
+    """Attention of transformers' interface, uniform: what comes out does not matter here."""
+    scale = given.get("scaling") or q.shape[-1] ** -0.5
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    SEEN.append((scale, float((q @ k.mT).abs().max() * scale)))
+    return torch.zeros(q.shape[0], q.shape[2], q.shape[1], v.shape[-1], dtype=q.dtype), None
+
+
+@pytest.fixture(autouse=True)
+def _nothing_seen() -> Iterator[None]:
+    transformers.AttentionInterface.register("recorded", recorded)
+    SEEN.clear()
+    yield
+    SEEN.clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "by_config"),
+    [*((name, True) for name in MODELS), *((name, False) for name in ("qwen3", "gemma3n", "gemma4", "t5"))],
+)  # no names tell the scale of the others
+def test_the_scale_of_a_layer_is_that_of_its_class(*, name: str, by_config: bool, tmp_path: Path) -> None:
+    kind, model_kind, values = MODELS[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, kind)(**values)
+    model = getattr(transformers, model_kind)._from_config(config, attn_implementation="recorded").eval()
+    with torch.no_grad():
+        model(input_ids=torch.arange(24)[None])
+    model.save_pretrained(tmp_path)
+    if not by_config:
+        (tmp_path / "config.json").unlink()
+    report = examine_path(tmp_path)
+    rows = report.tables["layers"]
+    assert len(rows) == len(SEEN) == 2
+    assert [row["scale"] for row in rows] == pytest.approx([scale for scale, _ in SEEN])
+    for row, (_, logit) in zip(rows, SEEN, strict=True):
+        if row["gains"]:
+            assert logit <= row[f"bound_{row['gains']}"] * (1 + 1e-5)
+
+
+KINDS = {  # model type → how its attention calls the scale
+    "pix2struct_text_model": "scaling",
+    "zamba2": "scaling",
+    "inkling_text": "scaling",
+    "embedding_gemma2_text": "scaling",
+    "gemma4_unified_text": "scaling",
+    "dia": "scaling",
+    "granitemoe": "scaling",
+    "mpt": "softmax_scale",
+    "siglip_vision_model": "scale",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_scale_that_is_told_by_a_model_type_is_that_of_its_class(kind: str) -> None:
+    """Of models of their usual size, none of whose weights is formed."""
+    config = CONFIG_MAPPING[kind]()
+    with torch.device("meta"):
+        made = transformers.Pix2StructTextModel if kind.startswith("pix2") else transformers.AutoModel
+        model = made._from_config(config) if kind.startswith("pix2") else made.from_config(config)
+    names, told = set(model.state_dict()), json.loads(config.to_json_string(use_diff=False))
+    found = 0
+    for layer in found_in(names, kind):
+        module = model.get_submodule(layer)
+        widths = [getattr(module, name, None) for name in ("head_dim", "attention_head_dim", "key_value_proj_dim")]
+        if (scale := getattr(module, KINDS[kind], None)) is not None:
+            width = next(filter(None, widths))
+            own = scale_of(layer, names, scope(told, layer), width)
+            assert (width**-0.5 if own is None else own) == pytest.approx(scale), layer
+            found += 1
+    assert found
+
+
+def test_a_scale_that_is_learned_for_each_channel_is_said_to_be_left_out() -> None:
+    """TimesFM's, beside W_q."""
+    assert second(["q_proj.weight", "scaling", "k_proj.weight"]) == ["scaling"]
