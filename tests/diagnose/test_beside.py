@@ -81,7 +81,7 @@ def inner_of(kind: str) -> dict[str, list[str]]:
         ("LiltModel", {"layout_query", "layout_key"}),
         ("DebertaModel", {"pos_proj", "pos_q_proj"}),
         ("ParakeetEncoder", {"relative_k_proj"}),
-        ("Gemma3nAudioEncoder", {"pos_proj"}),
+        ("Gemma3nAudioEncoder", {"pos_proj", "per_dim_scale"}),
         ("AriaModel", {"multihead_attn"}),
         ("Zamba2Model", {"linear_q_adapter_list", "linear_k_adapter_list"}),
     ],

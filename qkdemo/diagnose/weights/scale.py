@@ -28,8 +28,8 @@ _OF_GEMMA: Final = ("layer_scalar", "laurel.linear_left.weight")  # beside the a
 def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> float | None:
     """What q · k is multiplied by, if it is told and other than 1/√d. `names`: of all tensors; `config`: the layer's.
 
-    >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 168}, 128)
-    0.0771516749810459...
+    >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 256}, 128)
+    0.0625
     >>> scale_of("h.0.attn.attention", (), {}, 64), scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
     (1.0, None)
     """
