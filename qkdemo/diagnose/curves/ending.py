@@ -1,6 +1,7 @@
 """A loss that is missing where its log goes on: pandas, and some that write JSON, leave out what is NaN.
 
-* `of_missing(log, roles)`: the causes, none if it goes on; `just_before(values, row)`: the last rows with a value.
+* `of_missing(log, roles)`: the causes, none if it goes on and no cell is empty; `just_before(values, row)`: the last
+  rows with a value.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,20 @@ _NEARLY_ALL: Final = 0.9  # of the gaps
 
 
 def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
-    """A loss with a gap, or one that ends long before another column or the steps of rows that hold nothing else."""
+    """A loss with a gap, or one that ends long before another column or the steps of rows that hold nothing else.
+
+    Where neither is so, and of other columns, cells that are empty.
+    """
+    found = _of_loss(log, roles)
+    empty = {role: log.unfilled[name] for role, name in roles.items() if name in log.unfilled}
+    if found:
+        empty.pop("loss", None)
+    numbers = {role: float(count) for role, (count, _) in empty.items()}
+    numbers |= {f"{role}_step": step for role, (_, step) in empty.items()}
+    return [*found, Cause("cells_empty", 0.2, numbers)] if empty else found
+
+
+def _of_loss(log: Log, roles: Mapping[str, str]) -> list[Cause]:
     loss = log.columns.get(roles.get("loss", ""), np.empty(0))
     logged = ~np.isnan(loss)
     if not logged.any():

@@ -27,6 +27,7 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "few_losses": "watch",
     "loss_ends": "watch",
     "loss_gap": "watch",
+    "cells_empty": "watch",
     "policy_loss": "good",
     "margin_zeros": "watch",
     "gradient_passed": "good",
@@ -116,6 +117,8 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
     if cause.key == "gradient_passed":
         steps = {name: whole(cause.numbers[name]) for name in ("step", "until") if name in cause.numbers}
         said["passed"] = say(f"finding.passed.{'until' if 'until' in steps else 'all'}", **steps)
+    if cause.key == "cells_empty":
+        said["cells"] = "; ".join(_empty_cells(result, cause.numbers))
     if cause.key == "policy_loss":
         said["column"] = result.roles["loss"]
     if cause.key in _BY_ENTROPY:
@@ -132,6 +135,14 @@ def _of_gradient(numbers: Mapping[str, float]) -> Iterator[str]:
         yield say("finding.gradient.earlier", **steps)
     if "last" in steps and numbers["count"] > 1:
         yield say("finding.gradient.rows", **steps)
+
+
+def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterator[str]:
+    """Of each column, how many of its cells are empty."""
+    for role, column in result.roles.items():
+        if role in numbers:
+            values = {"count": int(numbers[role]), "step": whole(numbers[f"{role}_step"])}
+            yield say("finding.empty_cells", column=column, **values)
 
 
 def _hot(numbers: Mapping[str, float], where: str) -> str:

@@ -8,7 +8,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, steps_among
-from qkdemo.diagnose.readers.values import is_nan, logged, real
+from qkdemo.diagnose.readers.values import Kind, is_nan, kind_of_row, logged, padding, real, unfilled
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
@@ -62,7 +62,8 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 )
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
-_MOST_KINDS: Final = 64  # of rows in a table that NaN fills
+_NO_NAME: Final = re.compile(r"|Unnamed: \d+|index", re.IGNORECASE)  # of the index that pandas writes
+_MAY_BE_EMPTY: Final = ("loss", "grad_norm", "max_logit")  # of which an empty cell is told
 _LEAST_GAPS: Final = 2
 _ALIKE: Final = 2.0  # times as many rows
 _MOST_RESTARTS: Final = 100
@@ -86,6 +87,7 @@ class Log:
     steps: Literal["named", "rows", "epochs", "passes"] = "named"  # or rows are counted, or steps that begin anew
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
+    unfilled: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # column → cells that are empty, first step
     cut: bool = False  # whether the last line of its file could not be read
 
 
@@ -138,7 +140,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
     steps = steps_among(names, rows, loss)
-    at = _rows_counted(rows, epoch) if steps is None else [real(row.get(steps)) for row in rows]
+    at = _rows_counted(rows, epoch, padding(rows)) if steps is None else [real(row.get(steps)) for row in rows]
     if steps != CALLS and CALLS in names:
         at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
@@ -150,11 +152,11 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
             {name: x for name, x in row.items() if place not in measures.get(name, ())}
             for place, row in enumerate(rows)
         ]
-    empty = _padding(rows)
+    empty = padding(rows)
     points: dict[str, list[_Point]] = {}
     for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
-            left_out = empty.get(_kind(row), frozenset()) if empty else frozenset()
+            left_out = empty.get(kind_of_row(row), frozenset()) if empty else frozenset()
             left_out |= {name for name, places in now_and_then.items() if place in places}
             for name, value in row.items():
                 if name not in (steps, CALLS) and name not in left_out and not math.isnan(number := logged(value)):
@@ -171,12 +173,26 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     columns = _over_layers(columns) | columns
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
-    return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept)
+    told = [name for name in columns if any(ROLES[role].search(name) for role in _MAY_BE_EMPTY)]
+    told = [] if sampled else [name for name in told if not EVALUATED.search(name)]
+    gaps = {name: [at[place] for place in unfilled(rows, name) if math.isfinite(at[place])] for name in told}
+    lacking = {name: (len(steps_of), min(steps_of)) for name, steps_of in gaps.items() if steps_of}
+    return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept, unfilled=lacking)
 
 
-def _rows_counted(rows: Sequence[Mapping[str, Any]], epoch: str | None) -> list[float]:
-    """The place of each row among those of the training; a row of an evaluation alone has that of the one before."""
-    trains = [any(name != epoch and not EVALUATED.search(str(name)) for name in row) for row in rows]
+def _rows_counted(
+    rows: Sequence[Mapping[str, Any]], epoch: str | None, empty: Mapping[Kind, frozenset[str]]
+) -> list[float]:
+    """The place of each row among those of the training; a row of an evaluation alone has that of the one before.
+
+    A row of a table is what it has a value for; it may have a number of its own, in a column without a name.
+    """
+    held = [
+        [name for name in row.keys() - empty.get(kind_of_row(row), frozenset()) if not math.isnan(logged(row[name]))]
+        for row in rows
+    ]
+    told = [[name for name in names if name != epoch and not _NO_NAME.fullmatch(str(name))] for names in held]
+    trains = [not names or any(not EVALUATED.search(str(name)) for name in names) for names in told]
     places = accumulate(trains if any(trains) else [True] * len(rows))
     return [max(float(place - 1), 0.0) for place in places]
 
@@ -187,30 +203,6 @@ def names_loss(column: Any) -> bool:
 
 
 # ---- NaN that fills a table, where a row has no value
-
-
-def _kind(row: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
-    """The columns in which a row has a number, and in which NaN."""
-    numbers = {name: logged(value) for name, value in row.items()}
-    nan = frozenset(name for name, value in row.items() if is_nan(value))
-    return frozenset(name for name, x in numbers.items() if math.isfinite(x)), nan
-
-
-def _padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[frozenset[str], frozenset[str]], frozenset[str]]:
-    """By kind of row, the columns in which NaN stands for no value: that row has a number where others have their NaN.
-
-    So a table of rows of two kinds is written, those of the training and those of its evaluations. A loss that is lost
-    leaves NaN beside numbers that are in every row.
-    """
-    kinds: set[tuple[frozenset[str], frozenset[str]]] = set()
-    for row in rows:
-        if any(map(is_nan, row.values())):
-            kinds.add(_kind(row))
-        if len(kinds) > _MOST_KINDS:
-            return {}
-    return {
-        (there, nan): frozenset().union(*(nan & other for other, gone in kinds if there & gone)) for there, nan in kinds
-    }
 
 
 def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:

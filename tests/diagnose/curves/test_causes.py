@@ -218,7 +218,11 @@ def test_a_loss_that_ends_before_any_column_or_step_is_not_called_well(beside: s
     """Whatever the column is, and if rows hold nothing but their step; not, if it counts other steps, as samples."""
     found = read_logs(table(lost_from=150, rows=200, beside=beside), "a.csv")
     assert (run(found[0]).causes[0].key, run(found[0]).causes[0].numbers["until"]) == ("loss_ends", 199)
-    assert run(read_logs(table(lost_from=197, rows=200, beside=beside), "a.csv")[0]).healthy
+    (late,) = read_logs(table(lost_from=197, rows=200, beside=beside), "a.csv")
+    assert [(cause.key, cause.numbers) for cause in run(late).causes] == [
+        ("cells_empty", {"loss": 3.0, "loss_step": 197.0}),
+        ("healthy", {}),
+    ]
     sparse = np.where((STEPS % 10 == 0) & (STEPS < 195), FALLING, np.nan)
     assert run(log(loss=sparse, tokens=STEPS)).healthy
     other = np.where((STEPS < 150) & (STEPS % 2 == 0), FALLING, np.nan)
@@ -756,9 +760,9 @@ def test_of_a_gradient_that_is_lost_for_good_the_step_at_which_that_begins_is_na
 def test_a_gradient_that_passed_is_no_cause_of_a_loss_that_is_lost_long_after() -> None:
     words = lost_gradient(3, since=150, loss=np.where(STEPS >= 150, LOST, FALLING))
     assert words.startswith(
-        "At step 3 the norm of the gradient is not finite for the last time before the loss is lost, at"
+        "At step 3 a logged norm of the gradient is not finite for the last time before the loss is lost, at"
     )
-    assert "Between these steps it is finite, and so is every logged loss." in words
+    assert "Between these steps every logged one is finite, and so is every logged loss." in words
 
 
 def test_of_a_loss_that_is_finite_again_it_is_said_and_when_it_is_lost_for_good() -> None:

@@ -390,6 +390,10 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and np.isfinite(told.loss[told.row(said)])
     ),
     "loss_gap": gap,
+    "cells_empty": lambda said, told: bool(told.log.unfilled),
+    "empty_cells": lambda said, told: (
+        told.log.unfilled[str(said.values["column"])] == (said.number("count"), said.number("step"))
+    ),
     "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
     "noisy_spikes": noisy,
@@ -586,10 +590,12 @@ RARE: Final = {
         "event.lost",
         "gradient_or_loss",
         "loss_gap",
+        "cells_empty",
+        "empty_cells",
         "event.part_divergence",
         "event.slow_part_divergence",
         "since.again",
         "event.slow_rise",
         "event.slow_spike",
     )
-}  # said of few logs that are drawn at random, the last six of files: see readers/test_logs.py and test_steps.py
+}  # said of few logs that are drawn at random, some of files alone: see readers/test_*.py

@@ -521,10 +521,10 @@ WRONG: dict[str, tuple[bytes, str]] = {
         "is the summary of a run of Weights & Biases, with the last value of each metric. Bring what was logged",
     ),
     "table of runs": (b'"Name","State","Created","loss"\n"a","finished","today",1.5\n' * 9, "is a table of runs"),
-    "five rows": (table(ROWS[:5]), "has more than 5 steps; at least 6 are needed"),
+    "five rows": (table(ROWS[:5]), "has more than 5 logged steps; at least 6 are needed"),
     "five steps of many rows": (
         table([{"step": s, "loss": 1.0 + row} for s in STEPS[:5] for row in range(9)]),
-        "has more than 5 steps",
+        "has more than 5 logged steps",
     ),
     "evaluation": (
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
