@@ -24,12 +24,11 @@ def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
     Where neither is so, and of other columns, cells that are empty.
     """
     found = _of_loss(log, roles)
-    empty = {role: log.unfilled[name] for role, name in roles.items() if name in log.unfilled}
+    lacking = {role: log.unfilled[name] for role, name in roles.items() if name in log.unfilled}
     if found:
-        empty.pop("loss", None)
-    numbers = {role: float(count) for role, (count, _) in empty.items()}
-    numbers |= {f"{role}_step": step for role, (_, step) in empty.items()}
-    return [*found, Cause("cells_empty", 0.2, numbers)] if empty else found
+        lacking.pop("loss", None)
+    numbers = {role: float(empty.cells) for role, empty in lacking.items()}
+    return [*found, Cause("cells_empty", 0.2, numbers)] if lacking else found
 
 
 def _of_loss(log: Log, roles: Mapping[str, str]) -> list[Cause]:

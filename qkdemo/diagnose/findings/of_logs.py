@@ -118,7 +118,7 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
         steps = {name: whole(cause.numbers[name]) for name in ("step", "until") if name in cause.numbers}
         said["passed"] = say(f"finding.passed.{'until' if 'until' in steps else 'all'}", **steps)
     if cause.key == "cells_empty":
-        said["cells"] = "; ".join(_empty_cells(result, cause.numbers))
+        said["cells"] = " ".join(_empty_cells(result, cause.numbers))
     if cause.key == "policy_loss":
         said["column"] = result.roles["loss"]
     if cause.key in _BY_ENTROPY:
@@ -141,8 +141,9 @@ def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterato
     """Of each column, how many of its cells are empty."""
     for role, column in result.roles.items():
         if role in numbers:
-            values = {"count": int(numbers[role]), "step": whole(numbers[f"{role}_step"])}
-            yield say("finding.empty_cells", column=column, **values)
+            cells = result.log.unfilled[column]
+            values = {"column": column, "count": cells.cells, "step": whole(cells.first), "rows": cells.every}
+            yield say(f"finding.cells.{'each' if cells.every == 1 else 'apart'}", **values)
 
 
 def _hot(numbers: Mapping[str, float], where: str) -> str:

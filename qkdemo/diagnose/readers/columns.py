@@ -7,17 +7,18 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, steps_among
-from qkdemo.diagnose.readers.values import Kind, is_nan, kind_of_row, logged, padding, real, unfilled
+from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
+from qkdemo.diagnose.readers.values import Unfilled, is_nan, kind_of_row, logged, padding, real, unfilled
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
@@ -62,8 +63,8 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 )
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
-_NO_NAME: Final = re.compile(r"|Unnamed: \d+|index", re.IGNORECASE)  # of the index that pandas writes
 _MAY_BE_EMPTY: Final = ("loss", "grad_norm", "max_logit")  # of which an empty cell is told
+_KINDS: Final = (EVALUATED, ROLES["lr"])
 _LEAST_GAPS: Final = 2
 _ALIKE: Final = 2.0  # times as many rows
 _MOST_RESTARTS: Final = 100
@@ -87,7 +88,7 @@ class Log:
     steps: Literal["named", "rows", "epochs", "passes"] = "named"  # or rows are counted, or steps that begin anew
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
-    unfilled: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # column → cells that are empty, first step
+    unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column; `first` is a step
     cut: bool = False  # whether the last line of its file could not be read
 
 
@@ -128,7 +129,7 @@ def names_attention(column: str) -> bool:
     >>> names_attention("attn/score_max"), names_attention("max_logit"), names_attention("logits/max")
     (True, True, False)
     """
-    return bool(_OF_ATTENTION.search(column) or re.search(r"(^|[/_.])max_?logit", column, re.IGNORECASE))
+    return bool(_OF_ATTENTION.search(column) or re.search(r"(^|[/_.])max_?(abs_?)?logit", column, re.IGNORECASE))
 
 
 def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = False, where: str = "") -> Log:
@@ -140,13 +141,13 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
     steps = steps_among(names, rows, loss)
-    at = _rows_counted(rows, epoch, padding(rows)) if steps is None else [real(row.get(steps)) for row in rows]
+    at = rows_counted(rows, epoch, names_loss, EVALUATED) if steps is None else [real(row.get(steps)) for row in rows]
     if steps != CALLS and CALLS in names:
         at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
-    now_and_then = _now_and_then(rows)
+    now_and_then, table = _now_and_then(rows), rows
     if measures := {name: places for name, places in now_and_then.items() if _is_measure(name)}:  # of no kind of rows
         rows = [
             {name: x for name, x in row.items() if place not in measures.get(name, ())}
@@ -173,28 +174,10 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     columns = _over_layers(columns) | columns
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
-    told = [name for name in columns if any(ROLES[role].search(name) for role in _MAY_BE_EMPTY)]
-    told = [] if sampled else [name for name in told if not EVALUATED.search(name)]
-    gaps = {name: [at[place] for place in unfilled(rows, name) if math.isfinite(at[place])] for name in told}
-    lacking = {name: (len(steps_of), min(steps_of)) for name, steps_of in gaps.items() if steps_of}
+    told = [name for name in names if any(ROLES[role].search(str(name)) for role in _MAY_BE_EMPTY)]
+    told = [] if sampled else [name for name in told if not EVALUATED.search(str(name))]
+    lacking = {str(name): x for name in told if (x := unfilled(table, name, at, now_and_then.get(name, ()), _KINDS))}
     return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept, unfilled=lacking)
-
-
-def _rows_counted(
-    rows: Sequence[Mapping[str, Any]], epoch: str | None, empty: Mapping[Kind, frozenset[str]]
-) -> list[float]:
-    """The place of each row among those of the training; a row of an evaluation alone has that of the one before.
-
-    A row of a table is what it has a value for; it may have a number of its own, in a column without a name.
-    """
-    held = [
-        [name for name in row.keys() - empty.get(kind_of_row(row), frozenset()) if not math.isnan(logged(row[name]))]
-        for row in rows
-    ]
-    told = [[name for name in names if name != epoch and not _NO_NAME.fullmatch(str(name))] for names in held]
-    trains = [not names or any(not EVALUATED.search(str(name)) for name in names) for names in told]
-    places = accumulate(trains if any(trains) else [True] * len(rows))
-    return [max(float(place - 1), 0.0) for place in places]
 
 
 def names_loss(column: Any) -> bool:
@@ -208,7 +191,8 @@ def names_loss(column: Any) -> bool:
 def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:
     """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
 
-    After the last number NaN does so for as many rows as between others; what is lost stays lost. In a measure of
+    One may be missing there. After the last number NaN does so for as many rows as between others, or twice as many;
+    what is lost stays lost. In a measure of
     attention 0 can stand so, too, and numbers may come in any rows, if these are no more than half; after its last
     number NaN does so while a loss is a number, which no lost logit leaves.
     """
@@ -227,10 +211,12 @@ def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[i
         if len(gaps) < _LEAST_GAPS:
             continue
         rare = measured and 2 * len(gaps) <= places[-1] - places[0]
-        if rare or (min(gaps) > 1 and max(gaps) <= _ALIKE * min(gaps)):
+        usual, count = Counter(gaps).most_common(1)[0]
+        if rare or (min(gaps) > 1 and (max(gaps) <= _ALIKE * min(gaps) or 2 * count >= len(gaps))):
             until = _loss_stays(rows, losses, places[-1]) if measured else 0
+            end = places[-1] + (max(gaps) if rare else min(max(gaps), _ALIKE * usual))
             found[name] = frozenset(
-                place for place in empty if place < places[-1] + max(gaps) or (place <= until and is_nan(column[place]))
+                place for place in empty if place < end or (place <= until and is_nan(column[place]))
             )
     return found
 

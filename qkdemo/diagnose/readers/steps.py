@@ -1,23 +1,26 @@
 """Steps of a log: which column counts them, and those that begin anew, as within each epoch, counted on.
 
 * `names_steps(column)`, `steps_among(names, rows, loss)`: the column; `CALLS`: one of W&B's own; `last_known(steps)`;
+* `rows_counted(rows, …)`: places of rows, where no column counts;
 * `counted_on(steps, epochs, losses)`: steps of all rows, and the word of `Log.steps` for how they are counted.
 
 An epoch begins at the first step again; a run that is started anew goes back by a bit, or to its first loss, too.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
 
-from qkdemo.diagnose.readers.values import real
+from qkdemo.diagnose.readers.values import apart, kind_of_row, logged, padding, real
 
 _STEPS: Final = (
     *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
     *("steps", "train_step", "train/step", "training_step", "num_updates", "current_steps", "iterations"),
 )
 CALLS: Final = "_step"  # of wandb.log, whatever was logged
+_NO_NAME: Final = re.compile(r"|Unnamed: \d+|index", re.IGNORECASE)  # of the index that pandas writes
 _LEAST_TURNS: Final = 2  # of passes that nothing names: a single one may be a run that was started once more
 
 
@@ -32,6 +35,34 @@ def steps_among(names: Sequence[str], rows: Sequence[Mapping[str, Any]], loss: S
     logged_at = [row for row, value in zip(rows, loss, strict=True) if not math.isnan(value)]
     own = [name for name in named if name != CALLS and all(math.isfinite(real(row.get(name))) for row in logged_at)]
     return next(iter(own if CALLS in named and own and logged_at else named), None)
+
+
+def rows_counted(
+    rows: Sequence[Mapping[str, Any]], epoch: str | None, is_loss: Callable[[Any], bool], evaluated: re.Pattern[str]
+) -> list[float]:
+    """The place of each row among those of the training; a row of an evaluation alone has that of the one before.
+
+    That is a row without a loss of the training, and with a number of an evaluation that mostly stands in such rows. An
+    index in a column without a name is no value. `is_loss`, `evaluated`: what a loss of the training, and columns of an
+    evaluation, are called.
+    """
+    empty = padding(rows)
+    told = [
+        [
+            name
+            for name in row.keys() - empty.get(kind_of_row(row), frozenset())
+            if name != epoch and not _NO_NAME.fullmatch(str(name)) and not math.isnan(logged(row[name]))
+        ]
+        for row in rows
+    ]
+    has = [any(map(is_loss, names)) for names in told]
+    alone = apart(told, has, evaluated)
+    if any(has):
+        trains = [filled or alone.isdisjoint(names) for filled, names in zip(has, told, strict=True)]
+    else:
+        trains = [not names or any(not evaluated.search(str(name)) for name in names) for names in told]
+    places = accumulate(trains if any(trains) else [True] * len(rows))
+    return [max(float(place - 1), 0.0) for place in places]
 
 
 def last_known(steps: Sequence[float]) -> list[float]:

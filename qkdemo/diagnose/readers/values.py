@@ -8,13 +8,14 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+Pattern: TypeAlias = re.Pattern[str]
 Kind: TypeAlias = tuple[frozenset[str], frozenset[str]]  # columns in which a row has a number, and NaN
 _MOST_KINDS: Final = 64  # of rows in a table that NaN fills
-_MOSTLY: Final = 2 / 3  # of the values of a column lie as many rows apart
+_NEARLY: Final = 0.9  # of a column's rows
 _NAN: Final = re.compile(  # C writes -nan, and on Windows -nan(ind); Lightning's bar nan.0
     r"[+-]?nan(\(\w{0,20}\)|\.0{0,9})?", re.IGNORECASE
 )
@@ -85,22 +86,60 @@ def padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[Kind, frozenset[str]]:
     }
 
 
-def unfilled(rows: Sequence[Mapping[str, Any]], column: str) -> list[int]:
-    """Rows of a table in which a column's cell is empty where it has a number as a rule, as pandas writes NaN.
+def apart(rows: Sequence[Collection[str]], has: Sequence[bool], pattern: Pattern) -> set[str]:
+    """The columns of a pattern that do not nearly always stand in rows that have something. `rows`: names of each."""
+    every = Counter(name for names in rows for name in names if pattern.search(str(name)))
+    beside = Counter(name for names, there in zip(rows, has, strict=True) if there for name in names)
+    return {name for name, count in every.items() if beside[name] < _NEARLY * count}
 
-    Rows with a number in a column that mostly stands without this one are of another kind, as those of an evaluation.
+
+class Unfilled(NamedTuple):
+    """Cells of a column without a value, where it has one as a rule."""
+
+    cells: int
+    first: float  # step
+    every: int  # rows from one value to the next, as a rule
+
+
+def unfilled(
+    rows: Sequence[Mapping[str, Any]],
+    column: str,
+    at: Sequence[float],
+    filler: Collection[int],
+    kinds: tuple[Pattern, Pattern],
+) -> Unfilled | None:
+    """Where a column of a table has no value, as pandas writes NaN; None where it has one whenever it should.
+
+    `at`: the step of each row, NaN without one. `filler`: rows in which the column's NaN stands for no value. `kinds`:
+    what columns of evaluations and of rates are called.
+    Where most values lie several rows apart, those are looked for that are missing in between. A row is of another kind
+    if it has a number of an evaluation, which does not come with each value, or in a column that mostly stands without
+    this one, or lacks a rate that stands beside this one.
     """
-    if not any(row.get(column, 0) in ("", None) for row in rows):
-        return []
-    there = [frozenset(name for name, x in row.items() if not math.isnan(logged(x))) for row in rows]
+    if not filler and not any(row.get(column, 0) in ("", None) for row in rows):
+        return None
+    evaluated, rate = kinds
+    there = [frozenset(name for name, x in row.items() if math.isfinite(real(x))) for row in rows]
+    has = [place not in filler and not math.isnan(logged(row.get(column))) for place, row in enumerate(rows)]
     every = Counter(name for names in there for name in names)
-    beside = Counter(name for names in there if column in names for name in names)
-    others = {name for name, count in every.items() if 2 * beside[name] < min(count, every[column])}
-    own = [place for place, names in enumerate(there) if column in rows[place] and others.isdisjoint(names)]
-    filled = [at for at, place in enumerate(own) if column in there[place]]
+    beside = Counter(name for names, filled in zip(there, has, strict=True) if filled for name in names)
+    others = {name for name, count in every.items() if 2 * beside[name] <= min(count, sum(has))}
+    others |= apart(there, has, evaluated)
+    rates = {name for name in beside if rate.search(str(name)) and beside[name] >= _NEARLY * sum(has)}
+    own = [
+        place
+        for place, names in enumerate(there)
+        if math.isfinite(at[place])
+        and (has[place] or (column in rows[place] and names and others.isdisjoint(names) and rates <= names))
+    ]
+    filled = [at for at, place in enumerate(own) if has[place]]
     gaps = [later - earlier for earlier, later in pairwise(filled)]
     usual, count = Counter(gaps).most_common(1)[0] if gaps else (0, 0)
-    if not gaps or count < _MOSTLY * len(gaps):
-        return []
-    ends = [*pairwise(filled), (filled[-1], len(own))]
-    return [own[at] for start, stop in ends for at in range(start + usual, stop, usual)]
+    if usual == 1:
+        empty = [place for place in own if not has[place]]
+    elif 2 * count < len(gaps) or not gaps:
+        return None
+    else:
+        ends = [*pairwise(filled), (filled[-1], len(own) - 1 + usual)]
+        empty = [own[at] for start, stop in ends for at in range(start + usual, stop - usual + 1, usual)]
+    return Unfilled(len(empty), at[empty[0]], usual) if empty else None

@@ -220,7 +220,7 @@ def test_a_loss_that_ends_before_any_column_or_step_is_not_called_well(beside: s
     assert (run(found[0]).causes[0].key, run(found[0]).causes[0].numbers["until"]) == ("loss_ends", 199)
     (late,) = read_logs(table(lost_from=197, rows=200, beside=beside), "a.csv")
     assert [(cause.key, cause.numbers) for cause in run(late).causes] == [
-        ("cells_empty", {"loss": 3.0, "loss_step": 197.0}),
+        ("cells_empty", {"loss": 3.0}),
         ("healthy", {}),
     ]
     sparse = np.where((STEPS % 10 == 0) & (STEPS < 195), FALLING, np.nan)

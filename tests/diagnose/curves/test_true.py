@@ -376,6 +376,13 @@ def hot(said: Said, told: Told) -> float:
     return median
 
 
+def lacks(said: Said, told: Told) -> bool:
+    """What the reader found of a column's cells."""
+    cells, first, every = told.log.unfilled[str(said.values["column"])]
+    right = (said.number("count"), said.number("step"), said.number("rows")) == (cells, first, every)
+    return right and said.key.endswith("each") == (every == 1)
+
+
 FINDINGS: Final[Mapping[str, Oracle]] = {
     "healthy": lambda said, told: (
         np.isfinite(there(told.loss)).all()
@@ -391,9 +398,8 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     ),
     "loss_gap": gap,
     "cells_empty": lambda said, told: bool(told.log.unfilled),
-    "empty_cells": lambda said, told: (
-        told.log.unfilled[str(said.values["column"])] == (said.number("count"), said.number("step"))
-    ),
+    "cells.each": lacks,
+    "cells.apart": lacks,
     "few_losses": lambda said, told: said.number("count") == len(told.losses) < 20,
     "small_spikes": small,
     "noisy_spikes": noisy,
@@ -591,7 +597,8 @@ RARE: Final = {
         "gradient_or_loss",
         "loss_gap",
         "cells_empty",
-        "empty_cells",
+        "cells.each",
+        "cells.apart",
         "event.part_divergence",
         "event.slow_part_divergence",
         "since.again",

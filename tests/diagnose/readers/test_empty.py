@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_logs import of_logs
+from qkdemo.diagnose.readers.columns import EVALUATED, ROLES
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.values import unfilled
 
@@ -61,8 +63,12 @@ def examined(data: bytes) -> Report:
 def test_empty_cells_among_losses_are_told(*, written: str, lost: list[int], every: int) -> None:
     report = examined(WRITTEN[written](run_of(lost, every=every)))
     (said,) = (each.sentence for each in report.findings if each.key == "cells_empty")
-    rows = f"{len(lost)} rows" if len(lost) > 1 else "1 row"
-    assert f": loss in {rows}, first at step {lost[0]}. Some programs, as pandas, write NaN as nothing" in said
+    many = len(lost) > 1
+    if every == 1:
+        assert f"loss has no value in {len(lost)} {'rows' if many else 'row'}, first at step {lost[0]}. Some" in said
+    else:
+        missing = f"{len(lost)} {'values are' if many else 'value is'} missing, first at step {lost[0]}. Some"
+        assert f"Values of loss are 10 rows apart as a rule. By that {missing}" in said
     assert not report.healthy
     assert "healthy" not in {each.key for each in report.findings}
 
@@ -86,8 +92,8 @@ def test_empty_cells_of_gradients_and_logits_are_told() -> None:
     made.loc[3, "grad_norm"] = np.inf
     report = examined(made.to_csv(index=False).encode())
     said = {each.key: each.sentence for each in report.findings}
-    assert "grad_norm in 2 rows, first at step 250" in said["cells_empty"]
-    assert "max_logit in 99 rows, first at step 301" in said["cells_empty"]
+    assert "grad_norm has no value in 2 rows, first at step 250." in said["cells_empty"]
+    assert "max_logit has no value in 99 rows, first at step 301." in said["cells_empty"]
     assert "Every later one is finite" in said["gradient_passed"]  # of those that are logged
 
 
@@ -105,13 +111,66 @@ def test_without_steps_rows_of_evaluations_are_not_counted_in_a_table(written: s
 
 def test_of_epochs_in_a_table_of_keras_the_last_one_is_told() -> None:
     """As pd.DataFrame(history.history).to_csv() has them, after TerminateOnNaN."""
-    made = pd.DataFrame({"loss": [*LOSS[:40], np.nan], "val_loss": [*LOSS[:40], np.nan]})
+    ended = [*LOSS[:40], np.nan]
+    made = pd.DataFrame({"accuracy": [0.5] * 41, "loss": ended, "val_accuracy": [0.5] * 41, "val_loss": ended})
     (said,) = (each.sentence for each in examined(made.to_csv().encode()).findings if each.key == "cells_empty")
-    assert "loss in 1 row, first at step 40." in said
+    assert "loss has no value in 1 row, first at step 40." in said
+
+
+def lacking(cells: list[Any], filler: tuple[int, ...] = ()) -> tuple[float, ...] | None:
+    rows = [{"loss": x, "lr": 1.0} for x in cells]
+    return unfilled(rows, "loss", range(len(rows)), filler, (EVALUATED, ROLES["lr"]))
 
 
 def test_cells_are_empty_where_others_stand_as_far_apart() -> None:
-    assert unfilled([{"loss": x} for x in (1, 2, "", 3, 4, None)], "loss") == [2, 5]
-    assert unfilled([{"loss": x} for x in (1, "", 2, "", "", "", 3)], "loss") == []
-    assert unfilled([{"loss": x} for x in (1, "", 2, "", 3, "", 4, "", "", "", 5)], "loss") == [8]
-    assert unfilled([{"loss": 1}, {"val": 2}, {"loss": 3}], "loss") == []
+    assert lacking([1, 2, "", 3, 4, None]) == (2, 2, 1)
+    assert lacking(["", 1, 2, "", 3]) == (2, 0, 1)
+    assert lacking([1, "", 2, "", "", "", 3, "", "", 4]) is None
+    assert lacking([1, "", 2, "", 3, "", 4, "", "", "", 5]) == (1, 8, 2)
+    assert lacking([1, "", 2, "", 3, "", 4, "", "", 5]) is None  # an epoch ends there
+    assert lacking([1, math.nan, 2, math.nan, 3, math.nan, 4, *[math.nan] * 3, 5], (1, 3, 5, 7, 8, 9)) == (1, 8, 2)
+    assert lacking([1, 2, 3]) is None
+    assert unfilled([{"loss": 1}, {"val": 2}, {"loss": 3}], "loss", range(3), (), (EVALUATED, ROLES["lr"])) is None
+
+
+@pytest.mark.parametrize(("log_steps", "eval_steps"), [(10, 25), (20, 50), (10, 50), (50, 20)])
+def test_a_healthy_history_of_the_trainer_by_step_has_no_empty_cells(log_steps: int, eval_steps: int) -> None:
+    """Of evaluations every other one falls on a step that is logged; the last row of LLaMA-Factory holds null."""
+    rows: list[dict[str, Any]] = []
+    for at in range(1, 2001):
+        if at % log_steps == 0:
+            rows.append({"step": at, "loss": 2.0, "grad_norm": 1.0, "learning_rate": 1e-4})
+        if at % eval_steps == 0:
+            rows.append({"step": at, "eval_loss": 2.0, "eval_runtime": 3.0})
+    by_step = pd.DataFrame(rows).groupby("step").first().reset_index()
+    pivot = by_step.drop(columns=["learning_rate", "eval_runtime"])
+    for made in (by_step, pivot):
+        assert "cells_empty" not in {each.key for each in examined(made.to_csv(index=False).encode()).findings}
+    logged = [*({"current_steps": at, "loss": 2.0, "lr": 1e-4} for at in range(10, 1000, 10))]
+    last = {"current_steps": 990, "loss": None, "lr": None, "percentage": 100.0}
+    lines = "\n".join(map(json.dumps, [*logged, last])).encode()
+    assert "cells_empty" not in {each.key for each in examined(lines).findings}
+
+
+@pytest.mark.parametrize("lost", [[500], [500, 510], [300, 310, 320, 700]])
+@pytest.mark.parametrize("column", ["loss", "grad_norm", "max_logit"])
+def test_numbers_every_few_rows_between_nan_are_told_where_they_are_missing(column: str, lost: list[int]) -> None:
+    """As with na_rep="NaN": what NaN stands for cannot be told there, but a number was due."""
+    steps = np.arange(1000)
+    falling = 2 + 8 * np.exp(-steps / 100)
+    made = pd.DataFrame({"step": steps, "loss": falling, "lr": 1e-3})
+    made[column] = np.where((steps % 10 == 0) & ~np.isin(steps, lost), falling, np.nan)
+    for data in (made.to_csv(index=False, na_rep="NaN"), made.to_csv(index=False)):
+        found = {each.key: each.sentence for each in examined(data.encode()).findings}
+        assert set(found) <= {"cells_empty", "growth"}
+        assert f"missing, first at step {lost[0]}." in found["cells_empty"]
+        assert f"By that {len(lost)} value" in found["cells_empty"]
+
+
+@pytest.mark.parametrize("beside", ["lr", "time"])
+def test_a_row_of_an_evaluation_may_hold_a_rate_or_a_time(beside: str) -> None:
+    rows: list[dict[str, float]] = []
+    for at in range(ROWS):
+        rows.append({"loss": 9.0 if at == 250 else LOSS[at], beside: 1e-3})
+        rows += [{"eval_loss": LOSS[at], beside: 1e-3}] * (at % 10 == 9)
+    assert "spike at step 250," in examined(pd.DataFrame(rows).to_csv(index=False).encode()).findings[0].sentence
