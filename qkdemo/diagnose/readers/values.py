@@ -137,6 +137,7 @@ def unfilled(
     usual, count = Counter(gaps).most_common(1)[0] if gaps else (0, 0)
     if usual == 1:
         empty = [place for place in own if not has[place]]
+        empty = empty if empty and empty[-1] > own[filled[0]] else []  # or it began later
     elif 2 * count < len(gaps) or not gaps:
         return None
     else:

@@ -125,6 +125,7 @@ def lacking(cells: list[Any], filler: tuple[int, ...] = ()) -> tuple[float, ...]
 def test_cells_are_empty_where_others_stand_as_far_apart() -> None:
     assert lacking([1, 2, "", 3, 4, None]) == (2, 2, 1)
     assert lacking(["", 1, 2, "", 3]) == (2, 0, 1)
+    assert lacking(["", "", 1, 2, 3]) is None  # it began later
     assert lacking([1, "", 2, "", "", "", 3, "", "", 4]) is None
     assert lacking([1, "", 2, "", 3, "", 4, "", "", "", 5]) == (1, 8, 2)
     assert lacking([1, "", 2, "", 3, "", 4, "", "", 5]) is None  # an epoch ends there
