@@ -2,7 +2,7 @@
 
 * `compared(mine, reference, …)`: what is `Known` of both, and within which `Rounding`;
 * `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
-* `relative(one, other)`: how far two arrays are apart; `worst_row(…)`: in which `Row` they are furthest.
+* `epsilon_of(logits, …)`: the ε with which a pipeline gives them;
 """
 
 import itertools
@@ -17,10 +17,11 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import SCALES, CapWord, GainWord, Pipeline, ScaleWord, trace
+from qkdemo.diagnose.apart import relative
+from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import CLEARLY, Verdict, diagnose
 from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
 
-_LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 _SCALED: Final[tuple[ScaleWord, ...]] = ("inverse_root", "one", "root", "inverse")
 _USUAL: Final = ("inverse_root", "one")
 _OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, as the order where no gain is uneven
@@ -32,6 +33,8 @@ _OTHERWISE: Final[dict[str, tuple[str, ...]]] = {  # what logits may not tell, a
 _OF_A_GAIN: Final[dict[str, tuple[str, ...]]] = {"stored": ("gamma", "one_plus")}  # nothing, where there is no gain
 _SAME_BUT_SCALE: Final = {"rms", "l2"}  # norms that differ by a constant, and ε
 _UNTOLD: Final = ("unknown", "too_few")
+_OF_EPSILON: Final = ("constant", "near_one", "unknown")  # causes beside which another ε may do it
+_HALVINGS: Final = 40  # of the range in which an ε is looked for
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,9 @@ class Known:
     factor: float = 1.0  # of the reference's scale over the one that it names
     untold: frozenset[str] = frozenset()  # choices of the reference that its logits do not tell: another fits, too
     mine: Pipeline | None = None
+    mine_factor: float = 1.0  # as `factor`, of the port's scale
+    epsilon: float | None = None  # with which the reference's pipeline gives the port's logits, if one does
+    reference_epsilon: float | None = None  # with which that pipeline gives the reference's, with a usual scale
     verdict: Verdict | None = None
     within: Rounding | None = None  # in which the verdict holds; None for one that tells no cause
     least: Rounding | None = None  # the least in which the reference is known
@@ -59,15 +65,6 @@ class Known:
         """Of the port's logits over the reference's, if the verdict has one that is constant; else NaN."""
         verdict, cap = self.verdict, self.reference.cap if self.reference else ""
         return verdict.ratio if verdict and verdict.cause != "same" and cap == "none" else math.nan
-
-
-@dataclass(frozen=True)
-class Row:
-    """Of one query in one head: by how much both differ, of its logits' size, or of the head's if that is larger."""
-
-    head: int
-    query: int
-    error: float
 
 
 def compared(
@@ -91,17 +88,26 @@ def compared(
     if least is None or found is None:
         return Known()
     told, factor = named(*found)
+    usual = found[0].but(scale=told.scale if told.scale != "learned" else "inverse_root")
+    of_reference = None if usual == found[0] else epsilon_of(reference, usual, block, visible, least.limit)
     untold = _untold(reference, told, block, visible, least.limit)
     known = Known()
     for each in (each for each in of_both if each.limit >= least.limit):
         verdict, other = _by_scale(diagnose(*found, mine, each.limit), told, block, each.limit)
-        again = fit(mine, exact=each.limit) if other is None else None
-        other = named(*again)[0] if again else other
+        own, epsilon = factor, None
+        if verdict.cause in _OF_EPSILON:
+            supposed = found[0] if of_reference is None else usual
+            epsilon = epsilon_of(mine, supposed, found[1], visible, each.limit)
+            other = told if verdict.cause == "unknown" and epsilon is not None else other
+        if other is None and (again := fit(mine, exact=each.limit)):
+            other, own = named(*again)
         said = verdict.cause not in _UNTOLD or other is not None
         one, restated = _in_the_words_of(other, told, reference, block, visible, least.limit)
-        other = other and _in_the_words_of(one, other, mine, block, visible, each.limit)[0]
+        if other:
+            other, anew = _in_the_words_of(one, other, mine, block, visible, each.limit)
+            own = own if math.isnan(anew) else anew
         scale = factor if math.isnan(restated) else restated
-        known = Known(one, scale, untold, other, verdict, each if said else None, least)
+        known = Known(one, scale, untold, other, own, epsilon, of_reference, verdict, each if said else None, least)
         if said:
             break
     return known
@@ -131,7 +137,7 @@ def _in_the_words_of(
     """With the other's words wherever they give the same logits, and the factor of its scale (see `named`).
 
     Both do not differ in what may be the same: in an order that no logit tells, or the place of a norm that one lacks.
-    RMSNorm and L2 with a scale of their own differ by a constant, which the scale takes.
+    RMSNorm and L2 differ by a constant, which the scale takes: one of its own, or where both are more alike then.
     """
     if other is None:
         return found, math.nan
@@ -146,11 +152,14 @@ def _in_the_words_of(
         same = getattr(other, choice) in words and tried != found
         if same and relative(constant * _raw(tried, block, visible), target) < exact:
             found = tried
-    if found.scale != "learned" or other.norm == found.norm or not {found.norm, other.norm} <= _SAME_BUT_SCALE:
+    if other.norm == found.norm or not {found.norm, other.norm} <= _SAME_BUT_SCALE:
         return found, math.nan
     tried = found.but(norm=other.norm)
-    again = _constant(_raw(tried, block, visible), target, exact)
-    return (found, math.nan) if again is None else named(*_scaled(tried, block, again, exact))
+    if (again := _constant(_raw(tried, block, visible), target, exact)) is None:
+        return found, math.nan
+    anew = named(*_scaled(tried, block, again, exact))
+    alike = other.scale != "learned" and len(differing(anew[0], other)) < len(differing(found, other))
+    return anew if found.scale == "learned" or alike else (found, math.nan)
 
 
 def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float) -> tuple[Verdict, Pipeline | None]:
@@ -260,29 +269,22 @@ def _known(block: Block, *, gains: bool) -> Iterator[Pipeline]:
                 yield Pipeline(gain=multiplied, **words)
 
 
-def in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """Both by the same power of two, so that no square leaves float64."""
-    size = max(float(x.abs().nan_to_num(0, 0, 0).max()) for x in (one, other))
-    if size == 0 or _LEAST < size < 1 / _LEAST:
-        return one, other
-    factor = 2.0 ** -math.frexp(size)[1]
-    return one * factor, other * factor
+def epsilon_of(logits: Tensor, pipeline: Pipeline, block: Block, visible: Tensor, exact: float) -> float | None:
+    """The ε of the norm with which a pipeline gives these logits, but for rounding; None if there is none.
 
+    The larger ε is, the smaller is every logit, and at 0 each has its largest size: the one is found by halving.
+    """
+    if pipeline.norm not in ("rms", "layernorm") or not logits.any():
+        return None
 
-def relative(one: Tensor, other: Tensor) -> float:
-    """The length of their difference over that of the second."""
-    one, other = in_range(one, other)
-    length = float(other.norm())
-    difference = float((one - other).norm())
-    return difference / length if length else math.inf if difference else 0.0
+    def made(epsilon: float) -> Tensor:
+        return trace(pipeline.but(epsilon=epsilon), block).logits.masked_fill(~visible, 0)
 
-
-def worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
-    """A row of small logits is measured by the head's: its errors are of the size of the products that cancel there."""
-    counts = visible.sum(-1).clamp_min(1)
-    sizes = (reference.square().sum(-1) / counts).sqrt()  # [heads, queries]
-    of_head = (reference.square().sum((1, 2), keepdim=False) / visible.sum().clamp_min(1)).sqrt()
-    differences = ((mine - reference).square().sum(-1) / counts).sqrt()
-    errors = torch.where(differences == 0, 0.0, differences / torch.maximum(sizes, of_head[:, None]))
-    head, query = divmod(int(errors.nan_to_num(math.inf).argmax()), errors.shape[1])
-    return Row(head, query, float(errors[head, query]))
+    squares = [float((block.x @ weight.T).square().mean()) for weight in (block.w_q, block.w_k)]
+    low, high, size = -12.0, 3.0, float(logits.square().sum())  # powers of ten, in mean squares
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        larger = float((made(10**middle * max(squares)) * logits).sum()) > size
+        low, high = (middle, high) if larger else (low, middle)
+    tried = (10**low * max(squares), 0.0)
+    return next((each for each in tried if relative(made(each), logits) < exact), None)

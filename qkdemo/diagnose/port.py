@@ -27,11 +27,13 @@ from torch import Tensor
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.attention.rotary import THETA
-from qkdemo.diagnose.pipelines import Known, Rounding, Row, compared, in_range, relative, worst_row
+from qkdemo.diagnose.apart import Row, in_range, relative, worst_row
+from qkdemo.diagnose.pipelines import Known, Rounding, compared
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
+from qkdemo.labs.placement.scales import NEAR
 
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
@@ -111,6 +113,7 @@ class Result:
     untold: frozenset[str]  # choices of the reference that its logits do not tell
     mine: Pipeline | None  # the pipeline that the port is, if one is known
     verdict: Verdict | None
+    known: Known
     errors: list[dict[str, Any]]  # one row per head: relative errors of all, the first and the last query
     exact: float  # the relative difference that is put down to rounding
     rounded: torch.dtype  # the format to which every step was rounded, if `exact` is right
@@ -137,8 +140,12 @@ class Result:
 
     @property
     def differing(self) -> list[str]:
-        """The choices in which both pipelines differ, if both are known."""
-        return differing(self.reference, self.mine) if self.reference and self.mine else []
+        """The choices in which both pipelines differ, if both are known; also in scales of their own."""
+        if not self.reference or not self.mine:
+            return []
+        own = self.reference.scale == self.mine.scale == "learned"
+        alike = math.isclose(self.factor, self.known.mine_factor, rel_tol=max(NEAR, 2 * self.exact))
+        return differing(self.reference, self.mine) + ["scale"] * (own and not alike)
 
 
 def holds_port(arrays: Mapping[str, object]) -> bool:
@@ -213,7 +220,7 @@ def run(port: Port) -> Result:
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
     untold = known.untold if "softcap" in port.brought else known.untold - {"cap"}
-    found = known.reference, known.factor, untold, known.mine, known.verdict, ordered
+    found = known.reference, known.factor, untold, known.mine, known.verdict, known, ordered
     rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
     return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 import transformers
 from torch import Tensor, nn
@@ -124,3 +125,22 @@ def test_the_scale_that_is_told_by_a_model_type_is_that_of_its_class(kind: str) 
 def test_a_scale_that_is_learned_for_each_channel_is_said_to_be_left_out() -> None:
     """TimesFM's, beside W_q."""
     assert second(["q_proj.weight", "scaling", "k_proj.weight"]) == ["scaling"]
+
+
+def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
+    """Both call it attn.attention; GPT-Neo does not scale."""
+    layer, names = "transformer.h.0.attn.attention", {"transformer.h.0.mlp.c_fc_0.weight"}
+    assert scale_of(layer, names, {}, 64) is None
+    assert scale_of(layer, {"transformer.h.0.mlp.c_fc.weight"}, {}, 64) == 1
+
+
+def test_layers_that_use_the_keys_of_another_are_not_measured(tmp_path: Path) -> None:
+    """As Gemma 3n: files hold a W_k there that nothing uses."""
+    names = [f"model.layers.{at}.self_attn.{side}_proj.weight" for at in range(4) for side in "qk"]
+    safetensors.torch.save_file({name: torch.eye(16) for name in names}, tmp_path / "model.safetensors")
+    told = {"model_type": "gemma3n_text", "num_hidden_layers": 4, "num_kv_shared_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(told | {"num_attention_heads": 2}))
+    report = examine_path(tmp_path)
+    assert [row["layer"] for row in report.tables["layers"]] == [f"model.layers.{at}.self_attn" for at in (0, 1)]
+    (unlike,) = (each.values for each in report.findings if each.key == "unlike")
+    assert (unlike["count"], unlike["layer"]) == (2, "model.layers.2.self_attn")

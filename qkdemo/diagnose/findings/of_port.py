@@ -11,8 +11,8 @@ from torch import Tensor
 from qkdemo.attention.norms import RMS_EPSILON
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
+from qkdemo.diagnose.apart import Row
 from qkdemo.diagnose.findings.finding import Finding, Report, by_level
-from qkdemo.diagnose.pipelines import Row
 from qkdemo.floats.formats import dtype_name
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
@@ -26,9 +26,15 @@ _OF_SCALE: Final[Mapping[str, float]] = {  # the power of the head width that a 
     "scale_root": 1.0,
     "unit_vectors": -1.0,
 }
+_ACTS: Final = {"rounded": "near_one", "rounded_or_epsilon": "near_one"}
 _WAYS: Final = ("near_one", "scale_or_epsilon", *_OF_SCALE)  # causes with a sentence on a ratio
 _ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
 _OF_EPSILON: Final = 0.5  # how far from 1 a factor may be that is put down to ε, too
+_BESIDE_EPSILON: Final = {  # cause → if an ε does the same, and if none does
+    "constant": ("scale_or_epsilon", "constant"),
+    "near_one": ("rounded_or_epsilon", "rounded"),
+    "unknown": ("epsilon", "unknown"),
+}
 _DIALS: Final = ("place", "norm", "gain", "stored", "order", "layout", "rotated", "scale", "cap", "grouping")
 _USUAL: Final = {"cap": "none", "grouping": "repeat"}  # said of a pipeline where it is not so
 
@@ -43,9 +49,10 @@ def _choices(result: port.Result) -> list[dict[str, str]]:
     """What both pipelines do, where they differ; no row if one of them is not known, or no logit tells it."""
     if result.alike:
         return []
-    sides = {"reference": result.reference, "mine": result.mine}
+    sides = {"reference": (result.reference, result.factor), "mine": (result.mine, result.known.mine_factor)}
     return [
-        {"choice": _choice_name(result, choice), **{side: _word(made, choice) for side, made in sides.items() if made}}
+        {"choice": _choice_name(result, choice)}
+        | {side: _word(made, choice, factor) for side, (made, factor) in sides.items() if made}
         for choice in result.differing
     ]
 
@@ -157,47 +164,56 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
     if verdict.cause in _OF_SCALE:  # without what rounding left of it
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
-    if verdict.cause == "constant" and _normed(reference) and abs(verdict.ratio - 1) < _OF_EPSILON:
-        verdict = replace(verdict, cause="scale_or_epsilon")
+    if verdict.cause in _BESIDE_EPSILON:
+        by_epsilon, by_scale = _BESIDE_EPSILON[verdict.cause]
+        epsilon = result.known.epsilon
+        verdict = replace(verdict, cause=by_scale if epsilon is None else by_epsilon, epsilon=epsilon)
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
     if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
         rows = {"rows": result.port.fitted, "all": result.port.queries}
         key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_first"
-        pattern = say(f"finding.{key}", ratio=_ratio(result), ways=_ways([verdict.cause], d_head), **rows)
+        pattern = say(
+            f"finding.{key}",
+            ratio=_ratio(result),
+            ways=_ways([_ACTS.get(verdict.cause, verdict.cause)], d_head),
+            **rows,
+        )
     if result.differing:
         names = ", ".join(_choice_name(result, choice) for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
     look = None
     if result.mine and result.differing:  # or the lab would show the reference beside itself
         look = ("placement", _dials("left", reference) | _dials("right", result.mine))
-    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "near_one")
+    named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "rounded", "rounded_or_epsilon")
     values = {"error": written(100 * result.same, 2), "pattern": pattern}
-    return Finding("bad", "port", values | {"act": say(f"finding.act.{'named' if named else verdict.cause}")}, look)
+    return Finding(
+        "bad",
+        "port",
+        values | {"act": say(f"finding.act.{'named' if named else _ACTS.get(verdict.cause, verdict.cause)}")},
+        look,
+    )
 
 
-def _normed(pipeline: Pipeline | None) -> bool:
-    return pipeline is not None and pipeline.norm != "none"
+def _epsilon(epsilon: float | None) -> str:
+    return "" if epsilon is None else written(epsilon, 2)
 
 
 def _choice_name(result: port.Result, choice: str) -> str:
-    """Beside a norm a scale that is no usual one may be another ε: both multiply logits, where lengths are alike."""
-    sides = result.reference, result.mine
-    own = any(side is not None and side.scale == "learned" for side in sides) and all(map(_normed, sides))
-    far = result.verdict is not None and abs(result.verdict.ratio - 1) >= _OF_EPSILON
-    word = "scale_or_epsilon" if choice == "scale" and own and not far else choice
-    return say(f"choice_name.{word}")
+    """What is told as a scale of its own may be another ε."""
+    by_epsilon = choice == "scale" and result.known.epsilon is not None
+    return say("choice_name.scale_or_epsilon" if by_epsilon else f"choice_name.{choice}")
 
 
 def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
     return {f"{side}_{choice}": getattr(pipeline, choice) for choice in _DIALS}
 
 
-def _word(pipeline: Pipeline, choice: str) -> str:
-    """Of a pipeline without a norm no order of one is said; g, as the lab calls a scale of its own, is no word here."""
+def _word(pipeline: Pipeline, choice: str, factor: float = 1.0) -> str:
+    """Of a pipeline without a norm no order of one is said; of a scale of its own, its `factor` over 1/√d."""
     if choice == "order" and pipeline.norm == "none" != pipeline.order:
         return say("finding.port_rotary_alone")
     if choice == "scale" and pipeline.scale == "learned":
-        return say("finding.port_scale_own")
+        return say("finding.port_scale_times", factor=written(factor, digits_apart(factor, [1.0])))
     return say(f"choice.{choice}.{getattr(pipeline, choice)}")
 
 
@@ -207,7 +223,7 @@ def _in_words(result: port.Result, pipeline: Pipeline) -> str:
     Its scale is the one that is named times a factor; a learned one is 1/√d times that. Of gains that were brought it
     is said how they are read, and of a choice that the logits do not tell, that they do not.
     """
-    factor = result.factor
+    factor, epsilon = result.factor, result.known.reference_epsilon
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
     words = {
@@ -220,10 +236,10 @@ def _in_words(result: port.Result, pipeline: Pipeline) -> str:
     words |= {choice: say("finding.port_untold", choice=words[choice]) for choice in result.untold & words.keys()}
     near = written(factor, digits_apart(factor, [1.0]))
     if pipeline.scale != "learned" and factor != 1:
-        key = "rounded" if pipeline.norm == "none" else "nearly"
-        words["scale"] = say(f"finding.port_scale_{key}", scale=words["scale"], factor=near)
-    elif pipeline.scale == "learned" and pipeline.norm != "none" and abs(factor - 1) < _OF_EPSILON:
-        words["scale"] = say("finding.port_scale_other", factor=near)
+        key = "rounded" if epsilon is None else "nearly"
+        words["scale"] = say(f"finding.port_scale_{key}", scale=words["scale"], factor=near, epsilon=_epsilon(epsilon))
+    elif pipeline.scale == "learned" and epsilon is not None:
+        words["scale"] = say("finding.port_scale_other", factor=near, epsilon=_epsilon(epsilon))
     elif pipeline.scale == "learned":
         words["scale"] = say("finding.port_scale_times", factor=near)
     return "; ".join(f"{say(f'choice_name.{choice}')}: {word}" for choice, word in words.items())

@@ -120,7 +120,8 @@ def unfilled(
         return None
     evaluated, rate = kinds
     there = [frozenset(name for name, x in row.items() if math.isfinite(real(x))) for row in rows]
-    has = [place not in filler and not math.isnan(logged(row.get(column))) for place, row in enumerate(rows)]
+    read = real if filler else logged  # NaN is no value, too, where it fills the column
+    has = [place not in filler and not math.isnan(read(row.get(column))) for place, row in enumerate(rows)]
     every = Counter(name for names in there for name in names)
     beside = Counter(name for names, filled in zip(there, has, strict=True) if filled for name in names)
     others = {name for name, count in every.items() if 2 * beside[name] <= min(count, sum(has))}

@@ -3,6 +3,7 @@
 * `inside(names, layer)`: names of a layer's tensors, without its own;
 * `unlike(layer, inner, names)`: whether q·k of one head may be no logit between two positions; `convolved(…)`;
 * `second(inner)`: further projections, norms and scales of q or k that act in the same attention;
+* `shares_keys(layer, config)`: whether its keys are those of a layer before it;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
 * `output(inner)`: the projection of what the heads return.
 
@@ -11,7 +12,7 @@ Names are those of transformers 5.24, timm, and the code that the authors of dif
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 _CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\..*|pool_[qk]\.weight")  # MViT pools q and k with a convolution
 _MIXED: Final = re.compile(r"(proj_l|proj_w|\w*talking_?heads?\w*)\.weight")  # CaiT mixes logits of all heads
@@ -75,6 +76,18 @@ def unlike(
         or any(map(_MIXED.fullmatch, inner))
         or _FACTORISED.fullmatch(layer) is not None
     )
+
+
+def shares_keys(layer: str, config: Mapping[str, Any]) -> bool:
+    """Whether a layer uses the keys of one before it, as the last ones of Gemma 3n do: W_k of its own is not used.
+
+    >>> shares_keys("layers.20.self_attn", {"num_hidden_layers": 30, "num_kv_shared_layers": 10})
+    True
+    """
+    at = re.search(r"layers\.(\d+)\.", layer)
+    all_, shared = (config.get(f"num_{word}_layers") for word in ("hidden", "kv_shared"))
+    told = at is not None and type(all_) is int and type(shared) is int
+    return told and int(at[1]) >= all_ - shared  # type: ignore[index, operator]
 
 
 def second(inner: Iterable[str]) -> list[str]:

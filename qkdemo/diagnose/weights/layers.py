@@ -171,7 +171,9 @@ def _layers(
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
         inner = {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
-        if beside.unlike(layer, inner, names, fused="q" not in tensors, kind=own.get("model_type")):
+        if beside.unlike(layer, inner, names, fused="q" not in tensors, kind=own.get("model_type")) or (
+            beside.shares_keys(layer, own)
+        ):
             skipped.unlike.append(layer)
             continue
         if beside.convolved(inner):

@@ -21,7 +21,7 @@ _POWERS: Final[Mapping[str, tuple[float, float]]] = {  # model type → (a, p) o
     "zamba2": (0.5, -0.5),
 }
 _OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
-_OF_GPT_NEO: Final = re.compile(r"(.*\.)?h\.\d+\.attn\.attention")
+_OF_GPT_NEO: Final = re.compile(r"(.*\.)?h\.\d+\.attn\.attention")  # EXAONE's, too, whose MLP has other names
 _OF_GEMMA: Final = ("layer_scalar", "laurel.linear_left.weight")  # beside the attention of Gemma 4, and of Gemma 3n
 
 
@@ -30,8 +30,9 @@ def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_he
 
     >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 256}, 128)
     0.0625
-    >>> scale_of("h.0.attn.attention", (), {}, 64), scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
-    (1.0, None)
+    >>> scale_of("h.0.attn.attention", {"h.0.mlp.c_fc.weight"}, {}, 64)
+    1.0
+    >>> scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
     """
     scale = _told(layer, names, config, d_head)
     return None if scale is None or math.isclose(scale * math.sqrt(d_head), 1, rel_tol=1e-6) else scale
@@ -42,7 +43,8 @@ def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head:
     block = layer.rpartition(".")[0]
     if _OF_T5.fullmatch(layer) or kind in _ONE or config.get("scale_attn_weights") is False:  # GPT-2's
         return 1.0
-    if not kind and (_OF_GPT_NEO.fullmatch(layer) or any(f"{block}.{each}" in names for each in _OF_GEMMA)):
+    of_neo = _OF_GPT_NEO.fullmatch(layer) and f"{layer.removesuffix('attn.attention')}mlp.c_fc.weight" in names
+    if not kind and (of_neo or any(f"{block}.{each}" in names for each in _OF_GEMMA)):
         return 1.0
     if kind in _POWERS:
         times, power = _POWERS[kind]

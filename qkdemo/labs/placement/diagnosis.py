@@ -41,6 +41,7 @@ class Verdict:
     ratio: float  # observed over expected, before a softcap, if it is the same everywhere; else NaN
     first: float  # relative error of the first query's logits
     last: float  # and of the last one's
+    epsilon: float | None = None  # with which the norm does the same, where that is asked
 
 
 def diagnose(

@@ -246,13 +246,13 @@ def pattern(
     """
     tolerance = max(TOLERANCE, 2 * exact)
     values = {"ratio": written(verdict.ratio, digits_apart(verdict.ratio, [1.0])), "misfit": misfit, "d": d_head}
+    values |= {} if verdict.epsilon is None else {"epsilon": written(verdict.epsilon, 2)}
     other = other_scale(verdict.ratio, reference, d_head, tolerance)
-    if other is not None:
-        values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")}
+    values |= {"other": say(f"choice.scale.{other}"), "own": say(f"choice.scale.{reference.scale}")} if other else {}
     sentences = [say(f"cause.{verdict.cause}", **values)]
     if verdict.cause.startswith("scale") or verdict.cause == "constant":
-        too: list[str | None] = [norm_too(verdict.ratio, reference, d_head, tolerance)]
-        too += ["gains"] if block and gains_too(verdict.ratio, reference, block) else []
+        by_gains = block and gains_too(verdict.ratio, reference, block)
+        too = norm_too(verdict.ratio, reference, d_head, tolerance), "gains" if by_gains else None
         sentences += [say(f"cause.{word}_{'alone' if verdict.cause == 'constant' else 'too'}") for word in too if word]
     if reference.cap != "none" and verdict.cause not in ("cap", "too_few", "unknown"):
         sentences.append(say("placement.before_cap"))

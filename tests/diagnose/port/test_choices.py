@@ -1,5 +1,6 @@
 """In what a port is said to differ: in nothing that one side does not have, or that its logits leave open."""
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from torch import Tensor
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
+from qkdemo.notation import written
 from tests.diagnose.port.ported import BARE, OTHER, REFERENCE, arrays, of_size, said_of
 
 PLAIN = BARE.but(norm="none")
@@ -80,7 +82,7 @@ def test_no_epsilon_is_blamed_where_the_reference_has_no_norm() -> None:
     assert "times 1/√d" not in said_of(block, right, right)["port_reference"][0]
     assert "ε" not in said_of(block, right, right)["port_reference"][0]
     other = trace(OTHER, block).logits
-    assert "another ε" in said_of(block, other, other)["port_reference"][0]
+    assert "an ε of 1·10⁻⁵" in said_of(block, other, other)["port_reference"][0]
 
 
 def test_a_ratio_of_the_first_queries_is_not_said_of_all() -> None:
@@ -173,26 +175,68 @@ def with_epsilon(
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("epsilon", [2.0**-7, 2.0**-5, 0.2])
-@pytest.mark.parametrize("from_logits", [False, True])
 @pytest.mark.parametrize("size", [1.0, 3.0])  # of logits: where larger, a softcap of 50 is nearly a factor, too
-def test_another_epsilon_is_not_said_to_be_another_scale(
-    *, kind: torch.dtype, epsilon: float, from_logits: bool, size: float
-) -> None:
+def test_another_epsilon_is_not_said_to_be_another_scale(*, kind: torch.dtype, epsilon: float, size: float) -> None:
     given = with_epsilon(kind, epsilon, size=size)
-    if from_logits:
-        given = {name: given[name] for name in ("mine", "reference")}
+    found = run(port_of(given))
+    assert found.known.epsilon == pytest.approx(epsilon, rel=0.5 if kind == torch.bfloat16 else 0.05)
+    report = of_port(found, "x")
+    told = f"another scale does that, or an ε of {written(found.known.epsilon or 0, 2)} in the norm."
+    assert told in report.findings[0].sentence
+    assert "says scale" not in report.findings[0].sentence
+    if size == 1 or epsilon > 0.02:  # than rounding leaves of a scale
+        assert report.findings[0].sentence.endswith("differs in: scale (or ε of the norm).")
+        assert [row["choice"] for row in report.tables["choices"]] == ["scale (or ε of the norm)"]
+    alone = of_port(run(port_of({name: given[name] for name in ("mine", "reference")})), "x").findings[0]
+    assert "Another scale may do that, or another ε, where there is a norm." in alone.sentence
+    assert "ε of both norms" in alone.advice
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0])
+def test_another_epsilon_is_found_where_lengths_are_uneven(epsilon: float) -> None:
+    """Then no scale does the same."""
+    block = of_size(1.0)
+    made = trace(BARE, block)
+    given = {"q": made.q_projected, "k": made.k_projected, "reference": made.logits}
+    found = run(port_of(given | {"mine": trace(BARE.but(epsilon=epsilon), block).logits}))
+    assert found.known.epsilon == pytest.approx(epsilon, rel=1e-3)
+    assert found.differing == []
+    (said,) = (each.sentence for each in of_port(found, "x").findings if each.key == "port")
+    assert f"says ε: with an ε of {written(epsilon, 2)} in the norm every logit is the expected one." in said
+
+
+@pytest.mark.parametrize(
+    ("normed", "scale"), [(False, 0.98), (True, 3.0), (True, 1.001), (True, math.sqrt(168 / 128)), (True, 0.98)]
+)
+@pytest.mark.parametrize("uneven", [False, True])
+def test_no_epsilon_is_blamed_that_does_not_do_it(*, normed: bool, scale: float, uneven: bool) -> None:
+    """Without a norm, for a factor above 1, as where 1/√d stands for the scale of Gemma 3 27B, or uneven lengths."""
+    given = with_epsilon(torch.float32, 1e-6, normed=normed, scale=scale)
+    if uneven:
+        given |= arrays(REFERENCE)
+        given["mine"] = scale * given["reference"]
+    elif scale == 0.98 and normed:  # this one does it, where all lengths are alike
+        return
     report = of_port(run(port_of(given)), "x")
-    found = report.findings[0]
-    assert "another ε" in found.sentence
-    assert "says scale" not in found.sentence
-    assert ("ε of both norms" in found.advice) is from_logits
-    named = not from_logits and size == 1  # where both scales are numbers of their own, they have the same word
-    assert ("differs in: scale (or ε of the norm)." in found.sentence) is named
-    assert [row["choice"] for row in report.tables.get("choices", [])] == ["scale (or ε of the norm)"] * named
-
-
-@pytest.mark.parametrize(("normed", "scale"), [(False, 0.98), (True, 3.0)])
-def test_no_epsilon_is_blamed_without_a_norm_or_for_a_large_factor(*, normed: bool, scale: float) -> None:
-    report = of_port(run(port_of(with_epsilon(torch.float32, 1e-6, normed=normed, scale=scale))), "x")
     assert "ε" not in report.findings[0].sentence
-    assert [row["choice"] for row in report.tables["choices"]] == ["scale"]
+    assert "ε" not in str(report.tables)
+    assert "ε" not in " ".join(each.sentence for each in report.findings)
+
+
+def test_scales_of_their_own_that_differ_are_named_with_their_numbers() -> None:
+    """As those of Gemma 2 27B and Gemma 3 27B, beside a wrong layout."""
+    given = arrays(REFERENCE.but(layout="interleaved"))
+    given["mine"] = given["mine"] * 0.5
+    given["reference"] = given["reference"] * 0.7
+    found = run(port_of(given))
+    assert found.differing == ["layout", "scale"]
+    rows = {row["choice"]: row for row in of_port(found, "x").tables["choices"]}
+    assert (rows["scale"]["reference"], rows["scale"]["mine"]) == ("0.7 times 1/√d", "0.5 times 1/√d")
+    given["mine"] = given["mine"] * 1.4
+    assert run(port_of(given)).differing == ["layout"]
+
+
+def test_a_norm_that_both_have_is_not_said_to_differ() -> None:
+    """L2 with √d is RMSNorm with 1/√d; beside L2 with 1 and another layout both are L2."""
+    wide = REFERENCE.but(norm="l2", scale="root")
+    assert run(port_of(arrays(wide.but(scale="one", layout="interleaved"), wide))).differing == ["layout", "scale"]

@@ -82,7 +82,7 @@ def test_a_reference_with_another_epsilon_is_said_with_its_scale_and_the_factor(
     block = of_size(size)
     right = trace(OTHER, block).logits
     named = said_of(block, right, right)["port_reference"][0]
-    factor = re.search(r"scale: 1/√d, but for a factor (0\.9999\d*), as another ε or a rounded scale may leave", named)
+    factor = re.search(r"scale: 1/√d, but for a factor (0\.9999\d*), as an ε of 1·10⁻⁵ or a rounded scale", named)
     assert factor is not None
     assert 1 - float(factor[1]) == pytest.approx(9e-6 / size**2, rel=0.5)
     told = said_of(block, 8 * right, right)
@@ -96,10 +96,10 @@ def test_a_reference_with_another_epsilon_is_said_with_its_scale_and_the_factor(
 def test_a_port_with_another_epsilon_is_not_told_to_change_its_scale(size: float) -> None:
     block = of_size(size)
     right, other = trace(BARE, block).logits, trace(OTHER, block).logits
-    for mine, reference, ratio in ((other, right, "0.9999"), (right, other, "1.0000")):
+    for mine, reference, ratio, epsilon in ((other, right, "0.9999", "⁻⁵"), (right, other, "1.0000", "⁻⁶")):
         sentence, advice = said_of(block, mine, reference)["port"]
         assert f"Every logit is {ratio}" in sentence
-        assert "a rounded scale does that, or another ε" in sentence
+        assert re.search(rf"a rounded scale does that, or an ε of [\d.]+·10{epsilon} in the norm", sentence)
         assert "differs in" not in sentence
         assert "and ε of both norms" in advice
     report = of_port(run(port_of({"mine": 1.0001 * right, "reference": right})), "x").findings
