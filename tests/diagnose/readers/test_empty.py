@@ -175,3 +175,12 @@ def test_a_row_of_an_evaluation_may_hold_a_rate_or_a_time(beside: str) -> None:
         rows.append({"loss": 9.0 if at == 250 else LOSS[at], beside: 1e-3})
         rows += [{"eval_loss": LOSS[at], beside: 1e-3}] * (at % 10 == 9)
     assert "spike at step 250," in examined(pd.DataFrame(rows).to_csv(index=False).encode()).findings[0].sentence
+
+
+def test_what_is_lost_to_the_end_between_nan_does_not_change_how_far_apart_its_values_are() -> None:
+    steps = np.arange(1000)
+    norms = np.where((steps % 10 == 0) & (steps < 650), 1.0, np.nan)
+    made = pd.DataFrame({"step": steps, "loss": 2 + 8 * np.exp(-steps / 100), "lr": 1e-3, "grad_norm": norms})
+    found = {each.key: each.sentence for each in examined(made.to_csv(index=False, na_rep="NaN").encode()).findings}
+    assert "Values of grad_norm are 10 rows apart as a rule. By that 35 values are missing" in found["cells_empty"]
+    assert "At step 650 the norm of the gradient is not finite" in found["gradient_overflow"]
