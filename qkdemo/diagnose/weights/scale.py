@@ -35,6 +35,8 @@ def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_he
     >>> scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
     """
     scale = _told(layer, names, config, d_head)
+    if times := _times(layer, config):
+        scale = times * (d_head**-0.5 if scale is None else scale)
     return None if scale is None or math.isclose(scale * math.sqrt(d_head), 1, rel_tol=1e-6) else scale
 
 
@@ -53,6 +55,14 @@ def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head:
         return float(scalar**-0.5)
     own = of_mpt.get("softmax_scale") if isinstance(of_mpt, Mapping) else None
     return _positive(config.get("attention_multiplier")) or _positive(own)  # of Granite; of MPT
+
+
+def _times(layer: str, config: Mapping[str, Any]) -> float | None:
+    """What the scale is multiplied by: k of Falcon-H1; in some GPT-2 a share that falls with the layer."""
+    at = re.search(r"h\.(\d+)\.", layer)
+    if config.get("scale_attn_by_inverse_layer_idx") is True and at:
+        return 1 / (int(at[1]) + 1)
+    return _positive(config.get("key_multiplier"))
 
 
 def _positive(number: object) -> float | None:
