@@ -41,6 +41,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "GPT2Model",
         {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 64, "scale_attn_weights": False},
     ),
+    "gpt2_by_layer": (
+        "GPT2Config",
+        "GPT2Model",
+        {"n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 64, "scale_attn_by_inverse_layer_idx": True},
+    ),
     "t5": (
         "T5Config",
         "T5EncoderModel",
@@ -125,6 +130,12 @@ def test_the_scale_that_is_told_by_a_model_type_is_that_of_its_class(kind: str) 
 def test_a_scale_that_is_learned_for_each_channel_is_said_to_be_left_out() -> None:
     """TimesFM's, beside W_q."""
     assert second(["q_proj.weight", "scaling", "k_proj.weight"]) == ["scaling"]
+
+
+def test_a_multiplier_of_k_is_one_of_the_scale() -> None:
+    """Falcon-H1's."""
+    config = {"model_type": "falcon_h1", "key_multiplier": 0.5}
+    assert scale_of("model.layers.0.self_attn", (), config, 64) == pytest.approx(0.0625)
 
 
 def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
