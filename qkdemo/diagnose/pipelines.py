@@ -34,6 +34,7 @@ _OF_A_GAIN: Final[dict[str, tuple[str, ...]]] = {"stored": ("gamma", "one_plus")
 _SAME_BUT_SCALE: Final = {"rms", "l2"}  # norms that differ by a constant, and ε
 _UNTOLD: Final = ("unknown", "too_few")
 _OF_EPSILON: Final = ("constant", "near_one", "unknown")  # causes beside which another ε may do it
+_END: Final = 1 - 1e-12  # of a cap, where the slope is nearly 0
 _HALVINGS: Final = 40  # of the range in which an ε is looked for
 
 
@@ -115,7 +116,7 @@ def compared(
 
 def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tensor, exact: float) -> frozenset[str]:
     """The choices of a pipeline for which another word gives these logits, too, up to a constant."""
-    if found is None or (target := _before_cap(found, logits, block)) is None:
+    if found is None:
         return frozenset()
     of_norms = {"norm": tuple(_SAME_BUT_SCALE)} if found.scale == "learned" else {}
     others = {
@@ -127,7 +128,9 @@ def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tenso
     return frozenset(caps).union(
         choice
         for choice, made in others.items()
-        if any(_constant(_raw(each, block, visible), target, exact) is not None for each in made)
+        if any(
+            _constant(_raw(each, block, visible), logits, found.cap, block.softcap, exact) is not None for each in made
+        )
     )
 
 
@@ -144,18 +147,18 @@ def _in_the_words_of(
     raw = _raw(found, block, visible)
     if other.cap in _caps(raw, logits, block.softcap, exact):
         found = found.but(cap=other.cap)
-    target = _before_cap(found, logits, block)
-    if target is None or (constant := _constant(raw, target, exact)) is None:
+    capped = found.cap, block.softcap
+    if (constant := _constant(raw, logits, *capped, exact)) is None:
         return found, math.nan
     for choice, words in (_OTHERWISE | ({} if found.gain != "none" else _OF_A_GAIN)).items():
         tried = found.but(**{choice: getattr(other, choice)})
         same = getattr(other, choice) in words and tried != found
-        if same and relative(constant * _raw(tried, block, visible), target) < exact:
+        if same and _missed(constant * _raw(tried, block, visible), logits, *capped) < exact:
             found = tried
     if other.norm == found.norm or not {found.norm, other.norm} <= _SAME_BUT_SCALE:
         return found, math.nan
     tried = found.but(norm=other.norm)
-    if (again := _constant(_raw(tried, block, visible), target, exact)) is None:
+    if (again := _constant(_raw(tried, block, visible), logits, *capped, exact)) is None:
         return found, math.nan
     anew = named(*_scaled(tried, block, again, exact))
     alike = other.scale != "learned" and len(differing(anew[0], other)) < len(differing(found, other))
@@ -200,9 +203,9 @@ def identified(
 def _caps(raw: Tensor, logits: Tensor, softcap: float, exact: float) -> dict[CapWord, float]:
     """By cap, what q · k is multiplied by to give logits, but for rounding; without a cap that fits clearly worse."""
     fits: dict[CapWord, tuple[float, float]] = {}
-    targets: tuple[tuple[CapWord, Tensor | None], ...] = (("none", logits), ("softcap", _uncapped(logits, softcap)))
-    for cap, target in targets:
-        if target is not None and (constant := _constant(raw, target, exact)) is not None:
+    caps: tuple[CapWord, ...] = ("none", "softcap")
+    for cap in caps:
+        if (constant := _constant(raw, logits, cap, softcap, exact)) is not None:
             made = constant * raw
             fits[cap] = constant, relative(softcap * torch.tanh(made / softcap) if cap == "softcap" else made, logits)
     least = min((missed for _, missed in fits.values()), default=0.0)
@@ -213,10 +216,26 @@ def _raw(supposed: Pipeline, block: Block, visible: Tensor) -> Tensor:
     return trace(supposed.but(scale="one"), block).raw.masked_fill(~visible, 0)
 
 
-def _constant(raw: Tensor, target: Tensor, exact: float) -> float | None:
-    """What q · k is multiplied by to give logits, but for rounding; None if nothing does."""
-    constant = float((raw * target).sum() / raw.square().sum().clamp_min(1e-300))
-    return constant if relative(constant * raw, target) < exact else None
+def _constant(raw: Tensor, logits: Tensor, cap: CapWord, softcap: float, exact: float) -> float | None:
+    """What q · k is multiplied by to give logits before their cap, but for rounding; None if nothing does."""
+    made, target = _straight(raw, logits, cap, softcap)
+    constant = float((made * target).sum() / made.square().sum().clamp_min(1e-300))
+    return constant if _missed(constant * raw, logits, cap, softcap) < exact else None
+
+
+def _missed(made: Tensor, logits: Tensor, cap: CapWord, softcap: float) -> float:
+    """How far q · k, with its scale, is from logits before their cap; ∞ if they cannot have passed it."""
+    possible = cap == "none" or float(logits.abs().max()) <= softcap
+    return relative(*_straight(made, logits, cap, softcap)) if possible else math.inf
+
+
+def _straight(made: Tensor, logits: Tensor, cap: CapWord, softcap: float) -> tuple[Tensor, Tensor]:
+    """q · k and what it should be, each times the slope of the cap: at its ends logits tell nothing."""
+    if cap == "none":
+        return made, logits
+    share = (logits / softcap).clamp(-_END, _END)
+    slope = 1 - share.square()
+    return slope * made, slope * softcap * torch.atanh(share)
 
 
 def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:
@@ -228,16 +247,6 @@ def named(pipeline: Pipeline, block: Block) -> tuple[Pipeline, float]:
         if math.isclose(factor, 1, rel_tol=NEAR):
             return pipeline.but(scale=word), factor
     return pipeline, factors["inverse_root"]
-
-
-def _uncapped(logits: Tensor, cap: float) -> Tensor | None:
-    """The logits before a softcap, if they can have passed one."""
-    return cap * torch.atanh(logits / cap) if float(logits.abs().max()) < cap * (1 - 1e-9) else None
-
-
-def _before_cap(pipeline: Pipeline, logits: Tensor, block: Block) -> Tensor | None:
-    """The logits before the pipeline's cap, if it has one; None if they cannot have passed it."""
-    return _uncapped(logits, block.softcap) if pipeline.cap == "softcap" else logits
 
 
 def _scaled(pipeline: Pipeline, block: Block, constant: float, exact: float) -> tuple[Pipeline, Block]:

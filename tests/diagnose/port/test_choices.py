@@ -1,6 +1,7 @@
 """In what a port is said to differ: in nothing that one side does not have, or that its logits leave open."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -240,3 +241,18 @@ def test_a_norm_that_both_have_is_not_said_to_differ() -> None:
     """L2 with √d is RMSNorm with 1/√d; beside L2 with 1 and another layout both are L2."""
     wide = REFERENCE.but(norm="l2", scale="root")
     assert run(port_of(arrays(wide.but(scale="one", layout="interleaved"), wide))).differing == ["layout", "scale"]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("size", [60.0, 150.0, 600.0])
+def test_a_reference_at_the_ends_of_its_softcap_is_known(*, kind: torch.dtype, size: float) -> None:
+    """There logits are 50 exactly; the others tell it."""
+    block = of_size(1.0)
+    plain = PLAIN.but(cap="softcap")
+    block = replace(block, x=block.x * (size / float(trace(PLAIN, block).logits.abs().max())) ** 0.5)
+    made = trace(plain, block)
+    given = {"q": made.q_projected, "k": made.k_projected, "reference": made.logits, "mine": made.logits}
+    given = {name: x.to(kind if name in ("reference", "mine") else torch.float32) for name, x in given.items()}
+    found = run(port_of(given | {"softcap": torch.tensor(50.0)}))
+    assert found.reference is not None
+    assert (found.reference.cap, found.reference.scale, found.reference.norm) == ("softcap", "inverse_root", "none")
