@@ -2,7 +2,7 @@
 
 * `compared(mine, reference, …)`: what is `Known` of both, and within which `Rounding`;
 * `identified(logits, block, …)`: the first one that does; `named(pipeline, block)`: with the scale that it nearly has;
-* `epsilon_of(logits, …)`: the ε with which a pipeline gives them;
+* `epsilon_of(logits, …)`: the ε with which a pipeline gives them.
 """
 
 import itertools
