@@ -138,6 +138,40 @@ def test_a_multiplier_of_k_is_one_of_the_scale() -> None:
     assert scale_of("model.layers.0.self_attn", (), config, 64) == pytest.approx(0.0625)
 
 
+@pytest.mark.parametrize(
+    ("config", "scale"),
+    [
+        ({"model_type": "phi3small", "mup_use_scaling": True, "mup_attn_multiplier": 2.0}, 2 / 128),
+        ({"model_type": "phi3small"}, 1 / 128),  # both by default
+        ({"model_type": "phi3small", "mup_use_scaling": False, "mup_attn_multiplier": 2.0}, None),
+        ({"model_type": "btlm", "mup_scale_qk_dot_by_d": True}, 1 / 128),
+        ({"model_type": "btlm", "mup_scale_qk_dot_by_d": False}, None),
+        ({"model_type": "jais", "scale_qk_dot_by_d": True}, 1 / 128),
+        ({"model_type": "jais", "scale_qk_dot_by_d": True, "scale_attn_weights": False}, 1.0),
+    ],
+)
+def test_a_scale_of_mup_is_divided_by_d(config: dict[str, Any], scale: float | None) -> None:
+    """As the code of Phi-3-small, BTLM and JAIS has it."""
+    own = scale_of("transformer.h.0.attn", (), config, 128)
+    assert own == (None if scale is None else pytest.approx(scale))
+
+
+def test_images_of_pix2struct_are_read_by_their_part_of_the_config(tmp_path: Path) -> None:
+    parts = {"text_config": {"num_heads": 4}, "vision_config": {"num_attention_heads": 3, "hidden_size": 24}}
+    config = transformers.Pix2StructConfig(
+        text_config=parts["text_config"] | {"hidden_size": 32, "d_kv": 8, "d_ff": 32, "num_layers": 1, "vocab_size": 8},
+        vision_config=parts["vision_config"]
+        | {"patch_embed_hidden_size": 24, "d_ff": 32, "d_kv": 8, "num_hidden_layers": 1, "seq_len": 16},
+    )
+    transformers.Pix2StructForConditionalGeneration(config).save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    rows = {row["layer"]: (row["heads"], row["d_head"], row["scale"]) for row in report.tables["layers"]}
+    assert rows.pop("encoder.encoder.layer.0.attention") == (3, 8, 1.0)
+    assert len(rows) == 2
+    assert set(rows.values()) == {(4, 8, 1.0)}
+    assert "heads_guessed" not in {finding.key for finding in report.findings}
+
+
 def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
     """Both call it attn.attention; GPT-Neo does not scale."""
     layer, names = "transformer.h.0.attn.attention", {"transformer.h.0.mlp.c_fc_0.weight"}

@@ -7,6 +7,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.weights import layers as attention
+from qkdemo.diagnose.weights.layer import Layer
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
 
@@ -72,7 +73,7 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     yield from map(_of_plain, _by_scale([layer for layer in plain if layer.name not in normed_too]))
 
 
-def _by_scale(layers: Sequence[attention.Layer]) -> Iterator[list[attention.Layer]]:
+def _by_scale(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
     """Those with the scale 1/√d, for all that is known; then those with one of their own."""
     for known in (False, True):
         if each := [layer for layer in layers if (layer.own_scale is not None) == known]:
@@ -123,7 +124,7 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
             yield Finding(level, key, {"count": len(names), "layer": names[0]})
 
 
-def _of_normed(layers: list[attention.Layer]) -> Finding:
+def _of_normed(layers: list[Layer]) -> Finding:
     """The bound that the gains leave, in the reading for which there is evidence, or in both."""
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
@@ -144,13 +145,13 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     )
 
 
-def _scale(layers: list[attention.Layer]) -> str:
+def _scale(layers: list[Layer]) -> str:
     """That of layers that have it from one source, in words: 1/√d, or the numbers of their own."""
     own = sorted({written(layer.scale) for layer in layers if layer.own_scale is not None})
     return say("finding.scale_known", scale=some(own)) if own else say("finding.scale_supposed")
 
 
-def _of_plain(layers: list[attention.Layer]) -> Finding:
+def _of_plain(layers: list[Layer]) -> Finding:
     """The largest logit of inputs of length 1."""
     most = {layer: float(layer.spectral.max()) * layer.scale for layer in layers}
     worst, logit = max(most.items(), key=lambda each: each[1])

@@ -44,6 +44,11 @@ class Checkpoint:
         """Every tensor that can be read."""
         return tuple(self._homes)
 
+    @property
+    def formats(self) -> frozenset[str]:
+        """What the headers call the format: pt where transformers saved them, mlx where MLX did."""
+        return frozenset(str(file.metadata.get("format", "")) for file in self._files.values())
+
     def entry(self, tensor: str) -> Entry:
         """What the header says of a tensor."""
         return self._files[self._homes[tensor]].entries[tensor]

@@ -1,6 +1,7 @@
 """W_q and W_k among a checkpoint's tensors: what they are called, and how a matrix that holds both is laid out.
 
 * `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v; of a module alone "" → …;
+  `as_weight(name)`: the name of the weight of which a quantiser stores codes;
 * `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
 * `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
 * `ungated(…)`: a W_q that holds a gate beside each head, without it.
@@ -29,6 +30,10 @@ _FUSED: Final = re.compile(
     r"(?:(?:qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv|linear_qkv|in_proj_qkvz?)\.weight|in_proj_weight)"
 )
 _BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
+_CODES: Final = re.compile(  # instead of a weight
+    r"\.(qweight|q_weight|weight_packed|weight\._data"  # GPTQ and AWQ; EXL2; compressed-tensors; quanto
+    r"|_weight_qdata|W_q|codes|indices|trellis)"  # torchao; HQQ; AQLM; VPTQ; EXL3
+)
 _TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
 _CALLED: Final = {  # how layers call a part of the config, where that is not its own name
     "vision": _TOWER.format("vision|visual|vit|vpm|image|img|video"),
@@ -36,6 +41,7 @@ _CALLED: Final = {  # how layers call a part of the config, where that is not it
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
+_IMAGES_TO_TEXT: Final = frozenset({"pix2struct"})  # whose encoder is the part of images, and not called so
 _RESAMPLER: Final = re.compile(
     r"resampler|perceiver|abstractor|q_?former|attn_?pool|projector|connector", re.IGNORECASE
 )
@@ -68,6 +74,16 @@ def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, 
     return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
 
 
+def as_weight(name: str) -> str:
+    """The name of a weight, where that of its codes is given; any other name as it is.
+
+    >>> as_weight("l.0.q_proj.qweight"), as_weight("l.0.q_proj.weight")
+    ('l.0.q_proj.weight', 'l.0.q_proj.weight')
+    """
+    match = _CODES.search(name)
+    return f"{name[: match.start()]}.weight" if match and match.end() == len(name) else name
+
+
 def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     """The part of a config that is about a layer; without a layer that of the text, or all of it.
 
@@ -80,6 +96,8 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
     if not layer:
         return config if inner is None else inner
+    if "vision" in parts and config.get("model_type") in _IMAGES_TO_TEXT and layer.startswith("encoder."):
+        return scope(parts["vision"], layer.removeprefix("encoder"))
     named = {name: _CALLED.get(name, name) for name in (*parts, "vision", "audio")}
     called = [(match, name) for name, words in named.items() if (match := _named(words, layer))]
     if parts and called:
@@ -200,6 +218,7 @@ _BY_ARCHITECTURE: Final[Mapping[str, Mapping[str, Parts]]] = {
         "codegen": _quarters,
     },
     "wqkv": {"internlm2": _groups},
+    "qkv": {"neobert": _groups},
     "in_proj": {"deberta": _groups},  # under this name most other classes have a projection of something else
 }
 _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known here
@@ -208,6 +227,7 @@ _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known 
 }
 
 
+_OF_NEOBERT: Final = re.compile(r"(^|\.)transformer_encoder\.\d+\.qkv\.")
 _OF_MAXVIT: Final = re.compile(r"\.attn_(block|grid)\.attn\.")  # of timm: by head in some of its classes
 
 
@@ -224,6 +244,8 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
         return _groups if heads and heads == kv_heads and not tower else None
     if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
         return _blocks if transposed else None
+    if word == "qkv" and (_OF_NEOBERT.search(name) or (kind and "vocab_size" in config)):  # images alone have it alike
+        return None
     return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)
 
 
