@@ -257,6 +257,26 @@ def test_layers_of_codes_are_named_beside_what_is_measured(word: str, beside: bo
     assert f"{len(result.packed)}. They were not measured" in said(tmp_path / "model.safetensors")["packed"]
 
 
+def test_layers_without_keys_of_their_own_are_named(tmp_path: Path) -> None:
+    """As the last layers of Gemma 4, or where keys and values come from one matrix; not those with latent keys."""
+    tensors = weights() | {
+        "model.layers.2.self_attn.q_proj.weight": torch.eye(32),
+        "model.layers.10.self_attn.q_proj.qweight": torch.eye(32),
+        "model.layers.3.self_attn.q_proj.weight": torch.eye(32),
+        "model.layers.3.self_attn.kv_b_proj.weight": torch.eye(32),
+    }
+    result = found(saved(tmp_path, tensors), CONFIG)
+    assert result.keyless == ("model.layers.2.self_attn", "model.layers.10.self_attn")
+    told = said(tmp_path / "model.safetensors")
+    assert "no W_k beside it that is known here: 2." in told["keyless"]
+    assert "The first is model.layers.2.self_attn." in told["keyless"]
+    assert "The first is model.layers.3.self_attn." in told["latent"]
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-000001-of-000002.safetensors")
+    told = said(tmp_path / "model-000001-of-000002.safetensors")  # a W_k may be in the other
+    assert "keyless" not in told
+    assert "model-000002-of-000002.safetensors" in told["shards_by_name"]
+
+
 def test_weights_without_their_scale_are_said_to_be_of_unknown_size_and_gains_still_bound(tmp_path: Path) -> None:
     stem = "model.layers.0.self_attn."
     narrow = {name: x.to(torch.float8_e4m3fn) for name, x in weights().items()}
@@ -318,7 +338,7 @@ def test_where_heads_could_not_be_read_it_is_not_said_that_nothing_names_them(tm
     assert "no number of heads that fits their shapes could be read: 1." in told["heads_guessed"].sentence
     assert "whose heads could not be read: 1." in told["gains_unheaded"].sentence
     for key in ("heads_guessed", "gains_unheaded"):
-        assert told[key].advice.startswith("If there is no config.json beside the file, put one there that names")
+        assert told[key].advice.startswith("If the model’s own config.json is not beside the file, put it there")
         assert "as one whole number under num_attention_heads" in told[key].advice
 
 

@@ -21,6 +21,7 @@ def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Repo
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
             "scale": layer.scale,
+            "scale_is": "supposed" if layer.own_scale is None else "told",
             "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
@@ -97,7 +98,7 @@ def _of_architecture(result: attention.Result) -> Iterator[Finding]:
         bound = at_most(result.cosine[worst])
         yield Finding(level, "cosine", {"count": len(result.cosine), "layer": worst, "bound": bound})
     if result.latent:
-        yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
+        yield Finding("watch", "latent", {"count": len(result.latent), "layer": result.latent[0]}, ("mla", {}))
 
 
 def _of_groups(result: attention.Result) -> Iterator[Finding]:
@@ -106,6 +107,7 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
     groups: dict[str, tuple[Level, Sequence[str]]] = {
         "packed": ("watch", result.packed),
         "unread": ("watch", result.unread),
+        "keyless": ("watch", result.keyless),
         "convolved": ("watch", result.convolved),
         "unlike": ("watch", result.unlike),
         "joined": ("watch", result.joined),
@@ -148,7 +150,9 @@ def _of_normed(layers: list[Layer]) -> Finding:
 def _scale(layers: list[Layer]) -> str:
     """That of layers that have it from one source, in words: 1/√d, or the numbers of their own."""
     own = sorted({written(layer.scale) for layer in layers if layer.own_scale is not None})
-    return say("finding.scale_known", scale=some(own)) if own else say("finding.scale_supposed")
+    if not own:
+        return say("finding.scale_supposed")
+    return say(f"finding.scale_{'known' if len(own) == 1 else 'each'}", scale=some(own))
 
 
 def _of_plain(layers: list[Layer]) -> Finding:

@@ -17,8 +17,9 @@ from qkdemo.diagnose.readers.safetensors import DTYPES
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.weights import beside, gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
+from qkdemo.diagnose.weights.codes import as_weight
 from qkdemo.diagnose.weights.layer import Layer, spectral_norms
-from qkdemo.diagnose.weights.projections import as_weight, found_in, heads_of, parts, scope, ungated
+from qkdemo.diagnose.weights.projections import found_in, heads_of, keyless, parts, scope, ungated
 from qkdemo.diagnose.weights.scale import scale_of
 
 _LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
@@ -47,6 +48,7 @@ class Result:
     without_gain: tuple[str, ...] = ()  # layers whose norm of q and k is known to have no gain
     second: Mapping[str, Sequence[str]] = field(default_factory=dict)  # layers with more projections of q or k: which
     joined: tuple[str, ...] = ()  # layers that attend together with another one
+    keyless: tuple[str, ...] = ()  # layers with a W_q, and no W_k or latent keys
     placed: bool = False  # whether an index says what the missing shards hold
 
     @property
@@ -70,8 +72,9 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         raise InputError(key, count=len(checkpoint.names), names=some(checkpoint.missing))
     scales = {layer.name: gains.cosine(checkpoint, layer.name) for layer in layers}
     cosine = {name: scale[1] for name, scale in scales.items() if scale}
-    every = found_in((*checkpoint.names, *checkpoint.elsewhere))
-    second = {layer.name: beside.second(beside.inside(checkpoint.names, layer.name)) for layer in layers}
+    names = (*checkpoint.names, *checkpoint.elsewhere)
+    every, whole = found_in(names), not checkpoint.missing or bool(checkpoint.elsewhere)  # all names are known
+    second = {layer.name: beside.second(_inner(checkpoint, layer.name)) for layer in layers}
     normed = [layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED]
     return Result(
         layers=layers,
@@ -94,6 +97,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         ),
         normed=tuple(name for name in normed if name not in cosine),
         second={name: words for name, words in second.items() if words},
+        keyless=tuple(sorted({*keyless([*map(as_weight, names)])} - latent, key=_natural)) if whole else (),
         joined=tuple(layer.name for layer in layers if beside.joined(layer.name, every)),
     )
 
@@ -120,7 +124,7 @@ def _layers(
             continue
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
-        inner = {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
+        inner = _inner(checkpoint, layer)
         if beside.unlike(layer, inner, names, fused="q" not in tensors, kind=own.get("model_type")) or (
             beside.shares_keys(layer, own)
         ):
@@ -146,6 +150,12 @@ def _layers(
         elif all(weight.numel() for weight in weights[:2]):
             made = _layer(layer, weights, own, of_layer, (_dtype(checkpoint, tensors), writer))
             yield replace(made, own_scale=scale_of(layer, names, own, made.d_head))
+
+
+def _inner(checkpoint: Checkpoint, layer: str) -> dict[str, tuple[int, ...]]:
+    """Tensors in a layer, without its name, and their shapes."""
+    prefix = layer and f"{layer}."
+    return {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
 
 
 def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """W_q and W_k among a checkpoint's tensors: what they are called, and how a matrix that holds both is laid out.
 
 * `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v; of a module alone "" → …;
-  `as_weight(name)`: the name of the weight of which a quantiser stores codes;
+  `keyless(names)`: layers with a W_q alone;
 * `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
 * `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
 * `ungated(…)`: a W_q that holds a gate beside each head, without it.
@@ -11,7 +11,7 @@ config's model_type. Without one it is read only where every known class with a 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from torch import Tensor
@@ -19,10 +19,10 @@ from torch import Tensor
 _OF_T5: Final = r"(?:(?<=SelfAttention\.)|(?<=EncDecAttention\.))"
 _SPLIT: Final = {
     "q": re.compile(
-        rf"(?:(?P<layer>.*)\.)?(?:(?:q_proj|wq|query|q_lin|to_q|Wq|query_proj|{_OF_T5}q)\.weight|q_proj_weight)"
+        rf"(?:(?P<layer>.*)\.)?(?:(?:q_proj(?:\.linear)?|wq|query|q_lin|to_q|Wq|query_proj|{_OF_T5}q)\.weight|q_proj_weight)"
     ),
     "k": re.compile(
-        rf"(?:(?P<layer>.*)\.)?(?:(?:k_proj|wk|key|k_lin|to_k|Wk|key_proj|{_OF_T5}k)\.weight|k_proj_weight)"
+        rf"(?:(?P<layer>.*)\.)?(?:(?:k_proj(?:\.linear)?|wk|key|k_lin|to_k|Wk|key_proj|{_OF_T5}k)\.weight|k_proj_weight)"
     ),
 }
 _FUSED: Final = re.compile(
@@ -30,10 +30,6 @@ _FUSED: Final = re.compile(
     r"(?:(?:qkv_proj|qkv|Wqkv|query_key_value|c_attn|W_pack|in_proj|wqkv|linear_qkv|in_proj_qkvz?)\.weight|in_proj_weight)"
 )
 _BETWEEN_CHANNELS: Final = re.compile(r"(.*[._])?(xca|channel_(attn|block))([._].*)?")  # DaViT, as in Florence-2; XCiT
-_CODES: Final = re.compile(  # instead of a weight
-    r"\.(qweight|q_weight|weight_packed|weight\._data"  # GPTQ and AWQ; EXL2; compressed-tensors; quanto
-    r"|_weight_qdata|W_q|codes|indices|trellis)"  # torchao; HQQ; AQLM; VPTQ; EXL3
-)
 _TOWER: Final = r"({})(_(tower|model|encoder|backbone|embed|processor|tokenizer|transformer)\w*)?(?=\.|$)"
 _CALLED: Final = {  # how layers call a part of the config, where that is not its own name
     "vision": _TOWER.format("vision|visual|vit|vpm|image|img|video"),
@@ -74,14 +70,17 @@ def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, 
     return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
 
 
-def as_weight(name: str) -> str:
-    """The name of a weight, where that of its codes is given; any other name as it is.
+def keyless(names: Collection[str]) -> list[str]:
+    """Layers with a W_q, and neither a W_k nor a matrix that holds both.
 
-    >>> as_weight("l.0.q_proj.qweight"), as_weight("l.0.q_proj.weight")
-    ('l.0.q_proj.weight', 'l.0.q_proj.weight')
+    >>> keyless(["l.0.q_proj.weight", "l.1.q_proj.weight", "l.1.k_proj.weight"])
+    ['l.0']
     """
-    match = _CODES.search(name)
-    return f"{name[: match.start()]}.weight" if match and match.end() == len(name) else name
+    queries, keys = (
+        [match["layer"] or "" for name in names if (match := _SPLIT[side].fullmatch(name))] for side in "qk"
+    )
+    found = {*keys, *found_in(names)}
+    return [layer for layer in queries if layer not in found]
 
 
 def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
