@@ -92,7 +92,8 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
     both = lost[np.isfinite(columns["loss"][lost])]
     if not both.size:
         return []
-    if _passed(sizes[:until], loss):
+    zeros = left_out and bool((columns["loss"][both] == 0).any())  # a loss that was lost, too
+    if _passed(sizes[:until], loss) and not zeros:
         then = {"until": float(step[until])} if until < len(step) else {}
         return [Cause("gradient_passed", 0.05, {"step": float(step[lost[lost < until][-1]])} | then)]
     key = "gradient_or_loss" if left_out else "gradient_overflow"

@@ -11,13 +11,16 @@ from qkdemo.diagnose.curves.loss import lost_for_good
 from qkdemo.diagnose.readers.columns import Log
 
 MOST_ROWS: Final = 20_000
+_PARTS: Final = 1000  # of a log
+_WORST: Final = {"max_logit": np.abs, "entropy": np.negative}  # measures: what is largest in the worst row
 
 
 def thinned(log: Log, roles: Mapping[str, str]) -> Log:
     """A log of more than MOST_ROWS rows with about that many of them; it then counts as sampled.
 
     Rows are spread evenly among those that hold a value, for each set of columns that are logged together: of no column
-    all rows go. The rows stay in which what is not finite begins, ends, and is last before the loss is lost for good.
+    all rows go. The rows stay in which what is not finite begins, ends, and is last before the loss is lost for good,
+    and of each of many parts of the log the row with its largest logit, and with its lowest entropy.
     """
     if len(log.step) <= MOST_ROWS:
         return log
@@ -32,6 +35,10 @@ def thinned(log: Log, roles: Mapping[str, str]) -> Log:
         lost, there = np.flatnonzero(np.isinf(column)), np.flatnonzero(~np.isnan(column))
         since = lost_for_good(column)
         kept += [lost[:1], lost[-1:], lost[lost < until][-1:], there[there >= since][:1], there[there < since][-1:]]
+    for role, size in _WORST.items():
+        column = log.columns.get(roles.get(role, ""), np.empty(0))
+        there = np.flatnonzero(np.isfinite(column))
+        kept += [part[[np.argmax(size(column[part]))]] for part in np.array_split(there, _PARTS) if part.size]
     rows = np.unique(np.concatenate(kept))
     columns = {name: column[rows] for name, column in log.columns.items()}
     return replace(log, step=log.step[rows], columns=columns, sampled=True)

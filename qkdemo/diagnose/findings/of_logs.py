@@ -12,7 +12,7 @@ from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.curves.stuck import ONE_HOT
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.findings.of_events import earlier, kind, rows_of, what, whole
-from qkdemo.diagnose.readers.columns import OVER_LAYERS, Log, choices, names_attention
+from qkdemo.diagnose.readers.columns import EVALUATED, OVER_LAYERS, ROLES, Log, choices, names_attention
 from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.readers.runs import LEAST_ROWS
 from qkdemo.messages import say
@@ -233,9 +233,13 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     yield from _of_several(result, run)
     for role in _NAN_OF:
-        name = result.roles.get(role, "")
+        unread = (name for name in result.log.between if ROLES[role].search(name) and not EVALUATED.search(name))
+        name = result.roles.get(role) or next(unread, "")
         if name in result.log.between:
-            yield Finding("watch", "between_nan", {"run": run, "column": name, "count": result.log.between[name]})
+            numbers = name in result.log.columns and role != "max_logit"
+            where = say(f"finding.nan.{'between' if numbers else 'beside'}")
+            values = {"column": name, "count": result.log.between[name], "where": where}
+            yield Finding("watch", "between_nan", {"run": run} | values)
         if role in result.log.empty and role not in result.roles:
             yield Finding("watch", "empty_column", {"run": run, "column": result.log.empty[role]})
     logits = result.roles.get("max_logit", "")

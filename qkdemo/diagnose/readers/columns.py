@@ -86,7 +86,7 @@ class Log:
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
     unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column, for each layer by that of their worst
-    between: Mapping[str, int] = field(default_factory=dict)  # by column, rows of NaN read as no value: in no order
+    between: Mapping[str, int] = field(default_factory=dict)  # by column, rows of NaN that are told as no value
     empty: Mapping[str, str] = field(default_factory=dict)  # role → a column of it that never has a value
     cut: bool = False  # whether the last line of its file could not be read
 
@@ -178,8 +178,8 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     return Log(
         *(run, kind, np.array(order), columns, sampled, where, counted, read, kept),
         unfilled={_of_all_layers(name, columns): cells for name, cells in found.items()},
-        between={str(name): count for name, count in between.items()},
-        empty=_never(names, columns),
+        between={_of_all_layers(str(name), columns): count for name, count in between.items()},
+        empty=_never([name for name in names if all(row.get(name) in (None, "") for row in table)], columns),
     )
 
 
@@ -199,7 +199,7 @@ def _of_all_layers(name: str, columns: Mapping[str, NDArray[np.float64]]) -> str
 
 
 def _never(names: Sequence[str], columns: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
-    """Role → a column without any value, where no column of that role has one."""
+    """Role → one of these columns without any value, where no column of that role has one."""
     found: dict[str, str] = {}
     for role in _MAY_BE_EMPTY:
         fitting = [str(x) for x in names if ROLES[role].search(str(x)) and not EVALUATED.search(str(x))]

@@ -8,8 +8,9 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from qkdemo.diagnose.readers.columns import EVALUATED
+from qkdemo.diagnose.readers.columns import EVALUATED, names_loss
 from qkdemo.diagnose.readers.steps import names_steps
+from qkdemo.diagnose.readers.values import is_nan
 
 LEAST_ROWS: Final = 6
 NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
@@ -36,7 +37,21 @@ def by_run(rows: _Rows, name: str) -> dict[str, _Rows]:
     long = [len(of_run) for of_run in runs.values() if len(of_run) >= LEAST_ROWS]
     named = all(row.get(column) not in NOTHING for row in rows for column in naming)
     enough = len(long) > (not named) and sum(long) > len(rows) / 2  # a run may have ended early
-    return runs if enough and 1 < len(runs) <= _MOST_RUNS else {name: rows}
+    return _with_own(runs) if enough and 1 < len(runs) <= _MOST_RUNS else {name: rows}
+
+
+def _with_own(runs: dict[str, _Rows]) -> dict[str, _Rows]:
+    """Every run without the columns that only others have: a table of them all has an empty cell there, or NaN."""
+    has = {run: {column for row in rows for column, x in row.items() if _is_value(x)} for run, rows in runs.items()}
+    others = {column for columns in has.values() for column in columns if not names_loss(column)}
+    return {
+        run: [{column: x for column, x in row.items() if column in has[run] or column not in others} for row in rows]
+        for run, rows in runs.items()
+    }
+
+
+def _is_value(x: Any) -> bool:
+    return x not in NOTHING and not is_nan(x)
 
 
 def _of_training(rows: _Rows) -> _Rows:

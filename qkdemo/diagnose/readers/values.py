@@ -24,6 +24,7 @@ _ALIKE: Final = 2.0  # times as many rows
 _NAN: Final = re.compile(  # C writes -nan, and on Windows -nan(ind); Lightning's bar nan.0
     r"[+-]?nan(\(\w{0,20}\)|\.0{0,9})?", re.IGNORECASE
 )
+_TENSOR: Final = re.compile(r"tensor\(\s*([^\s,()\[\]]+)\s*(,.*)?\)", re.DOTALL)  # as PyTorch prints one number
 _THOUSANDS: Final = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _COMMA: Final = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity|\.0{{0,9}})?", re.IGNORECASE)
@@ -31,6 +32,7 @@ _NOT_FINITE: Final = re.compile(rf"{_NAN.pattern}|[+-]?inf(inity|\.0{{0,9}})?", 
 
 def logged(value: Any) -> float:
     """A value of a log: ∞ for what was logged and is not finite, NaN for what is no number."""
+    value = _bare(value)
     if isinstance(value, float) and not math.isfinite(value):
         return math.inf
     if isinstance(value, str) and _NOT_FINITE.fullmatch(value.strip()):
@@ -43,16 +45,23 @@ def real(value: Any) -> float:
     if isinstance(value, bool):
         return math.nan
     try:
-        return float(value)
+        return float(_bare(value))
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
 def is_nan(value: Any) -> bool:
     """Whether a value is NaN, also one written as text."""
+    value = _bare(value)
     return (isinstance(value, float) and math.isnan(value)) or (
         isinstance(value, str) and bool(_NAN.fullmatch(value.strip()))
     )
+
+
+def _bare(value: Any) -> Any:
+    """The number in what PyTorch prints of a tensor with one."""
+    printed = _TENSOR.fullmatch(value.strip()) if isinstance(value, str) and "tensor(" in value else None
+    return printed[1] if printed else value
 
 
 def plain(value: Any, mark: str) -> Any:
@@ -77,17 +86,30 @@ def kind_of_row(row: Mapping[str, Any]) -> Kind:
 def padding(rows: Sequence[Mapping[str, Any]]) -> Mapping[Kind, frozenset[str]]:
     """By kind of row, the columns in which NaN stands for no value: that row has a number where others have their NaN.
 
-    So a table of rows of two kinds is written, those of the training and those of its evaluations. A loss that is lost
-    leaves NaN beside numbers that are in every row.
+    So a table of rows of two kinds is written, those of the training and those of its evaluations: these two seldom
+    have a number in one row. A loss that is lost leaves NaN beside numbers that are in every row.
     """
-    kinds: set[Kind] = set()
-    for row in rows:
-        if any(map(is_nan, row.values())):
-            kinds.add(kind_of_row(row))
-        if len(kinds) > _MOST_KINDS:
-            return {}
+    if not any(is_nan(value) for row in rows for value in row.values()):
+        return {}
+    kinds = Counter(map(kind_of_row, rows))
+    gone = {kind for kind in kinds if kind[1]}
+    if len(gone) > _MOST_KINDS:
+        return {}
+    every = Counter[str]()
+    for (there, _), count in kinds.items():
+        every.update(dict.fromkeys(there, count))
+
+    def are_apart(one: str, other: str) -> bool:
+        both = sum(count for (there, _), count in kinds.items() if one in there and other in there)
+        return both <= _ABOUT_HALF * min(every[one], every[other])
+
     return {
-        (there, nan): frozenset().union(*(nan & other for other, gone in kinds if there & gone)) for there, nan in kinds
+        (there, nan): frozenset(
+            name
+            for name in nan
+            if any(name in other and any(are_apart(name, x) for x in there & lost) for other, lost in gone)
+        )
+        for there, nan in gone
     }
 
 
@@ -106,47 +128,54 @@ def now_and_then(
     Only rows that have something in the column are asked: others have no value without NaN. NaN stands for none between
     numbers that come about every so many rows, of which one may be missing, or that come again and again after it while
     most rows have none: those are told, as they have no order. After the last number it does so for as many rows as
-    between others, or twice as many; what is lost stays lost. In a measure of attention 0 can stand so, too, and
-    numbers may come in any rows, if these are no more than half; after its last number NaN does so while a loss is a
-    number, which no lost logit leaves.
+    between others, or twice as many; what is lost stays lost. In a measure of attention 0 can stand so, too, numbers
+    may come in any rows, if these are no more than half, and NaN does so wherever the loss is a number, and the next
+    one is, which no lost logit leaves: that is told, if numbers are not rare.
     """
     found, told = dict[str, frozenset[int]](), dict[str, int]()
     names = {name for row in rows for name in row}
     measures = set(filter(is_measure, names))
-    losses = [name for name in names if is_loss(name)]
-    for name in measures | {name for row in rows for name, value in row.items() if is_nan(value)}:
+    filled = {name for row in rows for name, value in row.items() if is_nan(value)}
+    calm = _calm(rows, [name for name in names if is_loss(name)]) if filled else []
+    for name in filled | measures:
         own = [(place, row[name]) for place, row in enumerate(rows) if row.get(name) not in (None, "")]
         measured = name in measures
         empty = [is_nan(x) or (measured and real(x) == 0) for _, x in own]
         places = [at for at, (_, x) in enumerate(own) if not empty[at] and math.isfinite(logged(x))]
         gaps = [later - earlier for earlier, later in pairwise(places)]
+        beside = frozenset(place for place, x in own if measured and is_nan(x) and calm[place])
         if len(gaps) < _LEAST_GAPS:
+            found |= {name: beside} if beside else {}
+            told |= {name: len(beside)} if beside else {}
             continue
         rare = 2 * len(gaps) <= places[-1] - places[0]
         usual, count = Counter(gaps).most_common(1)[0]
         even = min(gaps) > 1 and (max(gaps) <= _ALIKE * min(gaps) or 2 * count >= len(gaps))
         again = rare and sum(gap > 1 for gap in gaps) >= _LEAST_RETURNS
         if even or again or (measured and rare):
-            until = _loss_stays(rows, losses, own[places[-1]][0]) if measured else 0
             if measured and rare:
                 after = float(max(gaps))
             elif even or 2 * count >= len(gaps):
                 after = min(max(gaps), _ALIKE * usual)
             else:  # gaps may grow from one to the next
                 after = _ALIKE * max(gaps)
-            end = places[-1] + after
-            found[name] = frozenset(
-                place for at, (place, x) in enumerate(own) if empty[at] and (at < end or (place <= until and is_nan(x)))
+            found[name] = beside.union(
+                place for at, (place, _) in enumerate(own) if empty[at] and at < places[-1] + after
             )
             told |= {} if even or measured else {name: len(found[name])}
+        elif beside:
+            found[name], told[name] = beside, len(beside)
     return found, told
 
 
-def _loss_stays(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], since: int) -> int:
-    """The last row with a loss of the training, if from `since` on none is lost; else `since`."""
-    numbers = [(place, logged(rows[place].get(name))) for place in range(since, len(rows)) for name in losses]
-    lost = any(math.isinf(x) for _, x in numbers)
-    return since if lost else max((place for place, x in numbers if math.isfinite(x)), default=since)
+def _calm(rows: Sequence[Mapping[str, Any]], losses: Sequence[str]) -> list[bool]:
+    """Of each row, whether the next losses of the training, its own one among them, are numbers: two, or the last."""
+    following, calm = list[bool](), list[bool]()
+    for row in reversed(rows):
+        known = [x for name in losses if not math.isnan(x := logged(row.get(name)))]
+        following = [all(map(math.isfinite, known)), *following[:1]] if known else following
+        calm.append(bool(following) and all(following))
+    return calm[::-1]
 
 
 class Unfilled(NamedTuple):

@@ -291,3 +291,95 @@ def test_of_a_long_log_the_last_gradient_before_the_loss_is_lost_is_found(rows: 
     (log,) = read_logs(made.to_csv(index=False).encode(), "x")
     (passed,) = (cause for cause in causes.run(log).causes if cause.key == "gradient_passed")
     assert passed.numbers == {"step": rows - 3001, "until": rows - 900}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[f"tensor({x:.4f}, device='cuda:0')" for x in LOSS], [f"tensor({x:.4f})" for x in LOSS]],
+)
+def test_a_number_that_pytorch_printed_of_a_tensor_is_read(values: list[str]) -> None:
+    made = run_of([])
+    made["loss"] = values
+    (log,) = read_logs(made.to_csv(index=False).encode(), "x")
+    assert np.allclose(log.columns["loss"], LOSS, atol=1e-4)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], {"mean": 1.0}, "sft"])
+def test_a_column_of_something_else_than_numbers_is_not_said_to_be_empty(values: Any) -> None:
+    rows = [{"step": at, "loss": LOSS[at], "grad_norm": values, "max_logit": values} for at in range(ROWS)]
+    assert {each.key for each in examined(json_lines(rows)).findings} == {"healthy"}
+
+
+MEASURED: dict[str, Callable[[int], bool]] = {
+    "twice": lambda at: at % 200 == 0,
+    "once": lambda at: at == 0,
+    "late": lambda at: at >= 150,
+    "early": lambda at: at < 150,
+    "never": lambda at: False,
+}
+
+
+@pytest.mark.parametrize("when", MEASURED)
+def test_nan_of_a_logit_beside_a_loss_that_goes_on_is_read_as_not_measured(when: str) -> None:
+    named = np.array([MEASURED[when](at) for at in range(ROWS)])
+    made = run_of([], max_logit=np.where(named, 8.0, np.nan))
+    found = {each.key: each for each in examined(made.to_csv(index=False, na_rep="nan").encode()).findings}
+    assert set(found) == {"healthy", "between_nan"}
+    assert int(found["between_nan"].values["count"]) == (~named).sum()
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_nan_of_a_logit_just_before_the_loss_is_lost_is_a_lost_logit(after: int) -> None:
+    rows = [{"step": at, "loss": math.nan if at >= 200 + after else LOSS[at]} for at in range(ROWS)]
+    rows = [row | {"max_logit": math.nan if row["step"] >= 200 else 8.0} for row in rows]
+    (log,) = read_logs(json_lines(rows), "x")
+    assert np.flatnonzero(np.isinf(log.columns["max_logit"]))[0] == 200
+
+
+def test_what_another_run_of_a_table_has_is_not_lost_in_this_one() -> None:
+    """As pd.concat leaves them: two runs, of which one logged no gradient and no logit."""
+    full, bare = run_of([], grad_norm=1.0, max_logit=8.0).assign(run="a"), run_of([]).assign(run="b")
+    report = examined(pd.concat([bare, full]).to_csv(index=False, na_rep="NaN").encode())
+    assert {each.key for each in report.findings} == {"healthy"}
+
+
+def scaled(*, lost: list[int], norms: list[int]) -> list[dict[str, Any]]:
+    """A loss that is NaN in some steps, and a gradient that is in others."""
+    rows = [{"step": at, "loss": math.nan if at in lost else LOSS[at], "lr": 1e-3} for at in range(ROWS)]
+    return [row | {"grad_norm": math.nan if row["step"] in norms else 1.0} for row in rows]
+
+
+@pytest.mark.parametrize(("lost", "norms"), [([100, 200, 300], [2, 5, 150]), (list(range(250, ROWS)), [2])])
+def test_a_loss_that_is_lost_beside_a_finite_gradient_is_lost_wherever_gradients_are(
+    lost: list[int], norms: list[int]
+) -> None:
+    rows = scaled(lost=lost, norms=norms)
+    for data in (json_lines(rows), pd.DataFrame(rows).to_csv(index=False, na_rep="NaN").encode()):
+        (log,) = read_logs(data, "x")
+        assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == lost
+        assert np.flatnonzero(np.isinf(log.columns["grad_norm"])).tolist() == norms
+        assert examined(data).tables["events"][0]["from"] == lost[0]
+
+
+def test_a_loss_of_0_beside_a_lost_gradient_is_no_gradient_that_passed() -> None:
+    """As the Trainer logs a step whose loss was lost."""
+    rows = [
+        {"step": at, "loss": LOSS[at], "grad_norm": 1.0, "learning_rate": 1e-3, "epoch": at / ROWS}
+        for at in range(ROWS)
+    ]
+    rows[200] |= {"loss": 0.0, "grad_norm": math.nan}
+    found = {each.key for each in examined(json.dumps({"log_history": rows}).encode()).findings}
+    assert "gradient_or_loss" in found
+    assert "gradient_passed" not in found
+
+
+def test_of_a_long_log_the_largest_logit_and_the_lowest_entropy_are_looked_at() -> None:
+    rows = 50_000
+    logit, entropy = np.full(rows, 8.0), np.full(rows, 0.5)
+    logit[10_001], entropy[20_003] = -5000.0, 0.01
+    made = pd.DataFrame({"step": np.arange(rows), "attn_max_logit": logit, "attn_entropy": entropy})
+    (log,) = read_logs(made.to_csv(index=False).encode(), "x")
+    found = causes.run(log)
+    assert len(found.log.step) < found.all_rows
+    assert np.abs(found.log.columns["attn_max_logit"]).max() == 5000
+    assert found.log.columns["attn_entropy"].min() == 0.01
