@@ -26,7 +26,7 @@ from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.tensors import pair_of, run
 from qkdemo.diagnose.watching.heads import Call, measure
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
-from qkdemo.diagnose.weights.layers import Layer
+from qkdemo.diagnose.weights.layer import Layer
 from qkdemo.diagnose.weights.layers import run as run_checkpoint
 
 
@@ -244,7 +244,7 @@ def test_weights_of_8_bits_are_read_with_the_scale_beside_them(tmp_path: Path, s
     right, bare = found[1].tables["layers"][0]["spectral_norm"], found[2]
     assert found[0].tables["layers"][0]["spectral_norm"] == pytest.approx(right, rel=1e-9)
     assert "weights_unscaled" not in said(found[0])
-    assert "logits can be is not known here. The first is l.0.self_attn." in said(bare)["weights_unscaled"]
+    assert "weights are is not known here. The first is l.0.self_attn." in said(bare)["weights_unscaled"]
     assert bare.tables["layers"][0]["spectral_norm"] is None
     assert "spectral" not in said(bare)
 

@@ -12,7 +12,8 @@ import torch
 from qkdemo.diagnose.findings.examine import examine, examine_path
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
-from qkdemo.diagnose.weights.layers import run, spectral_norms
+from qkdemo.diagnose.weights.layer import spectral_norms
+from qkdemo.diagnose.weights.layers import run
 from tests.diagnose.watching.models import language_model
 
 CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
@@ -235,6 +236,56 @@ def test_layers_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
     assert not {"spectral", "query_zero"} & dead.keys()
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["{}.qweight", "{}.weight_packed", "{}.weight._data", "{}.W_q"],  # GPTQ and AWQ, compressed-tensors, quanto, HQQ
+)
+@pytest.mark.parametrize("beside", [True, False])
+def test_layers_of_codes_are_named_beside_what_is_measured(word: str, beside: bool, tmp_path: Path) -> None:
+    codes = {
+        f"model.layers.{at}.self_attn.{word.format(f'{side}_proj')}": torch.ones(4, 32, dtype=torch.int32)
+        for at in (0, 1)
+        for side in "qk"
+    }
+    if word == "{}.qweight":
+        codes["model.layers.2.attn.qkv_proj.qweight"] = torch.ones(4, 32, dtype=torch.int32)
+    tower = {f"vision_tower.layers.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    result = found(saved(tmp_path, codes | (tower if beside else {})))
+    names = [f"model.layers.{at}.self_attn" for at in (0, 1)]
+    assert list(result.packed) == [*names, *(["model.layers.2.attn"] if word == "{}.qweight" else [])]
+    assert [layer.name for layer in result.layers] == (["vision_tower.layers.0.self_attn"] if beside else [])
+    assert f"{len(result.packed)}. They were not measured" in said(tmp_path / "model.safetensors")["packed"]
+
+
+def test_layers_without_keys_of_their_own_are_named(tmp_path: Path) -> None:
+    """As the last layers of Gemma 4, or where keys and values come from one matrix; not those with latent keys."""
+    tensors = weights() | {
+        "model.layers.2.self_attn.q_proj.weight": torch.eye(32),
+        "model.layers.10.self_attn.q_proj.qweight": torch.eye(32),
+        "model.layers.3.self_attn.q_proj.weight": torch.eye(32),
+        "model.layers.3.self_attn.kv_b_proj.weight": torch.eye(32),
+    }
+    result = found(saved(tmp_path, tensors), CONFIG)
+    assert result.keyless == ("model.layers.2.self_attn", "model.layers.10.self_attn")
+    told = said(tmp_path / "model.safetensors")
+    assert "no W_k beside it that is known here: 2." in told["keyless"]
+    assert "The first is model.layers.2.self_attn." in told["keyless"]
+    assert "The first is model.layers.3.self_attn." in told["latent"]
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-000001-of-000002.safetensors")
+    told = said(tmp_path / "model-000001-of-000002.safetensors")  # a W_k may be in the other
+    assert "keyless" not in told
+    assert "model-000002-of-000002.safetensors" in told["shards_by_name"]
+
+
+def test_weights_without_their_scale_are_said_to_be_of_unknown_size_and_gains_still_bound(tmp_path: Path) -> None:
+    stem = "model.layers.0.self_attn."
+    narrow = {name: x.to(torch.float8_e4m3fn) for name, x in weights().items()}
+    gains = {f"{stem}{side}_norm.weight": torch.ones(8) for side in "qk"}
+    told = said(saved(tmp_path, narrow | gains))
+    assert "no |logit| of these layers exceeds" in told["gains_gamma"]
+    assert "logits" not in told["weights_unscaled"]
+
+
 @pytest.mark.parametrize(("side", "key", "level"), [("q", "query_zero", "watch"), ("k", "weights_zero", "bad")])
 def test_a_query_that_starts_at_zero_is_no_illness(side: str, key: str, level: str, tmp_path: Path) -> None:
     """As μP recommends it: W_q is 0, W_k is not. A W_k of 0 is nobody's recommendation."""
@@ -287,7 +338,7 @@ def test_where_heads_could_not_be_read_it_is_not_said_that_nothing_names_them(tm
     assert "no number of heads that fits their shapes could be read: 1." in told["heads_guessed"].sentence
     assert "whose heads could not be read: 1." in told["gains_unheaded"].sentence
     for key in ("heads_guessed", "gains_unheaded"):
-        assert told[key].advice.startswith("If there is no config.json beside the file, put one there that names")
+        assert told[key].advice.startswith("If the model’s own config.json is not beside the file, put it there")
         assert "as one whole number under num_attention_heads" in told[key].advice
 
 
@@ -387,7 +438,7 @@ def test_a_file_without_attention_or_a_folder_without_files_gets_its_sentence(tm
     "names",
     [
         ("q_proj.lora_A.weight", "q_proj.lora_B.weight"),  # an adapter
-        ("q_proj.qweight", "k_proj.qweight"),
+        ("q_proj.qweight", "v_proj.qweight"),
     ],
 )
 def test_two_weights_are_no_q_and_k(names: tuple[str, str]) -> None:

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from qkdemo.diagnose.findings.examine import examine_path
 from qkdemo.diagnose.weights import gains
 from qkdemo.diagnose.weights.checkpoint import open_checkpoint
-from qkdemo.diagnose.weights.layers import Layer, run
+from qkdemo.diagnose.weights.layer import Layer
+from qkdemo.diagnose.weights.layers import run
 from qkdemo.facts.models import MODELS, Model
 from tests.diagnose.watching.models import _SMALL, language_model
 
@@ -229,7 +230,7 @@ def test_how_gains_are_stored_is_told_by_the_architecture_where_it_is_known(
 ) -> None:
     named = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
     named |= {f"l.0.self_attn.{side}_norm.weight": torch.full((4,), gain) for side in "qk"}
-    safetensors.torch.save_file(named, tmp_path / "model.safetensors")
+    safetensors.torch.save_file(named, tmp_path / "model.safetensors", metadata={"format": "pt"})
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
     said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
     assert "as this architecture stores them" in said[f"gains_{reading}"]
@@ -237,6 +238,46 @@ def test_how_gains_are_stored_is_told_by_the_architecture_where_it_is_known(
     guess = "gamma" if gain > 0.5 else "one_plus_gamma"
     said = {finding.key: finding.sentence for finding in examine_path(tmp_path).findings}
     assert "since their mean is nearer to" in said[f"gains_{guess}"]
+
+
+def gained(folder: Path, kind: str, gain: float, **given: Any) -> dict[str, str]:
+    """What is said of one layer with these gains."""
+    named = {f"l.0.self_attn.{side}_proj.weight": torch.eye(8) for side in "qk"}
+    named |= {f"l.0.self_attn.{side}_norm.weight": torch.full((4,), gain) for side in "qk"} | given.get("beside", {})
+    safetensors.torch.save_file(named, folder / "model.safetensors", metadata=given.get("metadata"))
+    (folder / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+    return {finding.key: finding.sentence for finding in examine_path(folder).findings}
+
+
+MLX: Final[dict[str, dict[str, Any]]] = {
+    "metadata": {"metadata": {"format": "mlx"}},
+    "convolution": {"beside": {"l.1.linear_attn.conv1d.weight": torch.ones(8, 4, 1)}},  # [channels, width, 1]
+}
+
+
+@pytest.mark.parametrize("kind", ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "step3p5"])
+@pytest.mark.parametrize("told", MLX)
+def test_mlx_stores_gamma_itself_for_classes_that_store_it_less_one(kind: str, told: str, tmp_path: Path) -> None:
+    """Its conversion adds 1: what is 1.25 there would give 2 · 2.25² if 1 were added once more."""
+    said = gained(tmp_path, kind, 1.25, **MLX[told])
+    assert "since their mean is nearer to 1 than to 0" in said["gains_gamma"]
+    assert "exceeds 3.125:" in said["gains_gamma"]
+    assert "gains_unclear" in gained(tmp_path, kind, 0.1, **MLX[told])
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "mlx"}, {"format": "pt"}])
+def test_mlx_stores_gains_of_gemma_3_as_its_class_does(metadata: Any, tmp_path: Path) -> None:
+    """Its norm adds 1 where it is used."""
+    for gain in (0.1, 0.9):
+        said = gained(tmp_path, "gemma3_text", gain, metadata=metadata)
+        assert "as this architecture stores them" in said["gains_one_plus_gamma"]
+
+
+def test_gains_that_speak_against_their_class_leave_it_open_which_they_are(tmp_path: Path) -> None:
+    """Of a class for which other programs store γ: a file that transformers wrote is its own; of another it is open."""
+    assert "gains_unclear" in gained(tmp_path, "qwen3_next", 1.25)
+    said = gained(tmp_path, "qwen3_next", 1.25, metadata={"format": "pt"})
+    assert "as this architecture stores them" in said["gains_one_plus_gamma"]
 
 
 def test_what_a_class_is_said_to_store_is_what_its_norm_makes_of_it() -> None:

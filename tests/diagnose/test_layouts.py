@@ -208,6 +208,8 @@ PUBLISHED: Final[dict[str, tuple[str, str, int, dict[str, Any]]]] = {  # of clas
     "Baichuan": ("self_attn.W_pack", "blocks", 4, {"model_type": "baichuan"}),
     "Qwen": ("attn.c_attn", "blocks", 4, {"model_type": "qwen"}),
     "timm": ("attn.qkv", "blocks", 4, {}),
+    "NeoBERT": ("qkv", "groups", 4, {"model_type": "neobert", "vocab_size": 64}),
+    "InternViT": ("attn.qkv", "blocks", 4, {"model_type": "intern_vit_6b"}),
 }
 
 
@@ -239,6 +241,21 @@ def test_the_layout_of_a_part_whose_kind_is_not_named_is_not_guessed(
     layer: str, config: dict[str, Any], tmp_path: Path
 ) -> None:
     found = read_alone(in_file(tmp_path, {f"{layer}.query_key_value.weight": torch.randn(96, WIDTH)}), config)
+    assert (found.layers, found.unread) == ((), (layer,))
+
+
+@pytest.mark.parametrize(
+    ("layer", "config"),
+    [
+        ("model.transformer_encoder.0", {"num_attention_heads": HEADS}),  # NeoBERT's, whose rows lie by head
+        ("transformer_encoder.0", {}),
+        ("model.layers.0.attn", {"num_attention_heads": HEADS, "vocab_size": 64, "model_type": "unheard_of"}),
+    ],
+)
+def test_a_fused_matrix_of_an_unknown_text_is_not_read_as_blocks(
+    layer: str, config: dict[str, Any], tmp_path: Path
+) -> None:
+    found = read_alone(in_file(tmp_path, {f"{layer}.qkv.weight": torch.randn(96, WIDTH)}), config)
     assert (found.layers, found.unread) == ((), (layer,))
 
 

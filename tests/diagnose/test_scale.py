@@ -138,6 +138,87 @@ def test_a_multiplier_of_k_is_one_of_the_scale() -> None:
     assert scale_of("model.layers.0.self_attn", (), config, 64) == pytest.approx(0.0625)
 
 
+@pytest.mark.parametrize(
+    ("config", "scale"),
+    [
+        ({"model_type": "phi3small", "mup_use_scaling": True, "mup_attn_multiplier": 2.0}, 2 / 128),
+        ({"model_type": "phi3small"}, 1 / 128),  # both by default
+        ({"model_type": "phi3small", "mup_use_scaling": False, "mup_attn_multiplier": 2.0}, None),
+        ({"model_type": "btlm", "mup_scale_qk_dot_by_d": True}, 1 / 128),
+        ({"model_type": "btlm", "mup_scale_qk_dot_by_d": False}, None),
+        ({"model_type": "jais", "scale_qk_dot_by_d": True}, 1 / 128),
+        ({"model_type": "jais", "scale_qk_dot_by_d": True, "scale_attn_weights": False}, 1.0),
+    ],
+)
+def test_a_scale_of_mup_is_divided_by_d(config: dict[str, Any], scale: float | None) -> None:
+    """As the code of Phi-3-small, BTLM and JAIS has it."""
+    own = scale_of("transformer.h.0.attn", (), config, 128)
+    assert own == (None if scale is None else pytest.approx(scale))
+
+
+def test_images_of_pix2struct_are_read_by_their_part_of_the_config(tmp_path: Path) -> None:
+    parts = {"text_config": {"num_heads": 4}, "vision_config": {"num_attention_heads": 3, "hidden_size": 24}}
+    config = transformers.Pix2StructConfig(
+        text_config=parts["text_config"] | {"hidden_size": 32, "d_kv": 8, "d_ff": 32, "num_layers": 1, "vocab_size": 8},
+        vision_config=parts["vision_config"]
+        | {"patch_embed_hidden_size": 24, "d_ff": 32, "d_kv": 8, "num_hidden_layers": 1, "seq_len": 16},
+    )
+    transformers.Pix2StructForConditionalGeneration(config).save_pretrained(tmp_path)
+    report = examine_path(tmp_path)
+    rows = {row["layer"]: (row["heads"], row["d_head"], row["scale"]) for row in report.tables["layers"]}
+    assert rows.pop("encoder.encoder.layer.0.attention") == (3, 8, 1.0)
+    assert len(rows) == 2
+    assert set(rows.values()) == {(4, 8, 1.0)}
+    assert "heads_guessed" not in {finding.key for finding in report.findings}
+
+
+def test_images_of_gemma_4_are_read(tmp_path: Path) -> None:
+    """Their projections are linear maps between two clamps, and a norm stands after them."""
+    kind = transformers.Gemma4VisionConfig
+    config = kind(hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, head_dim=16)
+    if (config.num_key_value_heads or 2) != 2:
+        config.num_key_value_heads = 2
+    for clamped in (False, True):
+        config.use_clipped_linears = clamped
+        transformers.Gemma4VisionModel(config).save_pretrained(tmp_path)
+        report = examine_path(tmp_path)
+        assert [(row["heads"], row["d_head"], row["scale_is"]) for row in report.tables["layers"]] == [
+            (2, 16, "told")
+        ] * 2
+        assert {finding.key for finding in report.findings} == {"gains_gamma"}
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    bare = {name: x for name, x in tensors.items() if "q_norm" not in name and "k_norm" not in name}
+    safetensors.torch.save_file(bare, tmp_path / "model.safetensors")
+    assert {finding.key for finding in examine_path(tmp_path).findings} == {"unlike"}
+
+
+def test_a_scale_of_a_quantiser_is_no_further_norm(tmp_path: Path) -> None:
+    """As vLLM writes it, beside k_scale: one number for all of q."""
+    tensors = {f"l.0.self_attn.{side}_proj.weight": torch.eye(16) for side in "qk"}
+    for size in (1, 8):
+        scales = {f"l.0.self_attn.{side}_scale": torch.ones(size) for side in "qk"}
+        safetensors.torch.save_file(tensors | scales, tmp_path / "model.safetensors")
+        said = {finding.key for finding in examine_path(tmp_path / "model.safetensors").findings}
+        assert ("second" in said) == (size == 8)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_scales_of_several_layers_are_each_ones_own(several: bool, tmp_path: Path) -> None:
+    """As in GPT-2 with a scale by layer, here with gains."""
+    tensors = {
+        f"h.{at}.attn.{name}": x
+        for at in range(2 if several else 1)
+        for side in "qk"
+        for name, x in ((f"{side}_proj.weight", torch.eye(16)), (f"{side}_norm.weight", torch.ones(4)))
+    }
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(
+        json.dumps({"scale_attn_by_inverse_layer_idx": True, "query_pre_attn_scalar": 0.25})
+    )
+    (gains,) = (each.values for each in examine_path(tmp_path).findings if each.key == "gains_gamma")
+    assert str(gains["scale"]).startswith("1, 2 (each layer" if several else "2 (told")
+
+
 def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
     """Both call it attn.attention; GPT-Neo does not scale."""
     layer, names = "transformer.h.0.attn.attention", {"transformer.h.0.mlp.c_fc_0.weight"}

@@ -114,6 +114,9 @@ class Told:
                 tensors[f"{layer.name}.add_k_proj.weight"] = layer.k
             tensors |= {f"{layer.name}.{side}_proj.weight": x for side, x in (("q", layer.q), ("k", layer.k))}
             tensors |= {f"{layer.name}.{side}_norm.weight": x for side, x in layer.gains.items()}
+        self.keyless = rng.random() < 0.1
+        if self.keyless:
+            tensors["model.layers.9.self_attn.q_proj.weight"] = self.layers[0].q
         data = safetensors.torch.save({name: torch.tensor(x) for name, x in tensors.items()})
         file = Safetensors(io.BytesIO(data), "x.safetensors")
         self.result = layers.run(Checkpoint({"x": file}, dict.fromkeys(file.entries, "x"), ()), self.config)
@@ -212,6 +215,9 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
         and next(each.name for each in told.measured if each.name in told.added) == said.values["layer"]
         and said.number("count") == sum(each.name in told.added for each in told.measured)
     ),
+    "keyless": lambda said, told: (
+        told.keyless and said.number("count") == 1 and said.values["layer"] == "model.layers.9.self_attn"
+    ),
     "unshared": lambda said, told: said.number("count") == len(told.layers) - len(told.measured),
     "weights_lost": of_layers(lambda layer: not layer.whole),
     "weights_zero": of_layers(
@@ -240,6 +246,7 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "bound.per_head_scaled": NOTHING,
     "bound.full_width_scaled": NOTHING,
     "scale_known": NOTHING,
+    "scale_each": NOTHING,
     "scale_supposed": NOTHING,
 }
 

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.diagnose.curves.loss import lost_for_good
 from qkdemo.diagnose.readers.columns import Log
 
 MOST_ROWS: Final = 20_000
@@ -16,7 +17,7 @@ def thinned(log: Log, roles: Mapping[str, str]) -> Log:
     """A log of more than MOST_ROWS rows with about that many of them; it then counts as sampled.
 
     Rows are spread evenly among those that hold a value, for each set of columns that are logged together: of no column
-    all rows go. The first and the last row in which a column is not finite stay.
+    all rows go. The rows stay in which what is not finite begins, ends, and is last before the loss is lost for good.
     """
     if len(log.step) <= MOST_ROWS:
         return log
@@ -26,7 +27,11 @@ def thinned(log: Log, roles: Mapping[str, str]) -> Log:
     }
     each = MOST_ROWS // max(1, len(patterns))
     kept = [_spread(np.flatnonzero(there), each) for there in patterns.values()]
-    kept += [lost[[0, -1]] for column in named if (lost := np.flatnonzero(np.isinf(column))).size]
+    until = lost_for_good(log.columns.get(roles.get("loss", ""), np.empty(0)))
+    for column in named:
+        lost, there = np.flatnonzero(np.isinf(column)), np.flatnonzero(~np.isnan(column))
+        since = lost_for_good(column)
+        kept += [lost[:1], lost[-1:], lost[lost < until][-1:], there[there >= since][:1], there[there < since][-1:]]
     rows = np.unique(np.concatenate(kept))
     columns = {name: column[rows] for name, column in log.columns.items()}
     return replace(log, step=log.step[rows], columns=columns, sampled=True)

@@ -7,6 +7,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding, Level, Report, by_level
 from qkdemo.diagnose.readers.inputs import some
 from qkdemo.diagnose.weights import layers as attention
+from qkdemo.diagnose.weights.layer import Layer
 from qkdemo.messages import say
 from qkdemo.notation import at_most, written
 
@@ -20,6 +21,7 @@ def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Repo
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
             "scale": layer.scale,
+            "scale_is": "supposed" if layer.own_scale is None else "told",
             "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
@@ -72,7 +74,7 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     yield from map(_of_plain, _by_scale([layer for layer in plain if layer.name not in normed_too]))
 
 
-def _by_scale(layers: Sequence[attention.Layer]) -> Iterator[list[attention.Layer]]:
+def _by_scale(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
     """Those with the scale 1/√d, for all that is known; then those with one of their own."""
     for known in (False, True):
         if each := [layer for layer in layers if (layer.own_scale is not None) == known]:
@@ -96,7 +98,7 @@ def _of_architecture(result: attention.Result) -> Iterator[Finding]:
         bound = at_most(result.cosine[worst])
         yield Finding(level, "cosine", {"count": len(result.cosine), "layer": worst, "bound": bound})
     if result.latent:
-        yield Finding("watch", "latent", {"count": len(result.latent)}, ("mla", {}))
+        yield Finding("watch", "latent", {"count": len(result.latent), "layer": result.latent[0]}, ("mla", {}))
 
 
 def _of_groups(result: attention.Result) -> Iterator[Finding]:
@@ -105,6 +107,7 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
     groups: dict[str, tuple[Level, Sequence[str]]] = {
         "packed": ("watch", result.packed),
         "unread": ("watch", result.unread),
+        "keyless": ("watch", result.keyless),
         "convolved": ("watch", result.convolved),
         "unlike": ("watch", result.unlike),
         "joined": ("watch", result.joined),
@@ -123,7 +126,7 @@ def _of_groups(result: attention.Result) -> Iterator[Finding]:
             yield Finding(level, key, {"count": len(names), "layer": names[0]})
 
 
-def _of_normed(layers: list[attention.Layer]) -> Finding:
+def _of_normed(layers: list[Layer]) -> Finding:
     """The bound that the gains leave, in the reading for which there is evidence, or in both."""
     readings = {layer.reading for layer in layers}
     reading = readings.pop() if len(readings) == 1 else "unclear"
@@ -144,13 +147,15 @@ def _of_normed(layers: list[attention.Layer]) -> Finding:
     )
 
 
-def _scale(layers: list[attention.Layer]) -> str:
+def _scale(layers: list[Layer]) -> str:
     """That of layers that have it from one source, in words: 1/√d, or the numbers of their own."""
     own = sorted({written(layer.scale) for layer in layers if layer.own_scale is not None})
-    return say("finding.scale_known", scale=some(own)) if own else say("finding.scale_supposed")
+    if not own:
+        return say("finding.scale_supposed")
+    return say(f"finding.scale_{'known' if len(own) == 1 else 'each'}", scale=some(own))
 
 
-def _of_plain(layers: list[attention.Layer]) -> Finding:
+def _of_plain(layers: list[Layer]) -> Finding:
     """The largest logit of inputs of length 1."""
     most = {layer: float(layer.spectral.max()) * layer.scale for layer in layers}
     worst, logit = max(most.items(), key=lambda each: each[1])

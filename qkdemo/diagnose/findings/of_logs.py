@@ -142,7 +142,7 @@ def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterato
     for role, column in result.roles.items():
         if role in numbers:
             cells = result.log.unfilled[column]
-            values = {"column": column, "count": cells.cells, "step": whole(cells.first), "rows": cells.every}
+            values = {"column": cells.column, "count": cells.cells, "step": whole(cells.first), "rows": cells.every}
             yield say(f"finding.cells.{'each' if cells.every == 1 else 'apart'}", **values)
 
 
@@ -232,6 +232,12 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
     if column and "fraction" not in column and any(map(_by_entropy, result.causes)):
         yield Finding("watch", "entropy_share", {"run": run, "column": column})
     yield from _of_several(result, run)
+    for role in _NAN_OF:
+        name = result.roles.get(role, "")
+        if name in result.log.between:
+            yield Finding("watch", "between_nan", {"run": run, "column": name, "count": result.log.between[name]})
+        if role in result.log.empty and role not in result.roles:
+            yield Finding("watch", "empty_column", {"run": run, "column": result.log.empty[role]})
     logits = result.roles.get("max_logit", "")
     if _over_heads(result, logits + column):
         yield Finding("good", "worst_of_each", {"run": run})
@@ -253,6 +259,7 @@ def _of_several(result: causes.Result, run: str) -> Iterator[Finding]:
 
 
 _SAID_OF: Final = ("loss", "grad_norm", "update_norm", "max_logit", "entropy", "q_norm", "k_norm")  # roles
+_NAN_OF: Final = ("loss", "grad_norm", "update_norm", "max_logit")  # roles
 _NAMED: Final = 4  # of many columns
 _WHOLE: Final = ("step", "since", "earliest", "last_large", "at", "back", "count", "until", "low", "once")
 _BY_ENTROPY: Final = (

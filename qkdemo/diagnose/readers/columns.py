@@ -7,7 +7,6 @@
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
-from qkdemo.diagnose.readers.values import Unfilled, is_nan, kind_of_row, logged, padding, real, unfilled
+from qkdemo.diagnose.readers.values import Unfilled, kind_of_row, logged, now_and_then, padding, real, unfilled
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
@@ -65,8 +64,6 @@ OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
 _MAY_BE_EMPTY: Final = ("loss", "grad_norm", "max_logit")  # of which an empty cell is told
 _KINDS: Final = (EVALUATED, ROLES["lr"])
-_LEAST_GAPS: Final = 2
-_ALIKE: Final = 2.0  # times as many rows
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -88,7 +85,9 @@ class Log:
     steps: Literal["named", "rows", "epochs", "passes"] = "named"  # or rows are counted, or steps that begin anew
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
-    unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column; `first` is a step
+    unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column, for each layer by that of their worst
+    between: Mapping[str, int] = field(default_factory=dict)  # by column, rows of NaN read as no value: in no order
+    empty: Mapping[str, str] = field(default_factory=dict)  # role → a column of it that never has a value
     cut: bool = False  # whether the last line of its file could not be read
 
 
@@ -147,8 +146,8 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
-    now_and_then, table = _now_and_then(rows), rows
-    if measures := {name: places for name, places in now_and_then.items() if _is_measure(name)}:  # of no kind of rows
+    (filler, between), table = now_and_then(rows, names_loss, _is_measure), rows
+    if measures := {name: places for name, places in filler.items() if _is_measure(name)}:  # of no kind of rows
         rows = [
             {name: x for name, x in row.items() if place not in measures.get(name, ())}
             for place, row in enumerate(rows)
@@ -158,7 +157,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
             left_out = empty.get(kind_of_row(row), frozenset()) if empty else frozenset()
-            left_out |= {name for name, places in now_and_then.items() if place in places}
+            left_out |= {name for name, places in filler.items() if place in places}
             for name, value in row.items():
                 if name not in (steps, CALLS) and name not in left_out and not math.isnan(number := logged(value)):
                     points.setdefault(str(name), []).append((step, number, place))
@@ -174,58 +173,45 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     columns = _over_layers(columns) | columns
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
-    told = [name for name in names if any(ROLES[role].search(str(name)) for role in _MAY_BE_EMPTY)]
-    told = [] if sampled else [name for name in told if not EVALUATED.search(str(name))]
-    lacking = {str(name): x for name in told if (x := unfilled(table, name, at, now_and_then.get(name, ()), _KINDS))}
-    return Log(run, kind, np.array(order), columns, sampled, where, counted, rows=read, kept=kept, unfilled=lacking)
+    told = [] if sampled else [name for name in _told_of(columns, names) if name not in between]
+    found = unfilled(table, {name: filler.get(name, ()) for name in told}, at, _KINDS)
+    return Log(
+        *(run, kind, np.array(order), columns, sampled, where, counted, read, kept),
+        unfilled={_of_all_layers(name, columns): cells for name, cells in found.items()},
+        between={str(name): count for name, count in between.items()},
+        empty=_never(names, columns),
+    )
+
+
+def _told_of(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> list[str]:
+    """Columns of which an empty cell is told; of those for each layer the one with the fewest values."""
+    fitting = [x for x in names if str(x) in columns and any(ROLES[role].search(str(x)) for role in _MAY_BE_EMPTY)]
+    groups: dict[str, list[str]] = {}
+    for name in fitting:
+        if not EVALUATED.search(str(name)):
+            groups.setdefault(_of_all_layers(str(name), columns), []).append(name)
+    return [min(group, key=lambda name: np.isfinite(columns[str(name)]).sum()) for group in groups.values()]
+
+
+def _of_all_layers(name: str, columns: Mapping[str, NDArray[np.float64]]) -> str:
+    """The column of the worst layer, if there is one; else the column itself."""
+    return star if (star := _star(name)) in columns else name
+
+
+def _never(names: Sequence[str], columns: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
+    """Role → a column without any value, where no column of that role has one."""
+    found: dict[str, str] = {}
+    for role in _MAY_BE_EMPTY:
+        fitting = [str(x) for x in names if ROLES[role].search(str(x)) and not EVALUATED.search(str(x))]
+        fitting = [x for x in fitting if not _BESIDE_A_LOSS.search(x) and (role != "max_logit" or names_attention(x))]
+        if fitting and columns.keys().isdisjoint(fitting):
+            found[role] = fitting[0]
+    return found
 
 
 def names_loss(column: Any) -> bool:
     """Whether a column is a loss of the training, by its name."""
     return bool(ROLES["loss"].search(str(column)) and not EVALUATED.search(str(column)))
-
-
-# ---- NaN that fills a table, where a row has no value
-
-
-def _now_and_then(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, frozenset[int]]:
-    """By column, the rows in which NaN stands for no value: those between numbers that come about every so many rows.
-
-    One may be missing there. After the last number NaN does so for as many rows as between others, or twice as many;
-    what is lost stays lost. In a measure of
-    attention 0 can stand so, too, and numbers may come in any rows, if these are no more than half; after its last
-    number NaN does so while a loss is a number, which no lost logit leaves.
-    """
-    found: dict[str, frozenset[int]] = {}
-    names = {name for row in rows for name in row}
-    measures = set(filter(_is_measure, names))
-    filled = {name for row in rows for name, value in row.items() if is_nan(value)}
-    losses = [name for name in names if names_loss(name)]
-    for name in filled | measures:
-        column = [row.get(name) for row in rows]
-        fills = None not in column and "" not in column  # else a row without a value has none, and NaN was logged
-        measured = name in measures
-        empty = {place for place, x in enumerate(column) if (fills and is_nan(x)) or (measured and real(x) == 0)}
-        places = [place for place, x in enumerate(column) if place not in empty and math.isfinite(logged(x))]
-        gaps = [later - earlier for earlier, later in pairwise(places)]
-        if len(gaps) < _LEAST_GAPS:
-            continue
-        rare = measured and 2 * len(gaps) <= places[-1] - places[0]
-        usual, count = Counter(gaps).most_common(1)[0]
-        if rare or (min(gaps) > 1 and (max(gaps) <= _ALIKE * min(gaps) or 2 * count >= len(gaps))):
-            until = _loss_stays(rows, losses, places[-1]) if measured else 0
-            end = places[-1] + (max(gaps) if rare else min(max(gaps), _ALIKE * usual))
-            found[name] = frozenset(
-                place for place in empty if place < end or (place <= until and is_nan(column[place]))
-            )
-    return found
-
-
-def _loss_stays(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], since: int) -> int:
-    """The last row with a loss of the training, if from `since` on none is lost; else `since`."""
-    numbers = [(place, logged(rows[place].get(name))) for place in range(since, len(rows)) for name in losses]
-    lost = any(math.isinf(x) for _, x in numbers)
-    return since if lost else max((place for place, x in numbers if math.isfinite(x)), default=since)
 
 
 def _is_measure(name: str) -> bool:

@@ -10,6 +10,7 @@
 Names are those of transformers 5.24, timm, and the code that the authors of diffusion transformers published.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -57,7 +58,8 @@ def unlike(
 
     XCiT has a temperature for each head beside one matrix for q, k and v; of each pair of DaViT's blocks the second
     attends between channels. Hiera takes the largest q of several positions where its width grows. DeBERTa adds
-    products with embeddings of distances. `kind`: the model_type of a config.
+    products with embeddings of distances. Gemma 4 clamps what enters and leaves W_q of images and sound; after its norm
+    the gains bound a logit all the same. `kind`: the model_type of a config.
     """
     heat = tuple(inner.get("temperature", ()))
     block, _, word = layer.rpartition(".")
@@ -75,6 +77,7 @@ def unlike(
         or (fused and word == "attn" and second)
         or any(map(_MIXED.fullmatch, inner))
         or _FACTORISED.fullmatch(layer) is not None
+        or ("q_proj.output_max" in inner and "q_norm.weight" not in inner)
     )
 
 
@@ -90,13 +93,17 @@ def shares_keys(layer: str, config: Mapping[str, Any]) -> bool:
     return told and int(at[1]) >= all_ - shared  # type: ignore[index, operator]
 
 
-def second(inner: Iterable[str]) -> list[str]:
-    """Further projections and norms of q or k in a layer, and scales.
+def second(inner: Mapping[str, Sequence[int]] | Iterable[str]) -> list[str]:
+    """Further projections and norms of q or k in a layer, and scales. `inner`: tensors in it, also with their shapes.
+
+    A q_scale of one number is that of a quantiser.
 
     >>> second(["to_q.weight", "norm_q.weight", "add_q_proj.weight", "q_proj_weight", "k_proj_moe_gen.weight"])
     ['add_q_proj', 'k_proj_moe_gen']
     """
-    return [match[1] or match[2] for name in inner if (match := _SECOND.fullmatch(name))]
+    shapes = inner if isinstance(inner, Mapping) else {}
+    names = [name for name in inner if not (name == "q_scale" and math.prod(shapes.get(name, (2,))) == 1)]
+    return [match[1] or match[2] for name in names if (match := _SECOND.fullmatch(name))]
 
 
 def joined(layer: str, layers: Collection[str]) -> bool:

@@ -18,7 +18,10 @@ from qkdemo.diagnose.readers.safetensors import Entry, Safetensors
 
 _MOST_INDEX: Final = 64 << 20  # bytes
 _MOST_WEIGHT: Final = 4 << 30  # one layer's fused projection of a very wide model
-_SHARD: Final = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.safetensors")  # as transformers names them
+_MOST_SHARDS: Final = 99_999  # by a name alone
+_SHARD: Final = re.compile(
+    r"(.*)-(\d{5,})-of-(\d{5,})\.safetensors"
+)  # as transformers names them; some have six digits
 
 
 class Checkpoint:
@@ -43,6 +46,11 @@ class Checkpoint:
     def names(self) -> tuple[str, ...]:
         """Every tensor that can be read."""
         return tuple(self._homes)
+
+    @property
+    def formats(self) -> frozenset[str]:
+        """What the headers call the format: pt where transformers saved them, mlx where MLX did."""
+        return frozenset(str(file.metadata.get("format", "")) for file in self._files.values())
 
     def entry(self, tensor: str) -> Entry:
         """What the header says of a tensor."""
@@ -104,8 +112,14 @@ def one_file(file: Safetensors) -> Checkpoint:
 
 def _other_shards(names: Collection[str]) -> list[str]:
     """The shards that must be beside these, by their names."""
-    found = {match[1]: match[3] for name in names if (match := _SHARD.fullmatch(name))}
-    every = {f"{stem}-{at + 1:05}-of-{count}.safetensors" for stem, count in found.items() for at in range(int(count))}
+    found = {
+        match[1]: match[3] for name in names if (match := _SHARD.fullmatch(name)) and len(match[2]) == len(match[3])
+    }
+    every = {
+        f"{stem}-{at + 1:0{len(count)}}-of-{count}.safetensors"
+        for stem, count in found.items()
+        for at in range(min(int(count), _MOST_SHARDS))
+    }
     return sorted(every - set(names))
 
 

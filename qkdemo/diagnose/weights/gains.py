@@ -4,6 +4,7 @@
 * `biased(checkpoint)`: layers whose norm adds a bias, with which its gains alone bound nothing;
 * `place_of(…)`: per_head, full_width, or empty if sizes tell neither; `bound(…)`: the largest |q · k| that they leave;
 * `reading_of(gains)`: whether they are stored as γ or as γ − 1, by their sizes; `stored_by(kind)`: by the architecture;
+  `read(gains, kind, writer)`: by both, as far as they are to be believed; `writer_of(checkpoint)`: what wrote a file;
 * `normed_by_rope(config, layer)`: whether Llama 4 normalises q and k of a layer, with no gain;
 * `cosine(checkpoint, layer)`: a layer's heads, and the largest scale that it learned for q and k of length 1;
 * `BEFORE`, `WITHOUT_GAIN`, `NORMED`: architectures whose norm stands before the projection, can be asked for and has
@@ -39,6 +40,7 @@ _ONE_PLUS: Final = frozenset(  # of transformers 5.24: those of the table of mod
     {"gemma3", "t5gemma2", "t5gemma2_encoder", "t5gemma2_decoder", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp"}
     | {"step3p5", "step3p7", "minimax_m3_vl"}
 )
+_SO_IN_MLX: Final = frozenset({"gemma3"})  # whose norm adds 1 in MLX, too; of others mlx_lm stores γ, or may
 _GAMMA: Final = frozenset(
     row.path.split("/")[-2]
     for row in MODELS
@@ -132,6 +134,31 @@ def stored_by(kind: str) -> str:
     """
     kind = kind.removesuffix("_text")
     return "one_plus_gamma" if kind in _ONE_PLUS else "gamma" if kind in _GAMMA else ""
+
+
+def writer_of(checkpoint: Checkpoint) -> str:
+    """mlx, also by a convolution with MLX's order of axes; pt for transformers; empty where it is not known."""
+    shapes = [checkpoint.entry(name).shape for name in checkpoint.names if name.endswith("conv1d.weight")]
+    if "mlx" in checkpoint.formats or any(len(x) == 3 and x[2] == 1 < x[1] for x in shapes):
+        return "mlx"
+    return "pt" if checkpoint.formats == {"pt"} else ""
+
+
+def read(gains: Sequence[Tensor], kind: str, writer: str) -> tuple[str, bool]:
+    """How gains are read, and whether that is by their class: of a model_type, in a file that `writer` wrote.
+
+    Where a class stores γ − 1 mlx_lm adds 1 as it converts, and of other files that are not of transformers it is not
+    known whether they were converted: sizes that speak for the other reading leave it open.
+
+    >>> read([torch.tensor([1.25])], "qwen3_next", "mlx"), read([torch.tensor([1.25])], "qwen3_next", "pt")
+    (('gamma', False), ('one_plus_gamma', True))
+    """
+    by_class, by_size = stored_by(kind) if gains else "", reading_of(gains)
+    if not by_class or by_class == "gamma" or kind.removesuffix("_text") in _SO_IN_MLX:
+        return by_class or by_size, bool(by_class)
+    if writer == "mlx":
+        return "gamma" if by_size == "gamma" else "unclear", False
+    return ("unclear", False) if by_size == "gamma" and writer != "pt" else (by_class, True)
 
 
 def head_width(gains: Mapping[str, Tensor], rows: int) -> int | None:

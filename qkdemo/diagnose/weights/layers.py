@@ -1,11 +1,6 @@
 """A checkpoint's attention: spectral norms per head, gains in both readings, the bound, what is missing.
 
-* `run(checkpoint, config)`: a `Layer` for every layer that has W_q and W_k, and what the config says of them;
-* `spectral_norms(q, k)`: per head.
-
-The logit of a head is xᵀ W_qᵀ W_k x' · scale. The largest it can be for |x| = |x'| = 1 is the spectral norm of
-W_qᵀ W_k, found from a matrix of d_head × d_head: nothing of the model's width squared is formed. With an RMSNorm of q
-and k the weights' size does not matter; then the gains bound the logit.
+* `run(checkpoint, config)`: a `Layer` for every layer that has W_q and W_k, and what the config says of them.
 """
 
 import math
@@ -22,58 +17,13 @@ from qkdemo.diagnose.readers.safetensors import DTYPES
 from qkdemo.diagnose.scaled import NARROW, scale_name, scaled
 from qkdemo.diagnose.weights import beside, gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
-from qkdemo.diagnose.weights.projections import found_in, heads_of, parts, scope, ungated
+from qkdemo.diagnose.weights.codes import as_weight
+from qkdemo.diagnose.weights.layer import Layer, spectral_norms
+from qkdemo.diagnose.weights.projections import found_in, heads_of, keyless, parts, scope, ungated
 from qkdemo.diagnose.weights.scale import scale_of
 
 _LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
 _FLAG: Final = re.compile(r"(use_|with_)?(qk|query_key)_?(norm|layer_?norm|rms_?norm)$")
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One attention layer. `spectral` is [heads], in units of the logit before the scale, for inputs of length 1."""
-
-    name: str
-    heads: int
-    kv_heads: int
-    d_head: int
-    spectral: Tensor
-    gain_q: Tensor | None  # as stored
-    gain_k: Tensor | None
-    reading: str  # of the gains: gamma, one_plus_gamma, unclear; empty without gains
-    dtype: str  # of W_q
-    guessed: bool = False  # no heads that fit were read: their number is a guess from shapes
-    unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
-    by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
-    at_start: bool = False  # W_q is 0 throughout, and W_k is not
-    own_scale: float | None = None  # what multiplies q · k, where that is told and other than 1/√d
-
-    @property
-    def scale(self) -> float:
-        """What is taken to multiply q · k."""
-        return 1 / math.sqrt(self.d_head) if self.own_scale is None else self.own_scale
-
-    @property
-    def finite(self) -> bool:
-        """Whether its weights and its gains are, and what is formed of them."""
-        stored = [gain for gain in (self.gain_q, self.gain_k) if gain is not None]
-        bounds = [self.bound(reading) or 0.0 for reading in ("gamma", "one_plus_gamma")]
-        return all(bool(x.isfinite().all()) for x in (self.spectral, *stored)) and all(map(math.isfinite, bounds))
-
-    @property
-    def place(self) -> str:
-        """Where the norm acts, by the sizes of its gains: per_head, full_width, or empty if they tell neither.
-
-        Of heads that are a guess they tell none: a gain for every row may be one for a single head, or for all.
-        """
-        return "" if self.guessed else gains.place_of(self.gain_q, self.gain_k, self.heads, self.kv_heads, self.d_head)
-
-    def bound(self, reading: str) -> float | None:
-        """The largest |logit| that the gains leave in one reading of them; None if their sizes tell no place."""
-        if self.gain_q is None or self.gain_k is None or not self.place:
-            return None
-        q, k = (1 + x if reading == "one_plus_gamma" else x for x in (self.gain_q, self.gain_k))
-        return self.scale * gains.bound(q, k, self.heads, self.kv_heads, self.d_head, self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +48,7 @@ class Result:
     without_gain: tuple[str, ...] = ()  # layers whose norm of q and k is known to have no gain
     second: Mapping[str, Sequence[str]] = field(default_factory=dict)  # layers with more projections of q or k: which
     joined: tuple[str, ...] = ()  # layers that attend together with another one
+    keyless: tuple[str, ...] = ()  # layers with a W_q, and no W_k or latent keys
     placed: bool = False  # whether an index says what the missing shards hold
 
     @property
@@ -115,14 +66,15 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
     skipped = _Skipped([], [], [], [])
     made = tuple(_layers(checkpoint, config, {} if before else found, skipped))
     layers = tuple(layer for layer in made if layer.heads % layer.kv_heads == 0)
-    latent = {match["layer"] for name in checkpoint.names if (match := _LATENT.fullmatch(name))}
+    latent = {match["layer"] for name in map(as_weight, checkpoint.names) if (match := _LATENT.fullmatch(name))}
     if not made and not latent and not any(skipped):
         key = "no_attention_here" if checkpoint.missing else "no_attention"
         raise InputError(key, count=len(checkpoint.names), names=some(checkpoint.missing))
     scales = {layer.name: gains.cosine(checkpoint, layer.name) for layer in layers}
     cosine = {name: scale[1] for name, scale in scales.items() if scale}
-    every = found_in((*checkpoint.names, *checkpoint.elsewhere))
-    second = {layer.name: beside.second(beside.inside(checkpoint.names, layer.name)) for layer in layers}
+    names = (*checkpoint.names, *checkpoint.elsewhere)
+    every, whole = found_in(names), not checkpoint.missing or bool(checkpoint.elsewhere)  # all names are known
+    second = {layer.name: beside.second(_inner(checkpoint, layer.name)) for layer in layers}
     normed = [layer.name for layer in layers if scope(config, layer.name).get("model_type") in gains.NORMED]
     return Result(
         layers=layers,
@@ -145,6 +97,7 @@ def run(checkpoint: Checkpoint, config: Mapping[str, Any] | None = None) -> Resu
         ),
         normed=tuple(name for name in normed if name not in cosine),
         second={name: words for name, words in second.items() if words},
+        keyless=tuple(sorted({*keyless([*map(as_weight, names)])} - latent, key=_natural)) if whole else (),
         joined=tuple(layer.name for layer in layers if beside.joined(layer.name, every)),
     )
 
@@ -162,7 +115,8 @@ def _layers(
     checkpoint: Checkpoint, config: Mapping[str, Any], gains_: Mapping[str, dict[str, Tensor]], skipped: _Skipped
 ) -> Iterator[Layer]:
     """Every layer that is here whole and can be measured; the names of others go to `skipped`."""
-    found = found_in(checkpoint.names, str(config.get("model_type", "")))
+    found = found_in(map(as_weight, checkpoint.names), str(config.get("model_type", "")))
+    writer = gains.writer_of(checkpoint)
     names = {*checkpoint.names, *checkpoint.elsewhere}
     for layer in sorted(found, key=_natural):
         tensors, own, prefix = found[layer], scope(config, layer), layer and f"{layer}."
@@ -170,7 +124,7 @@ def _layers(
             continue
         if scale := gains.cosine(checkpoint, layer):  # as Swin V2 has it, whose config has a number for each stage
             own = {**own, "num_attention_heads": scale[0]}
-        inner = {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
+        inner = _inner(checkpoint, layer)
         if beside.unlike(layer, inner, names, fused="q" not in tensors, kind=own.get("model_type")) or (
             beside.shares_keys(layer, own)
         ):
@@ -179,9 +133,10 @@ def _layers(
         if beside.convolved(inner):
             skipped.convolved.append(layer)
             continue
+        needed = [name for side, name in tensors.items() if side != "fused" or "q" not in tensors]
         dtypes = {
-            checkpoint.entry(name).dtype for side, name in tensors.items() if side != "fused" or "q" not in tensors
-        }
+            checkpoint.entry(name).dtype if name in names else "" for name in needed
+        }  # it has another name: codes
         if not all(
             dtype in DTYPES and (DTYPES[dtype].is_floating_point or DTYPES[dtype] in NARROW) for dtype in dtypes
         ):
@@ -193,8 +148,14 @@ def _layers(
             if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
                 skipped.unread.append(layer)
         elif all(weight.numel() for weight in weights[:2]):
-            made = _layer(layer, weights, own, of_layer, _dtype(checkpoint, tensors))
+            made = _layer(layer, weights, own, of_layer, (_dtype(checkpoint, tensors), writer))
             yield replace(made, own_scale=scale_of(layer, names, own, made.d_head))
+
+
+def _inner(checkpoint: Checkpoint, layer: str) -> dict[str, tuple[int, ...]]:
+    """Tensors in a layer, without its name, and their shapes."""
+    prefix = layer and f"{layer}."
+    return {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
 
 
 def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:
@@ -251,8 +212,9 @@ def _layer(
     weights: tuple[Tensor, Tensor, bool],
     config: Mapping[str, Any],
     of_layer: Mapping[str, Tensor],
-    dtype: str,
+    file: tuple[str, str],
 ) -> Layer:
+    """`file`: the dtype of W_q, and what wrote it."""
     q, k, lacks = weights
     heads, _ = heads_of(config)
     d_head = _width(config, of_layer, len(q), len(k))
@@ -267,27 +229,12 @@ def _layer(
         spectral = spectral_norms(q.reshape(n_heads, d_head, -1), k.reshape(n_kv, d_head, -1))
     found = of_layer.get("q"), of_layer.get("k")
     stored = [gain for gain in found if gain is not None]
-    by_class = gains.stored_by(str(config.get("model_type", ""))) if stored else ""
-    reading = by_class or gains.reading_of(stored)
-    known, new = bool(by_class), bool(k.any()) and not q.any()
+    dtype, writer = file
+    reading, known = gains.read(stored, str(config.get("model_type", "")), writer)
+    new = bool(k.any()) and not q.any()
     return Layer(
         name, n_heads, n_kv, d_head, spectral, *found, reading, dtype, guessed, lacks, by_class=known, at_start=new
     )
-
-
-def spectral_norms(q: Tensor, k: Tensor) -> Tensor:
-    """[heads] largest singular value of W_qᵀ W_k per head; ∞ where an entry is not finite, or its product is not.
-
-    q: [heads, d_head, width], k: [kv_heads, d_head, width].
-
-    With Wᵀ = Q R, Q's columns orthonormal, W_qᵀ W_k = Q_q (R_q R_kᵀ) Q_kᵀ, and the middle has all singular values.
-    """
-    k = k.repeat_interleave(q.shape[0] // k.shape[0], 0)
-    middle_q, middle_k = (torch.linalg.qr(x.mT).R for x in (q, k))
-    middle = middle_q @ middle_k.mT
-    lost = ~torch.cat([x.flatten(1) for x in (q, k, middle)], 1).isfinite().all(1)  # QR may drop a NaN
-    norms: Tensor = torch.linalg.matrix_norm(middle.masked_fill(lost[:, None, None], 0), 2)
-    return norms.masked_fill(lost, torch.inf)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -1,6 +1,7 @@
 """W_q and W_k among a checkpoint's tensors: what they are called, and how a matrix that holds both is laid out.
 
 * `found_in(names)`: layer → side → tensor: q and k, or the one that holds q, k and v; of a module alone "" → …;
+  `keyless(names)`: layers with a W_q alone;
 * `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
 * `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
 * `ungated(…)`: a W_q that holds a gate beside each head, without it.
@@ -10,7 +11,7 @@ config's model_type. Without one it is read only where every known class with a 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from torch import Tensor
@@ -18,10 +19,10 @@ from torch import Tensor
 _OF_T5: Final = r"(?:(?<=SelfAttention\.)|(?<=EncDecAttention\.))"
 _SPLIT: Final = {
     "q": re.compile(
-        rf"(?:(?P<layer>.*)\.)?(?:(?:q_proj|wq|query|q_lin|to_q|Wq|query_proj|{_OF_T5}q)\.weight|q_proj_weight)"
+        rf"(?:(?P<layer>.*)\.)?(?:(?:q_proj(?:\.linear)?|wq|query|q_lin|to_q|Wq|query_proj|{_OF_T5}q)\.weight|q_proj_weight)"
     ),
     "k": re.compile(
-        rf"(?:(?P<layer>.*)\.)?(?:(?:k_proj|wk|key|k_lin|to_k|Wk|key_proj|{_OF_T5}k)\.weight|k_proj_weight)"
+        rf"(?:(?P<layer>.*)\.)?(?:(?:k_proj(?:\.linear)?|wk|key|k_lin|to_k|Wk|key_proj|{_OF_T5}k)\.weight|k_proj_weight)"
     ),
 }
 _FUSED: Final = re.compile(
@@ -36,6 +37,7 @@ _CALLED: Final = {  # how layers call a part of the config, where that is not it
     "backbone": "backbone|pixel_level_module",
     **dict.fromkeys(("text", "llm", "language"), "language|text|llm"),
 }
+_IMAGES_TO_TEXT: Final = frozenset({"pix2struct"})  # whose encoder is the part of images, and not called so
 _RESAMPLER: Final = re.compile(
     r"resampler|perceiver|abstractor|q_?former|attn_?pool|projector|connector", re.IGNORECASE
 )
@@ -68,6 +70,19 @@ def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, 
     return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
 
 
+def keyless(names: Collection[str]) -> list[str]:
+    """Layers with a W_q, and neither a W_k nor a matrix that holds both.
+
+    >>> keyless(["l.0.q_proj.weight", "l.1.q_proj.weight", "l.1.k_proj.weight"])
+    ['l.0']
+    """
+    queries, keys = (
+        [match["layer"] or "" for name in names if (match := _SPLIT[side].fullmatch(name))] for side in "qk"
+    )
+    found = {*keys, *found_in(names)}
+    return [layer for layer in queries if layer not in found]
+
+
 def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     """The part of a config that is about a layer; without a layer that of the text, or all of it.
 
@@ -80,6 +95,8 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     inner = next((parts[name] for name in _OF_TEXT if name in parts), None)
     if not layer:
         return config if inner is None else inner
+    if "vision" in parts and config.get("model_type") in _IMAGES_TO_TEXT and layer.startswith("encoder."):
+        return scope(parts["vision"], layer.removeprefix("encoder"))
     named = {name: _CALLED.get(name, name) for name in (*parts, "vision", "audio")}
     called = [(match, name) for name, words in named.items() if (match := _named(words, layer))]
     if parts and called:
@@ -200,6 +217,7 @@ _BY_ARCHITECTURE: Final[Mapping[str, Mapping[str, Parts]]] = {
         "codegen": _quarters,
     },
     "wqkv": {"internlm2": _groups},
+    "qkv": {"neobert": _groups},
     "in_proj": {"deberta": _groups},  # under this name most other classes have a projection of something else
 }
 _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known here
@@ -208,6 +226,7 @@ _ALIKE: Final[Mapping[str, Parts]] = {  # the same in every class that is known 
 }
 
 
+_OF_NEOBERT: Final = re.compile(r"(^|\.)transformer_encoder\.\d+\.qkv\.")
 _OF_MAXVIT: Final = re.compile(r"\.attn_(block|grid)\.attn\.")  # of timm: by head in some of its classes
 
 
@@ -224,6 +243,8 @@ def _layout(name: str, config: Mapping[str, Any], heads: int, kv_heads: int, *, 
         return _groups if heads and heads == kv_heads and not tower else None
     if word == "c_attn" and not kind:  # a Conv1D is GPT-2's
         return _blocks if transposed else None
+    if word == "qkv" and (_OF_NEOBERT.search(name) or (kind and "vocab_size" in config)):  # images alone have it alike
+        return None
     return None if _OF_MAXVIT.search(name) else _ALIKE.get(word)
 
 

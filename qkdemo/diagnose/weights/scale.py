@@ -2,7 +2,7 @@
 
 * `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told.
 
-Numbers are those of transformers 5.24.
+Numbers are those of transformers 5.24, and of the code that the authors of Phi-3-small, BTLM and JAIS published.
 """
 
 import math
@@ -48,13 +48,22 @@ def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head:
     of_neo = _OF_GPT_NEO.fullmatch(layer) and f"{layer.removesuffix('attn.attention')}mlp.c_fc.weight" in names
     if not kind and (of_neo or any(f"{block}.{each}" in names for each in _OF_GEMMA)):
         return 1.0
-    if kind in _POWERS:
-        times, power = _POWERS[kind]
+    if of_kind := _POWERS.get(kind) or _of_mup(config):
+        times, power = of_kind
         return float((times * d_head) ** power)
     if scalar := _positive(config.get("query_pre_attn_scalar")):
         return float(scalar**-0.5)
     own = of_mpt.get("softmax_scale") if isinstance(of_mpt, Mapping) else None
     return _positive(config.get("attention_multiplier")) or _positive(own)  # of Granite; of MPT
+
+
+def _of_mup(config: Mapping[str, Any]) -> tuple[float, float] | None:
+    """As in `_POWERS`, where a config asks for a scale of 1/d."""
+    if config.get("mup_scale_qk_dot_by_d") is True or config.get("scale_qk_dot_by_d") is True:  # of BTLM; of JAIS
+        return 1, -1
+    if config.get("model_type") == "phi3small" and config.get("mup_use_scaling", True):
+        return 1 / (_positive(config.get("mup_attn_multiplier")) or 1), -1
+    return None
 
 
 def _times(layer: str, config: Mapping[str, Any]) -> float | None:

@@ -762,7 +762,7 @@ def test_a_gradient_that_passed_is_no_cause_of_a_loss_that_is_lost_long_after() 
     assert words.startswith(
         "At step 3 a logged norm of the gradient is not finite for the last time before the loss is lost, at"
     )
-    assert "Between these steps every logged one is finite, and so is every logged loss." in words
+    assert "Between these steps every logged one is finite, and so is every logged loss of the training." in words
 
 
 def test_of_a_loss_that_is_finite_again_it_is_said_and_when_it_is_lost_for_good() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
@@ -65,7 +67,8 @@ def test_empty_cells_among_losses_are_told(*, written: str, lost: list[int], eve
     (said,) = (each.sentence for each in report.findings if each.key == "cells_empty")
     many = len(lost) > 1
     if every == 1:
-        assert f"loss has no value in {len(lost)} {'rows' if many else 'row'}, first at step {lost[0]}. Some" in said
+        counted = f"{len(lost)} {'rows' if many else 'row'} of the training"
+        assert f"loss has no value in {counted}, first at step {lost[0]}. Some" in said
     else:
         missing = f"{len(lost)} {'values are' if many else 'value is'} missing, first at step {lost[0]}. Some"
         assert f"Values of loss are 10 rows apart as a rule. By that {missing}" in said
@@ -92,8 +95,8 @@ def test_empty_cells_of_gradients_and_logits_are_told() -> None:
     made.loc[3, "grad_norm"] = np.inf
     report = examined(made.to_csv(index=False).encode())
     said = {each.key: each.sentence for each in report.findings}
-    assert "grad_norm has no value in 2 rows, first at step 250." in said["cells_empty"]
-    assert "max_logit has no value in 99 rows, first at step 301." in said["cells_empty"]
+    assert "grad_norm has no value in 2 rows of the training, first at step 250." in said["cells_empty"]
+    assert "max_logit has no value in 99 rows of the training, first at step 301." in said["cells_empty"]
     assert "Every later one is finite" in said["gradient_passed"]  # of those that are logged
 
 
@@ -114,12 +117,13 @@ def test_of_epochs_in_a_table_of_keras_the_last_one_is_told() -> None:
     ended = [*LOSS[:40], np.nan]
     made = pd.DataFrame({"accuracy": [0.5] * 41, "loss": ended, "val_accuracy": [0.5] * 41, "val_loss": ended})
     (said,) = (each.sentence for each in examined(made.to_csv().encode()).findings if each.key == "cells_empty")
-    assert "loss has no value in 1 row, first at step 40." in said
+    assert "loss has no value in 1 row of the training, first at step 40." in said
 
 
 def lacking(cells: list[Any], filler: tuple[int, ...] = ()) -> tuple[float, ...] | None:
     rows = [{"loss": x, "lr": 1.0} for x in cells]
-    return unfilled(rows, "loss", range(len(rows)), filler, (EVALUATED, ROLES["lr"]))
+    found = unfilled(rows, {"loss": filler}, range(len(rows)), (EVALUATED, ROLES["lr"])).get("loss")
+    return found and found[1:]
 
 
 def test_cells_are_empty_where_others_stand_as_far_apart() -> None:
@@ -131,7 +135,8 @@ def test_cells_are_empty_where_others_stand_as_far_apart() -> None:
     assert lacking([1, "", 2, "", 3, "", 4, "", "", 5]) is None  # an epoch ends there
     assert lacking([1, math.nan, 2, math.nan, 3, math.nan, 4, *[math.nan] * 3, 5], (1, 3, 5, 7, 8, 9)) == (1, 8, 2)
     assert lacking([1, 2, 3]) is None
-    assert unfilled([{"loss": 1}, {"val": 2}, {"loss": 3}], "loss", range(3), (), (EVALUATED, ROLES["lr"])) is None
+    rows = [{"loss": 1}, {"val": 2}, {"loss": 3}]
+    assert not unfilled(rows, {"loss": ()}, range(3), (EVALUATED, ROLES["lr"]))
 
 
 @pytest.mark.parametrize(("log_steps", "eval_steps"), [(10, 25), (20, 50), (10, 50), (50, 20)])
@@ -184,3 +189,105 @@ def test_what_is_lost_to_the_end_between_nan_does_not_change_how_far_apart_its_v
     found = {each.key: each.sentence for each in examined(made.to_csv(index=False, na_rep="NaN").encode()).findings}
     assert "Values of grad_norm are 10 rows apart as a rule. By that 35 values are missing" in found["cells_empty"]
     assert "At step 650 the norm of the gradient is not finite" in found["gradient_overflow"]
+
+
+def json_lines(rows: list[dict[str, Any]]) -> bytes:
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def as_table(rows: list[dict[str, Any]]) -> bytes:
+    """As pyarrow writes dictionaries of which one lacks a key."""
+    file = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(rows), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("write", [json_lines, as_table])
+@pytest.mark.parametrize("column", ["grad_norm", "loss"])
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_rows_that_lack_a_column_do_not_change_what_nan_stands_for_in_others(
+    *, write: Callable[[list[dict[str, Any]]], bytes], column: str, evaluated: bool
+) -> None:
+    """A script that logs float("nan") between its numbers; rows of evaluations have other keys."""
+    rows: list[dict[str, Any]] = []
+    for at in range(ROWS):
+        rows += [{"step": at, "note": 1.0}] * (at == 15)
+        row = {"step": at, "loss": LOSS[at], "lr": 1e-3, "grad_norm": 1.0}
+        rows.append(row | ({column: math.nan} if at % 10 else {}))
+        rows += [{"step": at, "eval_loss": LOSS[at]}] * (evaluated and at % 50 == 49)
+    report = examined(write(rows))
+    assert report.healthy
+    assert {each.key for each in report.findings} <= {"healthy", "replaced"}
+
+
+NOW_AND_THEN: dict[str, Callable[[int], bool]] = {
+    "timm": lambda at: at % 100 % 30 == 0 or at % 100 == 99,  # the last batch of an epoch, too
+    "the first ten rows": lambda at: at < 10 or at % 10 == 0,
+    "powers of 1.2": lambda at: at in {int(1.2**power) for power in range(40)},
+}
+
+
+@pytest.mark.parametrize("when", NOW_AND_THEN)
+@pytest.mark.parametrize("column", ["grad_norm", "loss"])
+def test_nan_in_most_rows_with_numbers_after_it_again_and_again_is_no_lost_value(when: str, column: str) -> None:
+    named = np.array([NOW_AND_THEN[when](at) for at in range(ROWS)])
+    made = run_of([], grad_norm=1.0)
+    made[column] = np.where(named, made[column], np.nan)
+    found = {each.key: each for each in examined(made.to_csv(index=False, na_rep="NaN").encode()).findings}
+    assert set(found) in ({"healthy", "between_nan"}, {"loss_ends", "between_nan"})  # as its gaps grow
+    assert int(found["between_nan"].values["count"]) == (~named).sum()
+
+
+def test_a_loss_that_is_lost_to_the_end_after_an_irregular_start_is_lost() -> None:
+    named = np.array([(at < 10 or at % 10 == 0) and at < 250 for at in range(ROWS)])
+    made = run_of([])
+    made["loss"] = np.where(named, made["loss"], np.nan)
+    (event,) = (each for each in examined(made.to_csv(index=False, na_rep="NaN").encode()).tables["events"])
+    assert (event["kind"], event["from"]) == ("non_finite", 250)
+
+
+def test_a_gradient_that_a_scaler_loses_now_and_then_is_not_taken_for_unlogged() -> None:
+    norms = np.where(np.arange(ROWS) % 7 == 3, np.nan, 1.0)
+    found = {x.key for x in examined(run_of([], grad_norm=norms).to_csv(index=False, na_rep="NaN").encode()).findings}
+    assert "between_nan" not in found
+    assert found & {"gradient_overflow", "gradient_or_loss"}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_column_without_any_value_is_named(written: str) -> None:
+    lost = run_of([], grad_norm=1.0, max_logit=8.0)
+    lost["loss"] = np.nan
+    found = {each.key: each for each in examined(WRITTEN[written](lost)).findings}
+    assert "logits_alone" in found
+    assert found["empty_column"].values["column"] == "loss"
+    gone = {each.key: each for each in examined(WRITTEN[written](run_of([], grad_norm=np.nan))).findings}
+    assert set(gone) == {"healthy", "empty_column"}
+    assert gone["empty_column"].values["column"] == "grad_norm"
+
+
+def test_of_columns_for_each_layer_the_one_with_the_most_empty_cells_is_told() -> None:
+    lost = np.arange(ROWS) > 390
+    layers = {f"attn/layer{at}/max_logit": np.where(lost & (at == 1), np.nan, 8.0) for at in range(3)}
+    report = examined(run_of([], **layers).to_csv(index=False).encode())
+    (said,) = (each.sentence for each in report.findings if each.key == "cells_empty")
+    assert "attn/layer1/max_logit has no value in 9 rows of the training, first at step 391." in said
+
+
+def test_an_evaluation_that_stands_in_half_of_the_rows_is_still_one() -> None:
+    """41 evaluations, of which 21 fall on a row that is logged."""
+    rows: list[dict[str, Any]] = []
+    for at in range(0, 2001, 10):
+        rows.append({"step": at, "loss": LOSS[at // 10], "lr": 1e-3} | ({"fid": 3.0} if at % 100 == 0 else {}))
+        rows += [{"step": at + 5, "fid": 3.0}] * (at % 100 == 50)
+    assert {x.key for x in examined(pd.DataFrame(rows).to_csv(index=False).encode()).findings} == {"healthy"}
+
+
+@pytest.mark.parametrize("rows", [25_000, 60_000])
+def test_of_a_long_log_the_last_gradient_before_the_loss_is_lost_is_found(rows: int) -> None:
+    norms, loss = np.ones(rows), 2 + 8 * np.exp(-np.arange(rows) / 4000)
+    norms[[5, 77, rows - 3001, *range(rows - 900, rows)]] = np.inf
+    loss[rows - 900 :] = np.inf
+    made = pd.DataFrame({"step": np.arange(rows), "loss": loss, "grad_norm": norms})
+    (log,) = read_logs(made.to_csv(index=False).encode(), "x")
+    (passed,) = (cause for cause in causes.run(log).causes if cause.key == "gradient_passed")
+    assert passed.numbers == {"step": rows - 3001, "until": rows - 900}

@@ -528,7 +528,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     ),
     "evaluation": (
         table([{"step": s, "eval_loss": x} for s, x in zip(STEPS, LOSS, strict=True)]),
-        "an evaluation alone",
+        "only columns of an evaluation",
     ),
     "cut JSON": (json.dumps({"log_history": ROWS}).encode()[:-20], "from line 1 on cannot be read as such"),
     "broken line": (
