@@ -108,24 +108,25 @@ def compared(
             other, anew = _in_the_words_of(one, other, mine, block, visible, each.limit)
             own = own if math.isnan(anew) else anew
         scale = factor if math.isnan(restated) else restated
+        if verdict.cause == "unit_vectors":  # the norm alone does it, with the reference's own scale
+            one, scale, other, own = told, factor, told.but(norm="l2"), factor
         known = Known(one, scale, untold, other, own, epsilon, of_reference, verdict, each if said else None, least)
         if said:
             break
     return known
 
 
-def _untold(logits: Tensor, found: Pipeline | None, block: Block, visible: Tensor, exact: float) -> frozenset[str]:
+def _untold(logits: Tensor, found: Pipeline, block: Block, visible: Tensor, exact: float) -> frozenset[str]:
     """The choices of a pipeline for which another word gives these logits, too, up to a constant."""
-    if found is None:
-        return frozenset()
     of_norms = {"norm": tuple(_SAME_BUT_SCALE)} if found.scale == "learned" else {}
     others = {
         choice: [found.but(**{choice: word}) for word in words if word != getattr(found, choice)]
         for choice, words in (_OTHERWISE | of_norms).items()
         if found.norm != "none" or choice in ("layout", "rotated")
     }
-    caps = {"cap"} if len(_caps(_raw(found, block, visible), logits, block.softcap, exact)) > 1 else set[str]()
-    return frozenset(caps).union(
+    same = {"cap"} if len(_caps(_raw(found, block, visible), logits, block.softcap, exact)) > 1 else set[str]()
+    same |= {"norm"} if found.norm == "l2" and found.scale not in _USUAL else set()  # RMSNorm with an ε near 0
+    return frozenset(same).union(
         choice
         for choice, made in others.items()
         if any(

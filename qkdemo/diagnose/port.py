@@ -219,7 +219,8 @@ def run(port: Port) -> Result:
     ordered = sorted(errors, key=lambda row: -row["error"])
     told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
-    untold = known.untold if "softcap" in port.brought else known.untold - {"cap"}
+    capped = "softcap" in port.brought or (known.reference or Pipeline()).cap != "none"
+    untold = known.untold if capped else known.untold - {"cap"}
     found = known.reference, known.factor, untold, known.mine, known.verdict, known, ordered
     rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
     return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
@@ -289,12 +290,11 @@ def _block(arrays: Mapping[str, Tensor], shape: torch.Size, visible: Tensor, the
 
 def _gain(given: Mapping[str, Tensor], side: str, heads: int, width: int) -> Tensor:
     """[heads, d_head] as stored; ones where none were brought."""
-    gain = next((given[name] for name in _GAINS[side] if name in given), None)
+    gain = next((given[name].double() for name in _GAINS[side] if name in given), None)
     if gain is None:
         return torch.ones(heads, width, dtype=torch.float64)
-    gain = gain.double()
     if gain.numel() == heads * width:
         return gain.reshape(heads, width)
     if gain.numel() != width:
-        raise InputError("bad_gain", shape=listed(gain.shape), d=width)
+        raise InputError("bad_gain_of_port", shape=listed(gain.shape), d=width)
     return gain.reshape(1, width).expand(heads, width).clone()

@@ -8,7 +8,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from qkdemo.attention.norms import RMS_EPSILON
+from qkdemo.attention.norms import RMS_EPSILON, NormWord
 from qkdemo.attention.pipeline import Pipeline
 from qkdemo.diagnose import port
 from qkdemo.diagnose.apart import Row
@@ -16,7 +16,7 @@ from qkdemo.diagnose.findings.finding import Finding, Report, by_level
 from qkdemo.floats.formats import dtype_name
 from qkdemo.labs.placement import words
 from qkdemo.labs.placement.diagnosis import Verdict
-from qkdemo.labs.placement.scales import NEAR
+from qkdemo.labs.placement.scales import NEAR, TOLERANCE, norm_instead
 from qkdemo.messages import say
 from qkdemo.notation import digits_apart, power, written
 
@@ -52,7 +52,7 @@ def _choices(result: port.Result) -> list[dict[str, str]]:
     sides = {"reference": (result.reference, result.factor), "mine": (result.mine, result.known.mine_factor)}
     return [
         {"choice": _choice_name(result, choice)}
-        | {side: _word(made, choice, factor) for side, (made, factor) in sides.items() if made}
+        | {side: _word(result, made, choice, factor) for side, (made, factor) in sides.items() if made}
         for choice in result.differing
     ]
 
@@ -159,8 +159,8 @@ def _ways(causes: Iterable[str], d: int = 0) -> str:
 
 def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> Finding:
     assert result.port.block is not None
-    by_gains = {"gain", "stored"} & set(result.differing)  # without: in 16 bits a wrong turn looks like other gains
-    several = bool(result.differing) and verdict.cause in ("unknown", "too_few", *(() if by_gains else ("gain",)))
+    known = "gain" in result.differing  # or, in 16 bits, a wrong turn looks like other gains, and so does 1 + γ
+    several = bool(result.differing) and verdict.cause in ("unknown", "too_few", *(() if known else ("gain",)))
     d_head, misfit = result.port.block.d_head, written(verdict.misfit, 2)
     if verdict.cause in _OF_SCALE:  # without what rounding left of it
         verdict = replace(verdict, ratio=d_head ** _OF_SCALE[verdict.cause])
@@ -168,7 +168,7 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         by_epsilon, by_scale = _BESIDE_EPSILON[verdict.cause]
         epsilon = result.known.epsilon
         verdict = replace(verdict, cause=by_scale if epsilon is None else by_epsilon, epsilon=epsilon)
-    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact)
+    pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact, result.port.block)
     if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
         rows = {"rows": result.port.fitted, "all": result.port.queries}
         key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_first"
@@ -199,17 +199,30 @@ def _epsilon(epsilon: float | None) -> str:
 
 
 def _choice_name(result: port.Result, choice: str) -> str:
-    """What is told as a scale of its own may be another ε."""
-    by_epsilon = choice == "scale" and result.known.epsilon is not None
-    return say("choice_name.scale_or_epsilon" if by_epsilon else f"choice_name.{choice}")
+    """What is told as a scale may be another ε, or another norm."""
+    if choice != "scale":
+        return say(f"choice_name.{choice}")
+    return say(f"choice_name.scale{'_or_epsilon' if result.known.epsilon is not None else _or_norm(result)}")
+
+
+def _or_norm(result: port.Result) -> str:
+    """`_or_norm` where the other norm does the same with the reference's scale."""
+    if result.port.block is None or not result.reference or not result.mine or "norm" in result.differing:
+        return ""
+    sides = (result.reference, result.factor), (result.mine, result.known.mine_factor)
+    norms: set[NormWord] = {"rms", "l2"} if "norm" in result.untold else {result.reference.norm}
+    does = norm_instead(*sides, result.port.block, norms, max(TOLERANCE, 2 * result.exact))
+    return "_or_norm" if does else ""
 
 
 def _dials(side: str, pipeline: Pipeline) -> dict[str, str]:
     return {f"{side}_{choice}": getattr(pipeline, choice) for choice in _DIALS}
 
 
-def _word(pipeline: Pipeline, choice: str, factor: float = 1.0) -> str:
+def _word(result: port.Result, pipeline: Pipeline, choice: str, factor: float = 1.0) -> str:
     """Of a pipeline without a norm no order of one is said; of a scale of its own, its `factor` over 1/√d."""
+    if choice == "cap" and pipeline.cap != "none" and result.port.block:
+        return say("finding.port_capped", softcap=written(result.port.block.softcap))
     if choice == "order" and pipeline.norm == "none" != pipeline.order:
         return say("finding.port_rotary_alone")
     if choice == "scale" and pipeline.scale == "learned":
@@ -227,12 +240,12 @@ def _in_words(result: port.Result, pipeline: Pipeline) -> str:
     left_out = {"place"} if pipeline.norm == "none" else set[str]()
     left_out |= {"layout", "rotated"} if pipeline.order == "none" else set()
     words = {
-        choice: _word(pipeline, choice)
+        choice: _word(result, pipeline, choice)
         for choice in ("norm", "place", "stored", "order", "layout", "rotated", "scale")
         if choice not in left_out and (choice != "stored" or pipeline.gain != "none")
     }
     unusual = {choice for choice, usual in _USUAL.items() if getattr(pipeline, choice) != usual}
-    words |= {choice: _word(pipeline, choice) for choice in _USUAL if choice in unusual | result.untold}
+    words |= {choice: _word(result, pipeline, choice) for choice in _USUAL if choice in unusual | result.untold}
     words |= {choice: say("finding.port_untold", choice=words[choice]) for choice in result.untold & words.keys()}
     near = written(factor, digits_apart(factor, [1.0]))
     if pipeline.scale != "learned" and factor != 1:

@@ -3,6 +3,7 @@
 * `cause_of(ratio, reference, d_head, tolerance)`: the cause that a diagnosis names;
 * `other_scale(…)`: the scale that does it in the place of the reference's own;
 * `norm_too(…)`: the norm that does it: RMSNorm leaves vectors √d times as long as L2 does;
+* `norm_instead(…)`: whether one does what another scale does, of two pipelines with scales of their own;
 * `gains_too(…)`: whether γ read as 1 + γ does it;
 * `FACTORS`: what a norm that is missing, or taken elsewhere, multiplies each logit by, from the sizes of q and k: the
   cause, or an empty word for a constant alone, and its factor, in the order to be tried.
@@ -18,8 +19,8 @@ import torch
 from torch import Tensor
 
 from qkdemo.attention.blocks import Block
-from qkdemo.attention.norms import NORMS, divisor
-from qkdemo.attention.pipeline import GROUPINGS, Pipeline, ScaleWord, Trace
+from qkdemo.attention.norms import NORMS, NormWord, divisor
+from qkdemo.attention.pipeline import GROUPINGS, SCALES, Pipeline, ScaleWord, Trace
 from qkdemo.attention.places import PlaceWord
 
 Factor: TypeAlias = Callable[[Pipeline, Block, Trace], Tensor]  # [heads, queries, keys], or what broadcasts to it
@@ -66,6 +67,25 @@ def norm_too(
     if reference.place not in ("per_head", "in_product") or reference.bias != "none" or abs(power) != sides:
         return None
     return {("rms", True): "l2", ("l2", False): "rms"}.get((reference.norm, power < 0))  # type: ignore[return-value]
+
+
+def norm_instead(
+    reference: tuple[Pipeline, float],
+    mine: tuple[Pipeline, float],
+    block: Block,
+    norms: set[NormWord],
+    tolerance: float,
+) -> bool:
+    """Whether another norm with the reference's scale does what the scale of `mine` does.
+
+    Each side comes with the factor of its scale, of a learned one over 1/√d. `norms`: what the reference's may be.
+    """
+    own, other = (
+        factor * float(torch.as_tensor(SCALES["inverse_root" if made.scale == "learned" else made.scale](block)))
+        for made, factor in (reference, mine)
+    )
+    supposed = (reference[0].but(norm=norm) for norm in norms)
+    return any(norm_too(other / own, each, block.d_head, tolerance) is not None for each in supposed)
 
 
 def gains_too(ratio: float, reference: Pipeline, block: Block) -> bool:

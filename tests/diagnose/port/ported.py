@@ -68,3 +68,22 @@ def said_of(block: Block, mine: torch.Tensor, reference: torch.Tensor) -> dict[s
 
 BARE = Pipeline(gain="none")
 OTHER = BARE.but(epsilon=1e-5)
+
+
+def in_16_bits(
+    q: torch.Tensor, k: torch.Tensor, *, turn: int = 1, normed: bool = False, cap: float = 0
+) -> torch.Tensor:
+    """Logits of which every step has the format of q and k: rotary positions, RMSNorm without gains, softcap."""
+    width = q.shape[-1]
+    angles = turn * torch.arange(q.shape[1])[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+    cos, sin = angles.cos().to(q), angles.sin().to(q)
+
+    def side(x: torch.Tensor) -> torch.Tensor:
+        one, other = x.chunk(2, -1)
+        x = torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) if normed else x
+
+    logits = side(q) @ side(k).mT * width**-0.5
+    return (torch.tanh(logits / cap) * cap if cap else logits).masked_fill(
+        torch.ones(q.shape[1], q.shape[1]).triu(1) > 0, -torch.inf
+    )

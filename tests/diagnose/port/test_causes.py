@@ -11,6 +11,7 @@ from qkdemo.attention.pipeline import trace
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
+from qkdemo.messages import say
 from tests.diagnose.port.ported import BARE, MISREAD, REFERENCE, arrays, file_of, of_size, said_of
 
 
@@ -50,7 +51,7 @@ def test_the_advice_names_no_more_choices_than_the_finding() -> None:
     assert advice(two).startswith("Change what is named there, and compare again.")
     given = arrays(REFERENCE)
     noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert advice(given | {"mine": given["mine"] * (1 + noise.abs())}).startswith("Save what both have after each step")
+    assert advice(given | {"mine": given["mine"] * (1 + noise.abs())}).startswith(say("finding.act.unknown"))
     given = arrays(REFERENCE.but(norm="layernorm", order="rotary_norm", layout="interleaved", cap="softcap"))
     few = {
         name: x[..., :2, :2] if name in ("mine", "reference") else x[..., :2, :]
@@ -241,7 +242,7 @@ def test_other_gains_are_said_only_where_some_fit_every_head() -> None:
 @pytest.mark.parametrize(
     ("choice", "named"),
     [
-        ({"cap": "softcap"}, "; softcap: softcap"),
+        ({"cap": "softcap"}, "; softcap: 50 · tanh(logit / 50)"),
         ({"stored": "one_plus"}, "; how the gain is stored: 1 + γ"),
         ({}, "scale: 1/√d."),
     ],

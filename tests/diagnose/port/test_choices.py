@@ -11,8 +11,9 @@ from torch import Tensor
 from qkdemo.attention.pipeline import Pipeline, trace
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
+from qkdemo.messages import say
 from qkdemo.notation import written
-from tests.diagnose.port.ported import BARE, OTHER, REFERENCE, arrays, of_size, said_of
+from tests.diagnose.port.ported import BARE, OTHER, REFERENCE, arrays, in_16_bits, of_size, said_of
 
 PLAIN = BARE.but(norm="none")
 
@@ -96,23 +97,6 @@ def test_a_ratio_of_the_first_queries_is_not_said_of_all() -> None:
     assert "Over all" not in said
 
 
-def in_16_bits(q: Tensor, k: Tensor, *, turn: int = 1, normed: bool = False, cap: float = 0) -> Tensor:
-    """Logits of which every step is rounded to bfloat16: rotary positions, RMSNorm without gains, softcap."""
-    width = q.shape[-1]
-    angles = turn * torch.arange(q.shape[1])[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
-    cos, sin = angles.cos().to(q), angles.sin().to(q)
-
-    def side(x: Tensor) -> Tensor:
-        one, other = x.chunk(2, -1)
-        x = torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) if normed else x
-
-    logits = side(q) @ side(k).mT * width**-0.5
-    return (torch.tanh(logits / cap) * cap if cap else logits).masked_fill(
-        torch.ones(q.shape[1], q.shape[1]).triu(1) > 0, -torch.inf
-    )
-
-
 def drawn(heads: int, width: int, size: float) -> dict[str, Tensor]:
     torch.manual_seed(0)
     return {side: (size * torch.randn(heads, 48, width)).bfloat16() for side in "qk"}
@@ -145,7 +129,7 @@ def test_a_softcap_that_is_forgotten_in_16_bits_is_named_where_it_tells() -> Non
     for given, more in ((large, brought), (large, {})):
         differing, said = told(given, 0, 50, **more)
         assert differing == ["cap"]
-        assert "softcap: softcap" in said["port_reference"]
+        assert "softcap: 50 · tanh(logit / 50)" in said["port_reference"]
         assert "The pattern says softcap" in said["port"]
         assert "port_ratio_row" not in said
     assert "softcap: none (or another: these logits do not tell)" in told(small, 0, 50, **brought)[1]["port_reference"]
@@ -203,7 +187,7 @@ def test_another_epsilon_is_found_where_lengths_are_uneven(epsilon: float) -> No
     assert found.known.epsilon == pytest.approx(epsilon, rel=1e-3)
     assert found.differing == []
     (said,) = (each.sentence for each in of_port(found, "x").findings if each.key == "port")
-    assert f"says ε: with an ε of {written(epsilon, 2)} in the norm every logit is the expected one." in said
+    assert say("cause.epsilon", epsilon=written(epsilon, 2)) in said
 
 
 @pytest.mark.parametrize(

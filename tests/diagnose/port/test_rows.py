@@ -13,6 +13,7 @@ from qkdemo.attention.pipeline import trace
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_port import of_port
 from qkdemo.diagnose.port import port_of, run
+from qkdemo.messages import say
 from tests.diagnose.port.ported import BARE, HIDDEN, OTHER, REFERENCE, arrays, file_of, of_size, said_of
 
 
@@ -138,7 +139,7 @@ def test_what_is_not_so_in_every_row_is_not_said_of_every_logit(times: float) ->
     block = replace(block, x=x)
     told = said_of(block, times * trace(OTHER, block).logits, trace(BARE, block).logits)
     assert "query 30" in told["port_ratio_row"][0]
-    assert told["port_ratio_row"][1].endswith("or a short q or k, if ε differs.")
+    assert told["port_ratio_row"][1] == say("advice.port_ratio_row")
     assert "very logit" not in told["port"][0]
     assert re.search(r"Over all, the port’s logits are [\d.]+ times the reference’s\.( [A-Z]|$)", told["port"][0])
     if times == 8:
