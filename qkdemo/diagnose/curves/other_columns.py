@@ -163,9 +163,12 @@ def holds_rewards(names: Iterable[str]) -> bool:
 
 
 def of_lost_logits(columns: Mapping[str, Numbers], step: Numbers) -> list[Cause]:
-    """A largest logit that is not finite, whatever the loss does."""
+    """A largest logit that is not finite, whatever the loss does; after a loss that is lost it is no cause."""
     lost = np.flatnonzero(np.isinf(columns.get("max_logit", np.empty(0))))
-    return [Cause("logits_lost", 0.85, {"step": float(step[lost[0]])})] if lost.size else []
+    if not lost.size:
+        return []
+    after = np.isinf(columns.get("loss", np.empty(0))[: lost[0]]).any()
+    return [Cause("logits_lost", 0.3 if after else 0.85, {"step": float(step[lost[0]])})]
 
 
 def with_finite_logits(columns: Mapping[str, Numbers]) -> dict[str, Numbers]:

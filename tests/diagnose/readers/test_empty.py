@@ -383,3 +383,12 @@ def test_of_a_long_log_the_largest_logit_and_the_lowest_entropy_are_looked_at() 
     assert len(found.log.step) < found.all_rows
     assert np.abs(found.log.columns["attn_max_logit"]).max() == 5000
     assert found.log.columns["attn_entropy"].min() == 0.01
+
+
+@pytest.mark.parametrize(("since", "level"), [(200, "watch"), (195, "bad")])
+def test_logits_that_are_lost_after_the_loss_are_no_cause_of_it(since: int, level: str) -> None:
+    at = np.arange(ROWS)
+    made = run_of([], max_logit=np.where(at >= since, np.inf, 8.0))
+    made["loss"] = np.where(at >= 200 - (level == "watch"), np.nan, LOSS)
+    levels = {x.key: x.level for x in examined(made.to_csv(index=False, na_rep="NaN").encode()).findings}
+    assert levels["logits_lost"] == level
