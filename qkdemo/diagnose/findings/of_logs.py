@@ -31,7 +31,6 @@ _CAUSES: Final[Mapping[str, Level]] = {
     "policy_loss": "good",
     "margin_zeros": "watch",
     "gradient_passed": "good",
-    "logits_lost": "bad",
     "logits_alone": "good",
     "growing_logits": "watch",
     "large_logits": "watch",
