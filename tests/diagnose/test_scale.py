@@ -236,3 +236,44 @@ def test_layers_that_use_the_keys_of_another_are_not_measured(tmp_path: Path) ->
     assert [row["layer"] for row in report.tables["layers"]] == [f"model.layers.{at}.self_attn" for at in (0, 1)]
     (unlike,) = (each.values for each in report.findings if each.key == "unlike")
     assert (unlike["count"], unlike["layer"]) == (2, "model.layers.2.self_attn")
+
+
+YARN: dict[str, dict[str, Any]] = {
+    "its paper's": {"factor": 4.0},
+    "gpt-oss": {"factor": 32.0, "truncate": False},
+    "named": {"factor": 8.0, "attention_factor": 1.25},
+    "DeepSeek's words": {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.5},
+    "no longer": {"factor": 1.0},
+}
+
+
+@pytest.mark.parametrize("words", YARN)
+@pytest.mark.parametrize("scaling", ["rope_parameters", "rope_scaling"])
+def test_what_yarn_multiplies_cos_and_sin_by_is_in_the_scale(words: str, scaling: str) -> None:
+    told = {"rope_type": "yarn", "rope_theta": 1e4, "original_max_position_embeddings": 64} | YARN[words]
+    config = transformers.Qwen3Config(**SMALL | {"max_position_embeddings": 256, "rope_parameters": told})
+    rotary = transformers.models.qwen3.modeling_qwen3.Qwen3RotaryEmbedding(config)
+    cos, sin = rotary(torch.zeros(1, 9, 16), torch.arange(9)[None])
+    larger = float((cos**2 + sin**2).mean())  # of both together
+    own = scale_of("layers.0.self_attn", (), {"model_type": "qwen3", scaling: told}, 16)
+    assert (own or 0.25) * 4 == pytest.approx(larger)
+    part = scale_of("layers.0.self_attn", (), {"model_type": "qwen3", "partial_rotary_factor": 0.5, scaling: told}, 16)
+    assert part is None
+
+
+@pytest.mark.parametrize("beside", ["weight_zero_point", "pre_quant_scale"])
+def test_codes_of_8_bits_that_are_more_than_these_times_a_scale_are_not_measured(beside: str, tmp_path: Path) -> None:
+    tensors: dict[str, Tensor] = {}
+    for side, rows in (("q", 32), ("k", 16)):
+        stem = f"model.layers.0.self_attn.{side}_proj."
+        tensors[stem + "weight"] = torch.randint(-128, 128, (rows, 32), dtype=torch.int8)
+        tensors[stem + "weight_scale"] = torch.full((rows, 1), 0.01)
+        if beside != "pre_quant_scale" or side == "q":
+            tensors[stem + beside] = torch.ones(32 if beside == "pre_quant_scale" else rows)
+    plain = {name: x for name, x in tensors.items() if not name.endswith(beside)}
+    for made, key in ((plain, "spectral"), (tensors, "packed")):
+        path = tmp_path / f"{key}.safetensors"
+        safetensors.torch.save_file(made, path)
+        keys = {each.key for each in examine_path(path).findings}
+        assert key in keys
+        assert ("spectral" in keys) == (key == "spectral")

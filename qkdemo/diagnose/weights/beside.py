@@ -5,6 +5,7 @@
 * `second(inner)`: further projections, norms and scales of q or k that act in the same attention;
 * `shares_keys(layer, config)`: whether its keys are those of a layer before it;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
+* `shifted(weights, names)`: whether codes of 8 bits are more than these times a scale;
 * `output(inner)`: the projection of what the heads return.
 
 Names are those of transformers 5.24, timm, and the code that the authors of diffusion transformers published.
@@ -38,6 +39,9 @@ _SECOND: Final = re.compile(
 )
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense", "linear_proj")
+
+
+_SHIFTS: Final = ("weight_zero_point", "zero_point", "pre_quant_scale")  # beside a weight
 
 
 def inside(names: Iterable[str], layer: str) -> list[str]:
@@ -122,3 +126,12 @@ def joined(layer: str, layers: Collection[str]) -> bool:
 def output(inner: Iterable[str]) -> str | None:
     """The projection of what the heads return."""
     return next((f"{word}.weight" for word in _OUTPUTS if f"{word}.weight" in inner), None)
+
+
+def shifted(weights: Collection[str], names: Collection[str]) -> bool:
+    """Whether codes of 8 bits are more than these times a scale: beside a zero point, or a scale of their inputs.
+
+    As compressed-tensors has it where a scheme is not symmetric, and ModelOpt for SmoothQuant.
+    """
+    stems = [name.removesuffix("weight") for name in weights]
+    return any(f"{stem}{word}" in names for stem in stems for word in _SHIFTS)

@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -134,12 +134,7 @@ def _layers(
             skipped.convolved.append(layer)
             continue
         needed = [name for side, name in tensors.items() if side != "fused" or "q" not in tensors]
-        dtypes = {
-            checkpoint.entry(name).dtype if name in names else "" for name in needed
-        }  # it has another name: codes
-        if not all(
-            dtype in DTYPES and (DTYPES[dtype].is_floating_point or DTYPES[dtype] in NARROW) for dtype in dtypes
-        ):
+        if _are_codes(checkpoint, needed, names):
             skipped.packed.append(layer)
             continue
         of_layer = gains_.get(layer, {})
@@ -150,6 +145,16 @@ def _layers(
         elif all(weight.numel() for weight in weights[:2]):
             made = _layer(layer, weights, own, of_layer, (_dtype(checkpoint, tensors), writer))
             yield replace(made, own_scale=scale_of(layer, names, own, made.d_head))
+
+
+def _are_codes(checkpoint: Checkpoint, weights: Sequence[str], names: Collection[str]) -> bool:
+    """Whether one of these holds no numbers that are read here, or more than a scale times them: of a quantiser."""
+    if any(name not in names for name in weights):  # it has another name
+        return True
+    dtypes = [DTYPES.get(checkpoint.entry(name).dtype) for name in weights]
+    if not all(dtype and (dtype.is_floating_point or dtype in NARROW) for dtype in dtypes):
+        return True
+    return any(dtype in NARROW for dtype in dtypes) and beside.shifted(weights, names)
 
 
 def _inner(checkpoint: Checkpoint, layer: str) -> dict[str, tuple[int, ...]]:

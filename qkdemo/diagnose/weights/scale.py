@@ -1,6 +1,7 @@
 """What an attention layer multiplies q · k by, where its config, its architecture or its names say that it is not 1/√d.
 
-* `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told.
+* `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told. YaRN
+  multiplies cos and sin, and so q · k at every two positions, by a number: that is counted in it.
 
 Numbers are those of transformers 5.24, and of the code that the authors of Phi-3-small, BTLM and JAIS published.
 """
@@ -67,11 +68,28 @@ def _of_mup(config: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _times(layer: str, config: Mapping[str, Any]) -> float | None:
-    """What the scale is multiplied by: k of Falcon-H1; in some GPT-2 a share that falls with the layer."""
+    """What the scale is multiplied by: k of Falcon-H1; cos and sin of YaRN; in some GPT-2 a share that falls."""
     at = re.search(r"h\.(\d+)\.", layer)
     if config.get("scale_attn_by_inverse_layer_idx") is True and at:
         return 1 / (int(at[1]) + 1)
-    return _positive(config.get("key_multiplier"))
+    times = (_positive(config.get("key_multiplier")) or 1) * _of_yarn(config) ** 2
+    return None if times == 1 else times
+
+
+def _of_yarn(config: Mapping[str, Any]) -> float:
+    """What YaRN multiplies cos and sin by, if all of a head is rotated; eq. 22 of Peng et al. 2023, 2309.00071."""
+    told = next((x for name in ("rope_parameters", "rope_scaling") if isinstance(x := config.get(name), Mapping)), {})
+    part = told.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1
+    if (told.get("rope_type") or told.get("type")) != "yarn" or part != 1:
+        return 1.0
+    if own := _positive(told.get("attention_factor")):
+        return own
+    factor = _positive(told.get("factor")) or 1.0
+    both = [_positive(told.get(name)) for name in ("mscale", "mscale_all_dim")]
+    if factor <= 1:
+        return 1.0
+    of, by = (0.1 * (m or 0) * math.log(factor) + 1 for m in both) if all(both) else (0.1 * math.log(factor) + 1, 1.0)
+    return of / by
 
 
 def _positive(number: object) -> float | None:
