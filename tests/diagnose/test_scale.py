@@ -216,7 +216,7 @@ def test_scales_of_several_layers_are_each_ones_own(several: bool, tmp_path: Pat
         json.dumps({"scale_attn_by_inverse_layer_idx": True, "query_pre_attn_scalar": 0.25})
     )
     (gains,) = (each.values for each in examine_path(tmp_path).findings if each.key == "gains_gamma")
-    assert str(gains["scale"]).startswith("1, 2 (each layer" if several else "2 (told")
+    assert str(gains["scale"]).startswith("1, 2 (one of these" if several else "2 (told")
 
 
 def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
