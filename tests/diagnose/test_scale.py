@@ -277,3 +277,17 @@ def test_codes_of_8_bits_that_are_more_than_these_times_a_scale_are_not_measured
         keys = {each.key for each in examine_path(path).findings}
         assert key in keys
         assert ("spectral" in keys) == (key == "spectral")
+
+
+def test_what_longrope_multiplies_cos_and_sin_by_is_in_the_scale() -> None:
+    """As in Phi-3 mini 128k, whose config holds both lengths and no factor."""
+    told = {"rope_type": "longrope", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8, "rope_theta": 1e4}
+    lengths = {"original_max_position_embeddings": 64, "max_position_embeddings": 2048}
+    config = transformers.Phi3Config(**SMALL | lengths | {"rope_parameters": dict(told), "pad_token_id": 0})
+    rotary = transformers.models.phi3.modeling_phi3.Phi3RotaryEmbedding(config)
+    cos, sin = rotary(torch.zeros(1, 9, 16), torch.arange(9)[None])
+    larger = float((cos**2 + sin**2).mean())
+    for kind in ("longrope", "su"):
+        of_file = {"model_type": "phi3", "rope_scaling": {"type": kind, **dict(list(told.items())[1:])}} | lengths
+        assert scale_of("layers.0.self_attn", (), of_file, 16) == pytest.approx(larger / 4)
+    assert larger > 1.5

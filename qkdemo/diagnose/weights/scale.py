@@ -1,7 +1,7 @@
 """What an attention layer multiplies q · k by, where its config, its architecture or its names say that it is not 1/√d.
 
 * `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told. YaRN
-  multiplies cos and sin, and so q · k at every two positions, by a number: that is counted in it.
+  and LongRoPE multiply cos and sin, and so q · k at every two positions, by a number: that is counted in it.
 
 Numbers are those of transformers 5.24, and of the code that the authors of Phi-3-small, BTLM and JAIS published.
 """
@@ -21,6 +21,8 @@ _POWERS: Final[Mapping[str, tuple[float, float]]] = {  # model type → (a, p) o
     "zamba": (0.5, -0.5),
     "zamba2": (0.5, -0.5),
 }
+_LONG: Final = ("longrope", "su")  # Phi-3's; as its first files call it
+_BEFORE: Final = "original_max_position_embeddings"
 _OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
 _OF_GPT_NEO: Final = re.compile(r"(.*\.)?h\.\d+\.attn\.attention")  # EXAONE's, too, whose MLP has other names
 _OF_GEMMA: Final = ("layer_scalar", "laurel.linear_left.weight")  # beside the attention of Gemma 4, and of Gemma 3n
@@ -68,28 +70,36 @@ def _of_mup(config: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _times(layer: str, config: Mapping[str, Any]) -> float | None:
-    """What the scale is multiplied by: k of Falcon-H1; cos and sin of YaRN; in some GPT-2 a share that falls."""
+    """What the scale is multiplied by: k of Falcon-H1; cos and sin of YaRN or LongRoPE; a falling share in GPT-2."""
     at = re.search(r"h\.(\d+)\.", layer)
     if config.get("scale_attn_by_inverse_layer_idx") is True and at:
         return 1 / (int(at[1]) + 1)
-    times = (_positive(config.get("key_multiplier")) or 1) * _of_yarn(config) ** 2
+    times = (_positive(config.get("key_multiplier")) or 1) * _of_rotation(config) ** 2
     return None if times == 1 else times
 
 
-def _of_yarn(config: Mapping[str, Any]) -> float:
-    """What YaRN multiplies cos and sin by, if all of a head is rotated; eq. 22 of Peng et al. 2023, 2309.00071."""
+def _of_rotation(config: Mapping[str, Any]) -> float:
+    """What YaRN or LongRoPE multiplies cos and sin by, if all of a head is rotated.
+
+    Eq. 22 of Peng et al. 2023, 2309.00071; section 4.2 of Ding et al. 2024, 2402.13753, as transformers has it.
+    """
     told = next((x for name in ("rope_parameters", "rope_scaling") if isinstance(x := config.get(name), Mapping)), {})
-    part = told.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1
-    if (told.get("rope_type") or told.get("type")) != "yarn" or part != 1:
+    kind, part = told.get("rope_type") or told.get("type"), told.get("partial_rotary_factor")
+    if kind not in ("yarn", *_LONG) or (part or config.get("partial_rotary_factor") or 1) != 1:
         return 1.0
     if own := _positive(told.get("attention_factor")):
         return own
-    factor = _positive(told.get("factor")) or 1.0
-    both = [_positive(told.get(name)) for name in ("mscale", "mscale_all_dim")]
+    first = _positive(told.get(_BEFORE)) or _positive(config.get(_BEFORE))
+    reached = _positive(config.get("max_position_embeddings"))
+    factor = _positive(told.get("factor")) or (reached / first if reached and first else 1.0)
     if factor <= 1:
         return 1.0
-    of, by = (0.1 * (m or 0) * math.log(factor) + 1 for m in both) if all(both) else (0.1 * math.log(factor) + 1, 1.0)
-    return of / by
+    if kind in _LONG:
+        return math.sqrt(1 + math.log(factor) / math.log(first)) if first and first > 1 else 1.0
+    of, by = (_positive(told.get(name)) for name in ("mscale", "mscale_all_dim"))
+    each = (of, by) if of and by else (1.0, 0.0)
+    above, below = (0.1 * times * math.log(factor) + 1 for times in each)
+    return above / below
 
 
 def _positive(number: object) -> float | None:
