@@ -85,19 +85,20 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
         no_share = known.pop("entropy")
         del columns["entropy"]
     left_out = leaves_out(log.columns)
-    found = [*of_gradient(columns, log.step, left_out=left_out), *missing]
-    if left_out and {"loss", "grad_norm"} <= columns.keys():  # a 0 that stands for a loss that was lost
-        columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
+    found = list(missing)
     chosen = "loss" in columns and "loss" not in (given or {})
     policy = chosen and (holds_rewards(log.columns) or OF_POLICY.search(known["loss"]) is not None)
+    if "loss" in columns and not policy and (zeros := of_zeros(columns["loss"], log.step, log.columns)):
+        found.append(zeros)
+        lost = (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]) & (zeros.key == "loss_zeros")
+        columns["loss"] = np.where(lost, np.inf, columns["loss"])
+    found += of_gradient(columns, log.step, left_out=left_out)
     if policy:
         columns["loss"] = np.where(np.isinf(columns["loss"]), np.inf, np.nan)
         if np.isnan(columns["loss"]).all():
             del columns["loss"]
-    elif "loss" in columns and (zeros := of_zeros(columns["loss"], log.step, log.columns)):
-        found.append(zeros)
-        lost = (columns["loss"] == 0) & (log.step >= zeros.numbers["step"]) & (zeros.key == "loss_zeros")
-        columns["loss"] = np.where(lost, np.inf, columns["loss"])
+    elif left_out and {"loss", "grad_norm"} <= columns.keys():  # a single 0 that stands for such a loss, too
+        columns["loss"] = np.where((columns["loss"] == 0) & np.isinf(columns["grad_norm"]), np.nan, columns["loss"])
     events = loss_events(columns["loss"]) if "loss" in columns else ()
     grown = None
     if "max_logit" in columns and not np.isinf(columns["max_logit"]).any():  # ∞ has no rate

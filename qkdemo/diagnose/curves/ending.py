@@ -15,6 +15,7 @@ from qkdemo.diagnose.curves.other_columns import Cause
 from qkdemo.diagnose.readers.columns import Log
 
 JUST_BEFORE: Final = 5  # values that the log holds: what was so in none of them had passed
+_LAST: Final = 9  # gaps before the end
 _NEARLY_ALL: Final = 0.9  # of the gaps
 
 
@@ -72,5 +73,6 @@ def _beside(held: NDArray[np.bool_], logged: NDArray[np.bool_]) -> bool:
 def just_before(values: Numbers, row: int) -> NDArray[np.intp]:
     """The last few rows, up to and with one, that hold a value; none if the column ends long before."""
     known = np.flatnonzero(~np.isnan(values[: row + 1]))
-    usual = float(np.median(np.diff(known, prepend=-1))) if known.size else 1.0  # rows from one value to the next
+    gaps = np.diff(known, prepend=-1)[-_LAST:]  # rows from one value to the next
+    usual = float(np.median(gaps)) if known.size else 1.0
     return known[-JUST_BEFORE:] if known.size and row - known[-1] <= JUST_BEFORE * usual else known[:0]

@@ -84,12 +84,14 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
     """A gradient that is not finite beside a logged loss that is: if that is all of it, no logit overflowed.
 
     Where losses are `left_out`, the loss may be lost as well. Rows from which on the loss is lost for good are its own.
+    If no gradient is lost in a row that holds a loss, the next loss counts, or the last one behind it.
     """
     if "grad_norm" not in columns or "loss" not in columns:
         return []
     sizes, until = columns["grad_norm"], lost_for_good(columns["loss"])
     lost, loss = np.flatnonzero(np.isinf(sizes)), columns["loss"][:until]
     both = lost[np.isfinite(columns["loss"][lost])]
+    both = both if both.size else lost[np.isfinite(_next(columns["loss"])[lost])]
     if not both.size:
         return []
     zeros = left_out and bool((columns["loss"][both] == 0).any())  # a loss that was lost, too
@@ -98,6 +100,15 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
         return [Cause("gradient_passed", 0.05, {"step": float(step[lost[lost < until][-1]])} | then)]
     key = "gradient_or_loss" if left_out else "gradient_overflow"
     return [Cause(key, 0.95, _of_lost_rows(step, lost, both, lost_for_good(sizes)))]
+
+
+def _next(loss: Numbers) -> Numbers:
+    """Of each row the loss that is logged there or next; behind the last one that."""
+    there = np.flatnonzero(~np.isnan(loss))
+    if not there.size:
+        return loss
+    after: Numbers = loss[there[np.minimum(np.searchsorted(there, np.arange(len(loss))), len(there) - 1)]]
+    return after
 
 
 def _of_lost_rows(step: Numbers, lost: Rows, both: Rows, since: int) -> dict[str, float]:

@@ -237,7 +237,8 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
         if name in result.log.between:
             numbers = name in result.log.columns and role != "max_logit"
             where = say(f"finding.nan.{'between' if numbers else 'beside'}")
-            values = {"column": name, "count": result.log.between[name], "where": where}
+            column, count = result.log.between[name]
+            values = {"column": column, "count": count, "where": where}
             yield Finding("watch", "between_nan", {"run": run} | values)
         if role in result.log.empty and role not in result.roles:
             yield Finding("watch", "empty_column", {"run": run, "column": result.log.empty[role]})

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
-from qkdemo.diagnose.readers.values import Unfilled, kind_of_row, logged, now_and_then, padding, real, unfilled
+from qkdemo.diagnose.readers.values import (
+    Unfilled,
+    are_calm,
+    kind_of_row,
+    logged,
+    now_and_then,
+    padding,
+    real,
+    unfilled,
+)
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
@@ -86,7 +95,7 @@ class Log:
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
     unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column, for each layer by that of their worst
-    between: Mapping[str, int] = field(default_factory=dict)  # by column, rows of NaN that are told as no value
+    between: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # the same: its own name, rows of NaN unread
     empty: Mapping[str, str] = field(default_factory=dict)  # role → a column of it that never has a value
     cut: bool = False  # whether the last line of its file could not be read
 
@@ -146,21 +155,14 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
-    (filler, between), table = now_and_then(rows, names_loss, _is_measure), rows
-    if measures := {name: places for name, places in filler.items() if _is_measure(name)}:  # of no kind of rows
-        rows = [
-            {name: x for name, x in row.items() if place not in measures.get(name, ())}
-            for place, row in enumerate(rows)
-        ]
-    empty = padding(rows)
+    unread, between = _unread(rows, names)
     points: dict[str, list[_Point]] = {}
     for place, (step, row) in enumerate(zip(at, rows, strict=True)):
         if math.isfinite(step):  # rows of one step belong together
-            left_out = empty.get(kind_of_row(row), frozenset()) if empty else frozenset()
-            left_out |= {name for name, places in filler.items() if place in places}
             for name, value in row.items():
-                if name not in (steps, CALLS) and name not in left_out and not math.isnan(number := logged(value)):
-                    points.setdefault(str(name), []).append((step, number, place))
+                if name in (steps, CALLS) or place in unread.get(name, ()) or math.isnan(number := logged(value)):
+                    continue
+                points.setdefault(str(name), []).append((step, number, place))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
     if steps is not None and order:
@@ -174,13 +176,36 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
     told = [] if sampled else [name for name in _told_of(columns, names) if name not in between]
-    found = unfilled(table, {name: filler.get(name, ()) for name in told}, at, _KINDS)
+    found = unfilled(rows, {name: unread.get(name, ()) for name in told}, at, _KINDS)
     return Log(
         *(run, kind, np.array(order), columns, sampled, where, counted, read, kept),
         unfilled={_of_all_layers(name, columns): cells for name, cells in found.items()},
-        between={_of_all_layers(str(name), columns): count for name, count in between.items()},
-        empty=_never([name for name in names if all(row.get(name) in (None, "") for row in table)], columns),
+        between={
+            _of_all_layers(name, columns): (name, count)  # of the layers the one with most
+            for count, name in sorted((count, str(name)) for name, count in between.items())
+        },
+        empty=_never([name for name in names if all(row.get(name) in (None, "") for row in rows)], columns),
     )
+
+
+def _unread(rows: list[dict[str, Any]], names: Sequence[str]) -> tuple[dict[str, set[int]], dict[str, int]]:
+    """By column, the rows in which NaN stands for no value; and, of some, how many these are.
+
+    First in measures of attention, which make no kind of rows; then in rows of another kind; then in what is left.
+    """
+    measures = [name for name in names if _is_measure(name)]
+    others = [name for name in names if not _is_measure(name)]
+    calm = are_calm(rows, [name for name in others if names_loss(name)], others)
+    unread, between = now_and_then(rows, dict.fromkeys(measures, ()), calm)
+    kinds: dict[str, set[int]] = {name: set() for name in names}
+    left = [{name: x for name, x in row.items() if at not in unread.get(name, ())} for at, row in enumerate(rows)]
+    if empty := padding(left):
+        for place, row in enumerate(left):
+            for name in empty.get(kind_of_row(row), ()):
+                kinds[name].add(place)
+    rest, told = now_and_then(rows, {name: kinds[name] for name in others})
+    every = {name: unread.get(name, set()) | kinds[name] | rest.get(name, set()) for name in names}
+    return {name: places for name, places in every.items() if places}, between | told
 
 
 def _told_of(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> list[str]:

@@ -41,13 +41,24 @@ def by_run(rows: _Rows, name: str) -> dict[str, _Rows]:
 
 
 def _with_own(runs: dict[str, _Rows]) -> dict[str, _Rows]:
-    """Every run without the columns that only others have: a table of them all has an empty cell there, or NaN."""
+    """Every run without the columns that only others have: a table of them all has an empty cell there, or NaN.
+
+    NaN may as well be what this run logged: such a column stays, and is empty; but of losses only where no other is.
+    """
     has = {run: {column for row in rows for column, x in row.items() if _is_value(x)} for run, rows in runs.items()}
-    others = {column for columns in has.values() for column in columns if not names_loss(column)}
-    return {
-        run: [{column: x for column, x in row.items() if column in has[run] or column not in others} for row in rows]
-        for run, rows in runs.items()
-    }
+    every = {column for columns in has.values() for column in columns}
+    found = dict[str, _Rows]()
+    for run, rows in runs.items():
+        others = every - has[run]
+        losses = set(filter(names_loss, others))
+        if not any(map(names_loss, has[run])):
+            others -= losses
+        nan = {column for row in rows for column in others - losses if is_nan(row.get(column))}
+        found[run] = [
+            {column: None if column in nan else x for column, x in row.items() if column not in others - nan}
+            for row in rows
+        ]
+    return found
 
 
 def _is_value(x: Any) -> bool:

@@ -42,9 +42,9 @@ def rows_counted(
 ) -> list[float]:
     """The place of each row among those of the training; a row of an evaluation alone has that of the one before.
 
-    That is a row without a loss of the training, and with a number of an evaluation that mostly stands in such rows. An
-    index in a column without a name is no value. `is_loss`, `evaluated`: what a loss of the training, and columns of an
-    evaluation, are called.
+    That is a row without a loss of the training, and with a number of an evaluation that, until the last loss, mostly
+    stands in such rows. An index in a column without a name is no value. `is_loss`, `evaluated`: what a loss of the
+    training, and columns of an evaluation, are called.
     """
     empty = padding(rows)
     told = [
@@ -56,7 +56,8 @@ def rows_counted(
         for row in rows
     ]
     has = [any(map(is_loss, names)) for names in told]
-    alone = apart(told, has, evaluated)
+    until = len(has) - has[::-1].index(True) if any(has) else 0  # a loss that is lost leaves its evaluations
+    alone = apart(told[:until], has[:until], evaluated)
     if any(has):
         trains = [filled or alone.isdisjoint(names) for filled, names in zip(has, told, strict=True)]
     else:

@@ -9,8 +9,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
+from statistics import median_low, mode
 from typing import Any, Final, NamedTuple, TypeAlias
 
 Pattern: TypeAlias = re.Pattern[str]
@@ -21,6 +22,8 @@ _ABOUT_HALF: Final = 0.55  # of them
 _LEAST_GAPS: Final = 2
 _LEAST_RETURNS: Final = 4  # of numbers after NaN, which what is lost does not do again and again
 _ALIKE: Final = 2.0  # times as many rows
+_NEAREST: Final = 9  # gaps, of which the median is how far apart values lie there
+_IN_A_ROW: Final = (8, 3)  # gaps of one size, which what is lost does not leave in every row, or every few
 _NAN: Final = re.compile(  # C writes -nan, and on Windows -nan(ind); Lightning's bar nan.0
     r"[+-]?nan(\(\w{0,20}\)|\.0{0,9})?", re.IGNORECASE
 )
@@ -121,59 +124,82 @@ def apart(rows: Sequence[Collection[str]], has: Sequence[bool], pattern: Pattern
 
 
 def now_and_then(
-    rows: Sequence[Mapping[str, Any]], is_loss: Callable[[str], bool], is_measure: Callable[[str], bool]
-) -> tuple[Mapping[str, frozenset[int]], Mapping[str, int]]:
+    rows: Sequence[Mapping[str, Any]], padded: Mapping[str, Collection[int]], calm: Sequence[bool] = ()
+) -> tuple[dict[str, set[int]], dict[str, int]]:
     """By column, the rows in which NaN stands for no value; and, of some, how many these are.
 
-    Only rows that have something in the column are asked: others have no value without NaN. NaN stands for none between
-    numbers that come about every so many rows, of which one may be missing, or that come again and again after it while
-    most rows have none: those are told, as they have no order. After the last number it does so for as many rows as
-    between others, or twice as many; what is lost stays lost. In a measure of attention 0 can stand so, too, numbers
-    may come in any rows, if these are no more than half, and NaN does so wherever the loss is a number, and the next
-    one is, which no lost logit leaves: that is told, if numbers are not rare.
+    Only rows that have something in the column are asked: others have no value without NaN. NaN stands for none where
+    the numbers around it lie several rows apart, or come again and again after it while most rows have none: that is
+    told, unless they come about every so many rows. `padded`: of each column that is asked, the rows of another kind,
+    which do not count as such. With `calm` these are measures of attention, in which 0 can stand so, too, numbers may
+    come in any rows, if these are no more than half, and NaN does so in rows that are calm: that is told, if numbers
+    are not rare.
     """
-    found, told = dict[str, frozenset[int]](), dict[str, int]()
-    names = {name for row in rows for name in row}
-    measures = set(filter(is_measure, names))
+    found, told, measured = dict[str, set[int]](), dict[str, int](), bool(calm)
     filled = {name for row in rows for name, value in row.items() if is_nan(value)}
-    calm = _calm(rows, [name for name in names if is_loss(name)]) if filled else []
-    for name in filled | measures:
+    for name in sorted(padded) if measured else sorted(filled.intersection(padded)):
         own = [(place, row[name]) for place, row in enumerate(rows) if row.get(name) not in (None, "")]
-        measured = name in measures
         empty = [is_nan(x) or (measured and real(x) == 0) for _, x in own]
         places = [at for at, (_, x) in enumerate(own) if not empty[at] and math.isfinite(logged(x))]
-        gaps = [later - earlier for earlier, later in pairwise(places)]
-        beside = frozenset(place for place, x in own if measured and is_nan(x) and calm[place])
-        if len(gaps) < _LEAST_GAPS:
-            found |= {name: beside} if beside else {}
-            told |= {name: len(beside)} if beside else {}
-            continue
-        rare = 2 * len(gaps) <= places[-1] - places[0]
-        usual, count = Counter(gaps).most_common(1)[0]
-        even = min(gaps) > 1 and (max(gaps) <= _ALIKE * min(gaps) or 2 * count >= len(gaps))
-        again = rare and sum(gap > 1 for gap in gaps) >= _LEAST_RETURNS
-        if even or again or (measured and rare):
-            if measured and rare:
-                after = float(max(gaps))
-            elif even or 2 * count >= len(gaps):
-                after = min(max(gaps), _ALIKE * usual)
-            else:  # gaps may grow from one to the next
-                after = _ALIKE * max(gaps)
-            found[name] = beside.union(
-                place for at, (place, _) in enumerate(own) if empty[at] and at < places[-1] + after
-            )
-            told |= {} if even or measured else {name: len(found[name])}
-        elif beside:
-            found[name], told[name] = beside, len(beside)
+        spans, is_even = _spans(places, [place not in padded[name] for place, _ in own], anywhere=measured)
+        found[name] = {own[at][0] for start, stop in spans for at in range(start, stop) if empty[at]}
+        found[name] |= {place for place, x in own if measured and is_nan(x) and calm[place]}
+        told |= {name: len(found[name])} if found[name] and not is_even else {}
     return found, told
 
 
-def _calm(rows: Sequence[Mapping[str, Any]], losses: Sequence[str]) -> list[bool]:
-    """Of each row, whether the next losses of the training, its own one among them, are numbers: two, or the last."""
+def _spans(places: Sequence[int], counts: Sequence[bool], *, anywhere: bool) -> tuple[list[tuple[int, int]], bool]:
+    """From where to where NaN stands for no value; and whether numbers, at these places, come every so many rows.
+
+    `counts`: of each row whether it is of their kind. `anywhere`: whether they may come in any rows.
+    """
+    gaps = [later - earlier for earlier, later in pairwise(places)]
+    if len(gaps) < _LEAST_GAPS:
+        return [], False
+    before = [0, *accumulate(counts)]
+    own = [before[later] - before[earlier] for earlier, later in pairwise(places)]
+    rare = 2 * len(gaps) <= sum(own)
+    again = rare and (anywhere or sum(gap > 1 for gap in gaps) >= _LEAST_RETURNS)
+    inside = [again or around > 1 for around in _apart(own)]
+    spans = [(0, places[0], inside[0]), *((*span, x) for span, x in zip(pairwise(places), inside, strict=True))]
+    spans.append((places[-1], _to_the_next(gaps, places[-1], len(counts), anywhere=anywhere and rare), inside[-1]))
+    half = 2 * max(Counter(gaps).values()) >= len(gaps)
+    is_even = min(gaps) > 1 and (max(gaps) <= _ALIKE * min(gaps) or half)
+    return [(start, stop) for start, stop, is_filled in spans if is_filled], is_even or (anywhere and rare)
+
+
+def _apart(gaps: Sequence[int]) -> list[int]:
+    """How far apart values lie around each gap: the median of those nearest to it."""
+    starts = [min(max(0, at - _NEAREST // 2), max(0, len(gaps) - _NEAREST)) for at in range(len(gaps))]
+    return [median_low(gaps[start : start + _NEAREST]) for start in starts]
+
+
+def _to_the_next(gaps: Sequence[int], last: int, end: int, *, anywhere: bool) -> int:
+    """The place where a number was due after the last one; the end of the log, if it may still come.
+
+    It may as long as no gap is as wide, of the last ones, where these are alike. Else gaps may grow: twice as wide.
+    """
+    lately = gaps[-_NEAREST:]
+    if anywhere:
+        due = widest = max(gaps)
+    elif gaps[-1] <= _ALIKE * median_low(lately):
+        due, widest = mode(lately), max(lately)
+    else:
+        due = widest = int(_ALIKE * max(gaps))
+    return end if last + widest >= end else last + due
+
+
+def are_calm(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], others: Collection[str]) -> list[bool]:
+    """Of each row, whether the next losses of the training, its own one among them, are numbers: two, or the last.
+
+    No lost logit leaves that. A loss of 0 beside NaN in another column is no number: so Hugging Face's Trainer logs one
+    that was lost.
+    """
     following, calm = list[bool](), list[bool]()
     for row in reversed(rows):
         known = [x for name in losses if not math.isnan(x := logged(row.get(name)))]
-        following = [all(map(math.isfinite, known)), *following[:1]] if known else following
+        lost = 0 in known and any(is_nan(x) for name, x in row.items() if name in others)
+        following = [not lost and all(map(math.isfinite, known)), *following[:1]] if known else following
         calm.append(bool(following) and all(following))
     return calm[::-1]
 
@@ -216,13 +242,14 @@ def _unfilled(
 ) -> Unfilled | None:
     """The cells of one column.
 
-    Where most values lie several rows apart, those are looked for that are missing in between. A row is of another kind
-    if it has a number of an evaluation, which does not come with each value, or in a column that mostly stands without
-    this one, or lacks a rate that stands beside this one. `there`: the columns in which each row has a number.
+    Where most values lie several rows apart, those are looked for that are missing in between; several gaps of another
+    size in a row are no missing values. A row is of another kind if it has a number of an evaluation, which does not
+    come with each value, or in a column that mostly stands without this one, or lacks a rate that stands beside this
+    one. From a value on that is lost to the end no row is asked. `there`: the columns in which each row has a number.
     """
     evaluated, rate = kinds
-    read = real if filler else logged  # NaN is no value, too, where it fills the column
-    has = [place not in filler and not math.isnan(read(row.get(column))) for place, row in enumerate(rows)]
+    has = [place not in filler and not math.isnan(logged(row.get(column))) for place, row in enumerate(rows)]
+    lost = _lost_to_the_end([logged(row.get(column)) if has[place] else math.nan for place, row in enumerate(rows)])
     every = Counter(name for names in there for name in names)
     beside = Counter(name for names, filled in zip(there, has, strict=True) if filled for name in names)
     others = {name for name, count in every.items() if beside[name] <= _ABOUT_HALF * min(count, sum(has))}
@@ -230,19 +257,39 @@ def _unfilled(
     rates = {name for name in beside if rate.search(str(name)) and beside[name] >= _NEARLY * sum(has)}
     own = [
         place
-        for place, names in enumerate(there)
+        for place, names in enumerate(there[:lost])
         if math.isfinite(at[place])
         and (has[place] or (column in rows[place] and names and others.isdisjoint(names) and rates <= names))
     ]
     filled = [at for at, place in enumerate(own) if has[place]]
     gaps = [later - earlier for earlier, later in pairwise(filled)]
     usual, count = Counter(gaps).most_common(1)[0] if gaps else (0, 0)
-    if usual == 1:
-        empty = [place for place in own if not has[place]]
-        empty = empty if empty and empty[-1] > own[filled[0]] else []  # or it began later
-    elif 2 * count < len(gaps) or not gaps:
+    if not gaps or (usual > 1 and 2 * count < len(gaps)):
         return None
-    else:
-        ends = [*pairwise(filled), (filled[-1], len(own) - 1 + usual)]
-        empty = [own[at] for start, stop in ends for at in range(start + usual, stop - usual + 1, usual)]
+    sizes = _as_a_rule(gaps, usual)
+    ends = [*pairwise(filled), (filled[-1], len(own) - 1 + sizes[-1])]
+    empty = [
+        own[at]
+        for (start, stop), step in zip(ends, [*sizes, sizes[-1]], strict=True)
+        for at in range(start + step, stop - step + 1, step)
+    ]
+    if usual == 1 and empty:  # else it began later
+        empty = [*own[: filled[0]], *empty]
     return Unfilled(column, len(empty), at[empty[0]], usual) if empty else None
+
+
+def _as_a_rule(gaps: Sequence[int], usual: int) -> list[int]:
+    """By gap, how far apart values lie as a rule: as in the last of several gaps of one size in a row, or the first."""
+    groups = [(size, len(list(group))) for size, group in groupby(gaps)]
+    rules = [size if count >= _IN_A_ROW[usual > 1] else 0 for size, count in groups]
+    now, found = next(filter(None, rules), usual), list[int]()
+    for rule, (_, count) in zip(rules, groups, strict=True):
+        now = rule or now
+        found += [now] * count
+    return found
+
+
+def _lost_to_the_end(values: Sequence[float]) -> int:
+    """The place of the first value that is not finite after the last that is; behind all if there is none."""
+    last = next((at for at in reversed(range(len(values))) if math.isfinite(values[at])), -1)
+    return next((at for at in range(last + 1, len(values)) if math.isinf(values[at])), len(values))
