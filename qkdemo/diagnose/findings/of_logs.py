@@ -141,7 +141,12 @@ def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterato
     for role, column in result.roles.items():
         if role in numbers:
             cells = result.log.unfilled[column]
-            values = {"column": cells.column, "count": cells.cells, "step": whole(cells.first), "rows": cells.every}
+            values = {
+                "column": cells.column,
+                "count": counted(cells.cells),
+                "step": whole(cells.first),
+                "rows": counted(cells.every),
+            }
             yield say(f"finding.cells.{'each' if cells.every == 1 else 'apart'}", **values)
 
 
@@ -238,7 +243,7 @@ def _of_columns(result: causes.Result, run: str) -> Iterator[Finding]:
             numbers = name in result.log.columns and role != "max_logit"
             where = say(f"finding.nan.{'between' if numbers else 'beside'}")
             column, count = result.log.between[name]
-            values = {"column": column, "count": count, "where": where}
+            values = {"column": column, "count": counted(count), "where": where}
             yield Finding("watch", "between_nan", {"run": run} | values)
         if role in result.log.empty and role not in result.roles:
             yield Finding("watch", "empty_column", {"run": run, "column": result.log.empty[role]})
