@@ -25,7 +25,7 @@ def of_missing(log: Log, roles: Mapping[str, str]) -> list[Cause]:
     Where neither is so, and of other columns, cells that are empty.
     """
     found = _of_loss(log, roles)
-    lacking = {role: log.unfilled[name] for role, name in roles.items() if name in log.unfilled}
+    lacking = {role: log.lacking[name] for role, name in roles.items() if name in log.lacking}
     if found:
         lacking.pop("loss", None)
     numbers = {role: float(empty.cells) for role, empty in lacking.items()}

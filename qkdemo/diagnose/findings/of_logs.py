@@ -142,10 +142,10 @@ def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterato
     """Of each column, how many of its cells are empty."""
     for role, column in result.roles.items():
         if role in numbers:
-            cells = result.log.unfilled[column]
-            counts = {"count": counted(cells.cells), "rows": counted(cells.every)}
-            word = "each" if cells.every == 1 else "apart"
-            yield say(f"finding.cells.{word}", column=cells.column, step=whole(cells.first), **counts)
+            cells = result.log.lacking[column]
+            steps = {"step": whole(cells.first), "steps": whole(cells.every)}
+            word = "apart" if cells.every else "each"
+            yield say(f"finding.cells.{word}", column=cells.column, count=counted(cells.cells), **steps)
 
 
 def _hot(numbers: Mapping[str, float], where: str) -> str:

@@ -15,21 +15,17 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from qkdemo.diagnose.readers.cells.lacking import Lacking, lacking
+from qkdemo.diagnose.readers.cells.table import Table
+from qkdemo.diagnose.readers.cells.unread import are_calm, of_another_kind, unread
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
-from qkdemo.diagnose.readers.values import (
-    Unfilled,
-    are_calm,
-    kind_of_row,
-    logged,
-    now_and_then,
-    padding,
-    real,
-    unfilled,
-)
+from qkdemo.diagnose.readers.values import logged, real
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
+_MOST_CELLS: Final = 40_000_000  # in which NaN is told from no value
+_LEAST_ASKED: Final = 20  # columns
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -38,7 +34,7 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "k_norm": re.compile(r"(^|[/_.])(k|key)_?(norm|rms|length)", re.IGNORECASE),
     "update_norm": re.compile(r"update.?norm|norm.*update", re.IGNORECASE),
     "grad_norm": re.compile(
-        r"grad(ient)?s?[ _./]?(global)?[ _]?norm|grad_(inf|[\d.]+)_norm_total|global_norm|gnorm", re.IGNORECASE
+        r"grad(ient)?s?[ _./-]?(global)?[ _]?norm|grad_(inf|[\d.]+)_norm_total|global_norm|gnorm", re.IGNORECASE
     ),
     "lr": re.compile(r"(^|[/_. ])(lr|learning[ _]rate)($|[/_.\-0-9])(?!.*(momentum|weight_decay))", re.IGNORECASE),
     "loss": re.compile(
@@ -72,7 +68,6 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
 _MAY_BE_EMPTY: Final = ("loss", "grad_norm", "max_logit")  # of which an empty cell is told
-_KINDS: Final = (EVALUATED, ROLES["lr"])
 _MOST_RESTARTS: Final = 100
 _ROWS_OF_A_RESTART: Final = 20
 _OF_A_RESTART: Final = 3  # rows
@@ -94,7 +89,7 @@ class Log:
     steps: Literal["named", "rows", "epochs", "passes"] = "named"  # or rows are counted, or steps that begin anew
     rows: int = 0  # that hold a number
     kept: int = 0  # of these, the ones of which one is left: a later row of the same step replaces it
-    unfilled: Mapping[str, Unfilled] = field(default_factory=dict)  # by column, for each layer by that of their worst
+    lacking: Mapping[str, Lacking] = field(default_factory=dict)  # by column, for each layer by that of their worst
     between: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # the same: its own name, rows of NaN unread
     empty: Mapping[str, str] = field(default_factory=dict)  # role → a column of it that never has a value
     cut: bool = False  # whether the last line of its file could not be read
@@ -149,20 +144,18 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
     steps = steps_among(names, rows, loss)
-    at = rows_counted(rows, epoch, names_loss, EVALUATED) if steps is None else [real(row.get(steps)) for row in rows]
+    table = Table(rows, _asked(names, len(rows)), ROLES["lr"])
+    if steps is None:
+        at = rows_counted(rows, of_another_kind(table, names), epoch, names_loss, EVALUATED)
+    else:
+        at = [real(row.get(steps)) for row in rows]
     if steps != CALLS and CALLS in names:
         at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
-    unread, between = _unread(rows, names)
-    points: dict[str, list[_Point]] = {}
-    for place, (step, row) in enumerate(zip(at, rows, strict=True)):
-        if math.isfinite(step):  # rows of one step belong together
-            for name, value in row.items():
-                if name in (steps, CALLS) or place in unread.get(name, ()) or math.isnan(number := logged(value)):
-                    continue
-                points.setdefault(str(name), []).append((step, number, place))
+    left_out, between = _unread(table, rows, at)
+    points = _points(rows, at, left_out, (steps, CALLS))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
     if steps is not None and order:
@@ -175,11 +168,12 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     columns = _over_layers(columns) | columns
     read = len({place for each in points.values() for *_, place in each})
     kept = len({place for each in series.values() for _, place in each.values()})
-    told = [] if sampled else [name for name in _told_of(columns, names) if name not in between]
-    found = unfilled(rows, {name: unread.get(name, ()) for name in told}, at, _KINDS)
+    told = [] if sampled else [name for name in _told_of(columns, names) if name in table.names and name not in between]
+    none = np.zeros(len(rows), bool)
+    found = {name: cells for name in told if (cells := lacking(table, name, left_out.get(name, none), at))}
     return Log(
         *(run, kind, np.array(order), columns, sampled, where, counted, read, kept),
-        unfilled={_of_all_layers(name, columns): cells for name, cells in found.items()},
+        lacking={_of_all_layers(name, columns): cells for name, cells in found.items()},
         between={
             _of_all_layers(name, columns): (name, count)  # of the layers the one with most
             for count, name in sorted((count, str(name)) for name, count in between.items())
@@ -188,24 +182,41 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     )
 
 
-def _unread(rows: list[dict[str, Any]], names: Sequence[str]) -> tuple[dict[str, set[int]], dict[str, int]]:
-    """By column, the rows in which NaN stands for no value; and, of some, how many these are.
+def _asked(names: Sequence[str], rows: int) -> list[str]:
+    """Columns whose cells are asked for NaN: of a huge log those that have a role, or are of an evaluation, first."""
+    known = [bool(EVALUATED.search(str(name)) or any(x.search(str(name)) for x in ROLES.values())) for name in names]
+    first = sorted(range(len(names)), key=lambda at: not known[at])
+    return [names[at] for at in sorted(first[: max(_LEAST_ASKED, _MOST_CELLS // max(rows, 1))])]
 
-    First in measures of attention, which make no kind of rows; then in rows of another kind; then in what is left.
-    """
-    measures = [name for name in names if _is_measure(name)]
-    others = [name for name in names if not _is_measure(name)]
-    calm = are_calm(rows, [name for name in others if names_loss(name)], others)
-    unread, between = now_and_then(rows, dict.fromkeys(measures, ()), calm)
-    kinds: dict[str, set[int]] = {name: set() for name in names}
-    left = [{name: x for name, x in row.items() if at not in unread.get(name, ())} for at, row in enumerate(rows)]
-    if empty := padding(left):
-        for place, row in enumerate(left):
-            for name in empty.get(kind_of_row(row), ()):
-                kinds[name].add(place)
-    rest, told = now_and_then(rows, {name: kinds[name] for name in others})
-    every = {name: unread.get(name, set()) | kinds[name] | rest.get(name, set()) for name in names}
-    return {name: places for name, places in every.items() if places}, between | told
+
+def _points(
+    rows: list[dict[str, Any]],
+    steps: Sequence[float],
+    left_out: Mapping[str, NDArray[np.bool_]],
+    counts: Sequence[str | None],
+) -> dict[str, list[_Point]]:
+    """By column, what was logged: rows of one step belong together. `counts`: columns that hold steps."""
+    points: dict[str, list[_Point]] = {}
+    for place, (step, row) in enumerate(zip(steps, rows, strict=True)):
+        if math.isfinite(step):
+            for name, value in row.items():
+                if name in counts or (name in left_out and left_out[name][place]):
+                    continue
+                if not math.isnan(number := logged(value)):
+                    points.setdefault(str(name), []).append((step, number, place))
+    return points
+
+
+def _unread(
+    table: Table, rows: list[dict[str, Any]], steps: Sequence[float]
+) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
+    """By column, the rows in which NaN stands for no value; and, of some, how many these are."""
+    if not (table.nan | table.zero).any():
+        return {}, {}
+    measures, others = list(filter(_is_measure, table.names)), [name for name in table.names if not _is_measure(name)]
+    calm = are_calm(rows, list(filter(names_loss, others)), others)
+    (found, between), (rest, told) = unread(table, measures, steps, calm), unread(table, others, steps)
+    return found | rest, between | told
 
 
 def _told_of(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> list[str]:

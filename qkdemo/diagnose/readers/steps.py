@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
 
-from qkdemo.diagnose.readers.values import apart, kind_of_row, logged, padding, real
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.diagnose.readers.values import apart, logged, real
 
 _STEPS: Final = (
     *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
@@ -38,22 +41,26 @@ def steps_among(names: Sequence[str], rows: Sequence[Mapping[str, Any]], loss: S
 
 
 def rows_counted(
-    rows: Sequence[Mapping[str, Any]], epoch: str | None, is_loss: Callable[[Any], bool], evaluated: re.Pattern[str]
+    rows: Sequence[Mapping[str, Any]],
+    unread: Mapping[str, NDArray[np.bool_]],
+    epoch: str | None,
+    is_loss: Callable[[Any], bool],
+    evaluated: re.Pattern[str],
 ) -> list[float]:
     """The place of each row among those of the training; a row of an evaluation alone has that of the one before.
 
     That is a row without a loss of the training, and with a number of an evaluation that, until the last loss, mostly
-    stands in such rows. An index in a column without a name is no value. `is_loss`, `evaluated`: what a loss of the
-    training, and columns of an evaluation, are called.
+    stands in such rows. An index in a column without a name is no value. `unread`: by column, of each row whether NaN
+    stands for no value. `is_loss`, `evaluated`: what a loss of the training, and columns of an evaluation, are called.
     """
-    empty = padding(rows)
     told = [
         [
             name
-            for name in row.keys() - empty.get(kind_of_row(row), frozenset())
-            if name != epoch and not _NO_NAME.fullmatch(str(name)) and not math.isnan(logged(row[name]))
+            for name, value in row.items()
+            if name != epoch and not _NO_NAME.fullmatch(str(name)) and not math.isnan(logged(value))
+            if name not in unread or not unread[name][place]
         ]
-        for row in rows
+        for place, row in enumerate(rows)
     ]
     has = [any(map(is_loss, names)) for names in told]
     until = len(has) - has[::-1].index(True) if any(has) else 0  # a loss that is lost leaves its evaluations

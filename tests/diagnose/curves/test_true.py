@@ -385,9 +385,9 @@ def hot(said: Said, told: Told) -> float:
 
 def lacks(said: Said, told: Told) -> bool:
     """What the reader found of a column's cells."""
-    cells, first, every = told.log.unfilled[str(said.values["column"])]
-    right = (said.number("count"), said.number("step"), said.number("rows")) == (cells, first, every)
-    return right and said.key.endswith("each") == (every == 1)
+    _, cells, first, every = told.log.lacking[str(said.values["column"])]
+    right = (said.number("count"), said.number("step"), said.number("steps")) == (cells, first, every)
+    return right and said.key.endswith("each") == (every == 0)
 
 
 FINDINGS: Final[Mapping[str, Oracle]] = {
@@ -404,7 +404,7 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and np.isfinite(told.loss[told.row(said)])
     ),
     "loss_gap": gap,
-    "cells_empty": lambda said, told: bool(told.log.unfilled),
+    "cells_empty": lambda said, told: bool(told.log.lacking),
     "between_nan": lambda said, told: bool(told.log.between),
     "empty_column": lambda said, told: bool(told.log.empty),
     "cells.each": lacks,

@@ -15,9 +15,10 @@ from pyarrow import parquet
 from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Report
 from qkdemo.diagnose.findings.of_logs import of_logs
-from qkdemo.diagnose.readers.columns import EVALUATED, ROLES
+from qkdemo.diagnose.readers.cells.lacking import lacking
+from qkdemo.diagnose.readers.cells.table import Table
+from qkdemo.diagnose.readers.columns import ROLES
 from qkdemo.diagnose.readers.logs import read_logs
-from qkdemo.diagnose.readers.values import unfilled
 
 RNG = np.random.default_rng(0)
 ROWS = 400
@@ -70,8 +71,8 @@ def test_empty_cells_among_losses_are_told(*, written: str, lost: list[int], eve
         counted = f"{len(lost)} {'rows' if many else 'row'} of the training"
         assert f"loss has no value in {counted}, first at step {lost[0]}. Some" in said
     else:
-        missing = f"{len(lost)} {'values are' if many else 'value is'} missing, first at step {lost[0]}. Some"
-        assert f"Values of loss are 10 rows apart as a rule. By that {missing}" in said
+        missing = f"one is missing in {len(lost)} {'rows' if many else 'row'}, first at step {lost[0]}. Some"
+        assert f"Values of loss are 10 steps apart as a rule. By that {missing}" in said
     assert not report.healthy
     assert "healthy" not in {each.key for each in report.findings}
 
@@ -120,23 +121,24 @@ def test_of_epochs_in_a_table_of_keras_the_last_one_is_told() -> None:
     assert "loss has no value in 1 row of the training, first at step 40." in said
 
 
-def lacking(cells: list[Any], filler: tuple[int, ...] = ()) -> tuple[float, ...] | None:
+def lacks(cells: list[Any], unread: tuple[int, ...] = ()) -> tuple[float, ...] | None:
     rows = [{"loss": x, "lr": 1.0} for x in cells]
-    found = unfilled(rows, {"loss": filler}, range(len(rows)), (EVALUATED, ROLES["lr"])).get("loss")
+    table = Table(rows, ["loss", "lr"], ROLES["lr"])
+    found = lacking(table, "loss", np.isin(range(len(rows)), unread), range(len(rows)))
     return found and found[1:]
 
 
 def test_cells_are_empty_where_others_stand_as_far_apart() -> None:
-    assert lacking([1, 2, "", 3, 4, None]) == (2, 2, 1)
-    assert lacking(["", 1, 2, "", 3]) == (2, 0, 1)
-    assert lacking(["", "", 1, 2, 3]) is None  # it began later
-    assert lacking([1, "", 2, "", "", "", 3, "", "", 4]) is None
-    assert lacking([1, "", 2, "", 3, "", 4, "", "", "", 5]) == (1, 8, 2)
-    assert lacking([1, "", 2, "", 3, "", 4, "", "", 5]) is None  # an epoch ends there
-    assert lacking([1, math.nan, 2, math.nan, 3, math.nan, 4, *[math.nan] * 3, 5], (1, 3, 5, 7, 8, 9)) == (1, 8, 2)
-    assert lacking([1, 2, 3]) is None
-    rows = [{"loss": 1}, {"val": 2}, {"loss": 3}]
-    assert not unfilled(rows, {"loss": ()}, range(3), (EVALUATED, ROLES["lr"]))
+    assert lacks([1, 2, "", 3, 4, None]) == (2, 2, 0)
+    assert lacks(["", 1, 2, "", 3]) == (2, 0, 0)
+    assert lacks(["", "", 1, 2, 3]) is None  # it began later
+    assert lacks([1, "", 2, "", "", "", 3, "", "", 4]) is None
+    assert lacks([1, "", 2, "", 3, "", 4, "", "", "", 5]) == (1, 8, 2)
+    assert lacks([1, "", 2, "", 3, "", 4, "", "", 5]) is None  # an epoch ends there
+    assert lacks([1, math.nan, 2, math.nan, 3, math.nan, 4, *[math.nan] * 3, 5], (1, 3, 5, 7, 8, 9)) == (1, 8, 2)
+    assert lacks([1, 2, 3]) is None
+    table = Table([{"loss": 1}, {"val": 2}, {"loss": 3}], ["loss", "val"], ROLES["lr"])
+    assert lacking(table, "loss", np.zeros(3, bool), range(3)) is None
 
 
 @pytest.mark.parametrize(("log_steps", "eval_steps"), [(10, 25), (20, 50), (10, 50), (50, 20)])
@@ -169,8 +171,8 @@ def test_numbers_every_few_rows_between_nan_are_told_where_they_are_missing(colu
     for data in (made.to_csv(index=False, na_rep="NaN"), made.to_csv(index=False)):
         found = {each.key: each.sentence for each in examined(data.encode()).findings}
         assert set(found) <= {"cells_empty", "growth"}
-        assert f"missing, first at step {lost[0]}." in found["cells_empty"]
-        assert f"By that {len(lost)} value" in found["cells_empty"]
+        rows = f"{len(lost)} {'row' if len(lost) == 1 else 'rows'}"
+        assert f"By that one is missing in {rows}, first at step {lost[0]}." in found["cells_empty"]
 
 
 @pytest.mark.parametrize("beside", ["lr", "time"])

@@ -69,7 +69,7 @@ def test_a_value_that_is_lost_to_the_end_is_so_from_where_the_next_one_was_due(w
 @pytest.mark.parametrize("when", ["each 10th, then each 50th", "each 50th, then each 10th"])
 def test_a_value_that_is_missing_is_told_however_far_apart_the_others_are(when: str, nan: str) -> None:
     found = {x.key: x for x in examined(table(run_of(DENSER[when], "loss", [300, 1500]), nan)).findings}
-    assert "By that 2 values are missing, first at step 300." in found["cells_empty"].sentence
+    assert "By that one is missing in 2 rows, first at step 300." in found["cells_empty"].sentence
 
 
 @pytest.mark.parametrize("ends", [1, 8])

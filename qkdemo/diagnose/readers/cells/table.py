@@ -1,0 +1,64 @@
+"""Which cells of a log's table hold a number, and which rows are of the kind in which a column has its values.
+
+* `Table(rows, names)`: numbers and NaN in it; `Table.of_kind(has, …)`: the rows of a column's kind.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkdemo.diagnose.readers.values import is_nan, logged
+
+Cells: TypeAlias = NDArray[np.bool_]
+_SELDOM: Final = 0.55  # of the values of the rarer of two columns
+_NEARLY: Final = 0.9  # of a column's values
+
+
+class Table:
+    """Rows and columns of a log. `rate`: what columns of learning rates are called, of which a training logs each."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str], rate: re.Pattern[str]) -> None:
+        """Arrays of rows × columns."""
+        self.names = {name: at for at, name in enumerate(names)}
+        self.numbers = np.zeros((len(rows), len(names)), bool)
+        self.nan, self.zero, self.lost = (np.zeros_like(self.numbers) for _ in range(3))
+        self.named = np.zeros_like(self.numbers)  # whether a row names the column, be its cell empty
+        self._rates = np.array([bool(rate.search(str(name))) for name in names], bool)
+        for place, row in enumerate(rows):
+            for name, value in row.items():
+                if (at := self.names.get(name)) is None:
+                    continue
+                number = logged(value)
+                self.named[place, at] = True
+                self.numbers[place, at] = math.isfinite(number)
+                self.zero[place, at] = number == 0
+                if math.isinf(number):
+                    self.lost[place, at], self.nan[place, at] = True, is_nan(value)
+
+    def of_kind(self, has: Cells, *, filled: bool) -> Cells:
+        """Of each row whether it is of the kind in which a column `has` values; rows that have one are.
+
+        Another kind has a number in a column that seldom has one together with this one, as that of an evaluation; or
+        it lacks a rate that nearly always stands beside this one. Rows behind the last value do not tell what seldom
+        is: there this one may be lost. `filled`: NaN has to fill such columns elsewhere, and that rate here.
+        """
+        if not has.any():
+            return _any(self.numbers)
+        until = int(np.flatnonzero(has)[-1]) + 1
+        every, both = self.numbers[:until].sum(axis=0), self.numbers[:until][has[:until]].sum(axis=0)
+        apart = both <= _SELDOM * np.minimum(every, has.sum())
+        beside = self._rates & (both >= _NEARLY * has.sum())
+        if filled:
+            apart &= self.nan.any(axis=0)
+        lacking = _any(self.nan if filled else ~self.numbers, beside)
+        return (_any(self.numbers) & ~_any(self.numbers, apart) & ~lacking) | has
+
+
+def _any(cells: Cells, columns: Cells | slice = slice(None)) -> Cells:
+    """Of each row whether one of these cells is so."""
+    found: Cells = np.any(cells[:, columns], axis=1)
+    return found
