@@ -26,11 +26,10 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
-from qkdemo.attention.rotary import THETA
 from qkdemo.diagnose.apart import Row, in_range, relative, worst_row
 from qkdemo.diagnose.pipelines import Known, Rounding, compared
 from qkdemo.diagnose.readers.inputs import InputError, listed
-from qkdemo.diagnose.readers.logits import WORKING, narrowest, seen, sequences
+from qkdemo.diagnose.readers.logits import GAINS, WORKING, block_of, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import EXACT, Verdict
 from qkdemo.labs.placement.scales import NEAR
@@ -41,7 +40,6 @@ _POSITIONS: Final = 48  # from which pipelines are told: a fit of gains needs a 
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
 _OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
-_GAINS: Final = {"gain_q": ("gamma_q", "q_gain", "q_norm.weight"), "gain_k": ("gamma_k", "k_gain", "k_norm.weight")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +58,7 @@ class Port:
     sequences: int = 1
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
     own: torch.dtype = torch.float32  # the format of the reference alone
+    farthest: float = 0.0  # the largest position, of either sign, that rotary may have been given
 
     @property
     def fitted(self) -> int:
@@ -81,8 +80,8 @@ class Port:
         return _roundoff(kind) + terms * _roundoff(WORKING)
 
     def _left(self, kind: torch.dtype, stored: float) -> Rounding:
-        """What rounding every step to it may leave; float32 turns by rounded angles."""
-        places = max(self.queries, self.mine.shape[2])
+        """What rounding every step to it may leave; float32 turns by rounded angles, which grow with the position."""
+        places = max(self.queries, self.mine.shape[2], self.farthest)
         stepwise = math.sqrt(_STEPS) * _roundoff(kind) + places * _roundoff(WORKING)
         return Rounding(kind, max(EXACT, stored, stepwise))
 
@@ -179,11 +178,12 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     shown = [seen(x) for x in (mine, reference)]
     visible = (shown[0] & shown[1]).all(0)
     kinds = [narrowest(x, made[:, visible]) for x, made in zip(found.values(), (mine, reference), strict=True)]
-    block = _block(arrays, mine.shape, visible, theta)
-    words = {"gains": {name for names in _GAINS.values() for name in names}, "softcap": {"softcap"}}
+    block = block_of(arrays, mine.shape, visible, theta)
+    words = {"gains": {name for names in GAINS.values() for name in names}, "softcap": {"softcap"}}
     brought = frozenset(word for word, names in words.items() if names & {name.lower() for name in arrays})
     later = tuple(_difference(*pair) for pair in zip(*(x[1:] for x in every), strict=False))
     chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
+    farthest = 0.0 if block is None else float(block.positions.abs().max())
     if block is not None:
         seen_by = visible[chosen][:, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
@@ -192,7 +192,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
-    return Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1])
+    return Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1], farthest)
 
 
 def run(port: Port) -> Result:
@@ -252,49 +252,3 @@ def _difference(mine: Tensor, reference: Tensor) -> float:
     shown, other = seen(mine), seen(reference)
     off = relative(mine.masked_fill(~shown, 0), reference.masked_fill(~shown, 0))
     return off if off < math.inf and bool((shown == other).all()) else math.inf
-
-
-# ---- reading
-
-
-def _block(arrays: Mapping[str, Tensor], shape: torch.Size, visible: Tensor, theta: float | None) -> Block | None:
-    """A block whose projections are q and k; None where they were not brought."""
-    given = {name.lower(): x for name, x in arrays.items()}
-    if not {"q", "k"} <= given.keys():
-        return None
-    q, k = (sequences(side, given[side])[0] for side in "qk")
-    heads, positions, width = q.shape
-    fits = q.shape[:2] == shape[:2] and k.shape[1:] == (shape[2], width) and heads % k.shape[0] == 0
-    if not fits:
-        raise InputError("other_pair", q=listed(q.shape), k=listed(k.shape), logits=listed(shape))
-    if positions != k.shape[1]:
-        raise InputError("pair_of_counts", queries=positions, keys=k.shape[1])
-    kv_heads = k.shape[0]
-    x = torch.cat([side.movedim(0, 1).flatten(1) for side in (q, k)], 1)
-    one = torch.eye(x.shape[1], dtype=torch.float64)
-    scalar = {name: float(given[name].reshape(-1)[0]) for name in ("theta", "rope_theta", "softcap") if name in given}
-    at = given.get("positions")
-    return Block(
-        x=x,
-        w_q=one[: heads * width],
-        w_k=one[heads * width :],
-        w_v=one[heads * width :],
-        gain_q=_gain(given, "gain_q", heads, width),
-        gain_k=_gain(given, "gain_k", kv_heads, width),
-        positions=torch.arange(positions).double() if at is None else at.double().reshape(-1)[:positions],
-        theta=theta or scalar.get("theta") or scalar.get("rope_theta") or THETA,
-        softcap=scalar.get("softcap") or 50.0,
-        visible=visible,
-    )
-
-
-def _gain(given: Mapping[str, Tensor], side: str, heads: int, width: int) -> Tensor:
-    """[heads, d_head] as stored; ones where none were brought."""
-    gain = next((given[name].double() for name in _GAINS[side] if name in given), None)
-    if gain is None:
-        return torch.ones(heads, width, dtype=torch.float64)
-    if gain.numel() == heads * width:
-        return gain.reshape(heads, width)
-    if gain.numel() != width:
-        raise InputError("bad_gain_of_port", shape=listed(gain.shape), d=width)
-    return gain.reshape(1, width).expand(heads, width).clone()

@@ -91,6 +91,7 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
     sizes, until = columns["grad_norm"], lost_for_good(columns["loss"])
     lost, loss = np.flatnonzero(np.isinf(sizes)), columns["loss"][:until]
     both = lost[np.isfinite(columns["loss"][lost])]
+    alone = {} if both.size else {"alone": 1.0}
     both = both if both.size else lost[np.isfinite(_next(columns["loss"])[lost])]
     if not both.size:
         return []
@@ -99,7 +100,7 @@ def of_gradient(columns: Mapping[str, Numbers], step: Numbers, *, left_out: bool
         then = {"until": float(step[until])} if until < len(step) else {}
         return [Cause("gradient_passed", 0.05, {"step": float(step[lost[lost < until][-1]])} | then)]
     key = "gradient_or_loss" if left_out else "gradient_overflow"
-    return [Cause(key, 0.95, _of_lost_rows(step, lost, both, lost_for_good(sizes)))]
+    return [Cause(key, 0.95, _of_lost_rows(step, lost, both, lost_for_good(sizes)) | alone)]
 
 
 def _next(loss: Numbers) -> Numbers:

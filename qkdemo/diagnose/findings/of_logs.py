@@ -113,6 +113,8 @@ def _in_words(result: causes.Result, cause: Cause) -> dict[str, object]:
         said["start"] = say(f"finding.start.{'large' if first == 'first' else 'small'}")
     if cause.key in ("gradient_overflow", "gradient_or_loss"):
         said["more"] = "".join(f"{words} " for words in _of_gradient(cause.numbers))
+        words = ("alone", "unseen") if "alone" in cause.numbers else ("beside", "whole")
+        said["loss"], said["whole"] = (say(f"finding.gradient.{word}") for word in words)
     if cause.key == "gradient_passed":
         steps = {name: whole(cause.numbers[name]) for name in ("step", "until") if name in cause.numbers}
         said["passed"] = say(f"finding.passed.{'until' if 'until' in steps else 'all'}", **steps)
@@ -141,13 +143,9 @@ def _empty_cells(result: causes.Result, numbers: Mapping[str, float]) -> Iterato
     for role, column in result.roles.items():
         if role in numbers:
             cells = result.log.unfilled[column]
-            values = {
-                "column": cells.column,
-                "count": counted(cells.cells),
-                "step": whole(cells.first),
-                "rows": counted(cells.every),
-            }
-            yield say(f"finding.cells.{'each' if cells.every == 1 else 'apart'}", **values)
+            counts = {"count": counted(cells.cells), "rows": counted(cells.every)}
+            word = "each" if cells.every == 1 else "apart"
+            yield say(f"finding.cells.{word}", column=cells.column, step=whole(cells.first), **counts)
 
 
 def _hot(numbers: Mapping[str, float], where: str) -> str:

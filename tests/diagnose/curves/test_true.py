@@ -291,9 +291,16 @@ def lost_since(values: Numbers, row: int) -> bool:
 def gradient_lost(said: Said, told: Told) -> bool:
     """Lost beside a loss that is not; and, if the last one is lost, so are all from the first such row on."""
     row, both = told.row(said), np.isinf(told.gradient) & np.isfinite(told.loss)
+    if not both.any():
+        return bool(np.isinf(told.gradient[row]) and np.isnan(told.loss[row]))
     finite = np.flatnonzero(np.isfinite(told.gradient))
     lasting = np.flatnonzero(both)[np.flatnonzero(both) > (finite[-1] if finite.size else -1)]
     return bool(both[row] and row == (lasting[0] if lasting.size else np.flatnonzero(both)[0]))
+
+
+def lost_beside(told: Told) -> bool:
+    """Whether a gradient is lost in a row that holds a loss."""
+    return bool((np.isinf(told.gradient) & np.isfinite(told.loss)).any())
 
 
 def lost_earlier(said: Said, told: Told) -> bool:
@@ -412,6 +419,10 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
     "passed.all": passed_by,
     "passed.until": passed_by,
     "gradient_or_loss": gradient_lost,
+    "gradient.beside": lambda said, told: lost_beside(told),
+    "gradient.whole": lambda said, told: lost_beside(told),
+    "gradient.alone": lambda said, told: not lost_beside(told),
+    "gradient.unseen": lambda said, told: not lost_beside(told),
     "gradient.lasts": lambda said, told: len(told.gradient) > 1 and np.isinf(there(told.gradient)[-2:]).all(),
     "gradient.earlier": lost_earlier,
     "gradient.rows": lost_in_rows,
@@ -597,6 +608,8 @@ RARE: Final = {
         "event.earlier",
         "event.lost",
         "gradient_or_loss",
+        "gradient.alone",
+        "gradient.unseen",
         "loss_gap",
         "cells_empty",
         "between_nan",
