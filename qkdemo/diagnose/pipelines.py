@@ -94,7 +94,7 @@ def compared(
     untold = _untold(reference, told, block, visible, least.limit)
     known = Known()
     for each in (each for each in of_both if each.limit >= least.limit):
-        verdict, other = _by_scale(diagnose(*found, mine, each.limit), told, block, each.limit)
+        verdict, other = _by_scale(diagnose(*found, mine, each.limit).steady(each.limit), told, block, each.limit)
         own, epsilon = factor, None
         if verdict.cause in _OF_EPSILON:
             supposed = found[0] if of_reference is None else usual

@@ -493,3 +493,16 @@ def test_a_matrix_of_maxvit_is_not_read(window: str) -> None:
     name = f"stages.0.blocks.0.attn_{window}.attn.qkv.weight"
     assert parts(name, torch.ones(192, 64), {"num_attention_heads": 2}) is None
     assert parts("blocks.0.attn.qkv.weight", torch.ones(192, 64), {"num_attention_heads": 2}) is not None
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(8, 4), (8, 8), (6, 3)])
+def test_a_matrix_of_q_alone_is_not_read_as_q_k_and_v(heads: int, kv_heads: int, tmp_path: Path) -> None:
+    """The last layers of Phi-4-mini-flash use keys of an earlier layer, and call W_q as others call all three."""
+    width = 12 * heads
+    rows = {1: (heads + 2 * kv_heads) * 12, 3: heads * 12}
+    tensors = {f"model.layers.{at}.attn.Wqkv.weight": torch.randn(n, width) for at, n in rows.items()}
+    tensors |= {f"model.layers.{at}.attn.out_proj.weight": torch.randn(width, width) for at in rows}
+    config = {"model_type": "phi4flash", "num_attention_heads": heads, "num_key_value_heads": kv_heads}
+    found = read_alone(in_file(tmp_path, tensors), config)
+    assert [(layer.name, layer.d_head) for layer in found.layers] == [("model.layers.1.attn", 12)]
+    assert found.unread == ("model.layers.3.attn",)

@@ -121,8 +121,7 @@ def test_the_scale_that_is_told_by_a_model_type_is_that_of_its_class(kind: str) 
         widths = [getattr(module, name, None) for name in ("head_dim", "attention_head_dim", "key_value_proj_dim")]
         if (scale := getattr(module, KINDS[kind], None)) is not None:
             width = next(filter(None, widths))
-            own = scale_of(layer, names, scope(told, layer), width)
-            assert (width**-0.5 if own is None else own) == pytest.approx(scale), layer
+            assert scale_of(layer, names, scope(told, layer), width).of(width) == pytest.approx(scale), layer
             found += 1
     assert found
 
@@ -135,7 +134,7 @@ def test_a_scale_that_is_learned_for_each_channel_is_said_to_be_left_out() -> No
 def test_a_multiplier_of_k_is_one_of_the_scale() -> None:
     """Falcon-H1's."""
     config = {"model_type": "falcon_h1", "key_multiplier": 0.5}
-    assert scale_of("model.layers.0.self_attn", (), config, 64) == pytest.approx(0.0625)
+    assert scale_of("model.layers.0.self_attn", (), config, 64).base == pytest.approx(0.0625)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +151,8 @@ def test_a_multiplier_of_k_is_one_of_the_scale() -> None:
 )
 def test_a_scale_of_mup_is_divided_by_d(config: dict[str, Any], scale: float | None) -> None:
     """As the code of Phi-3-small, BTLM and JAIS has it."""
-    own = scale_of("transformer.h.0.attn", (), config, 128)
-    assert own == (None if scale is None else pytest.approx(scale))
+    base = scale_of("transformer.h.0.attn", (), config, 128).base
+    assert base == (None if scale is None else pytest.approx(scale))
 
 
 def test_images_of_pix2struct_are_read_by_their_part_of_the_config(tmp_path: Path) -> None:
@@ -222,8 +221,8 @@ def test_scales_of_several_layers_are_each_ones_own(several: bool, tmp_path: Pat
 def test_exaone_without_a_config_is_not_taken_for_gpt_neo() -> None:
     """Both call it attn.attention; GPT-Neo does not scale."""
     layer, names = "transformer.h.0.attn.attention", {"transformer.h.0.mlp.c_fc_0.weight"}
-    assert scale_of(layer, names, {}, 64) is None
-    assert scale_of(layer, {"transformer.h.0.mlp.c_fc.weight"}, {}, 64) == 1
+    assert scale_of(layer, names, {}, 64).base is None
+    assert scale_of(layer, {"transformer.h.0.mlp.c_fc.weight"}, {}, 64).base == 1
 
 
 def test_layers_that_use_the_keys_of_another_are_not_measured(tmp_path: Path) -> None:
@@ -236,29 +235,6 @@ def test_layers_that_use_the_keys_of_another_are_not_measured(tmp_path: Path) ->
     assert [row["layer"] for row in report.tables["layers"]] == [f"model.layers.{at}.self_attn" for at in (0, 1)]
     (unlike,) = (each.values for each in report.findings if each.key == "unlike")
     assert (unlike["count"], unlike["layer"]) == (2, "model.layers.2.self_attn")
-
-
-YARN: dict[str, dict[str, Any]] = {
-    "its paper's": {"factor": 4.0},
-    "gpt-oss": {"factor": 32.0, "truncate": False},
-    "named": {"factor": 8.0, "attention_factor": 1.25},
-    "DeepSeek's words": {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.5},
-    "no longer": {"factor": 1.0},
-}
-
-
-@pytest.mark.parametrize("words", YARN)
-@pytest.mark.parametrize("scaling", ["rope_parameters", "rope_scaling"])
-def test_what_yarn_multiplies_cos_and_sin_by_is_in_the_scale(words: str, scaling: str) -> None:
-    told = {"rope_type": "yarn", "rope_theta": 1e4, "original_max_position_embeddings": 64} | YARN[words]
-    config = transformers.Qwen3Config(**SMALL | {"max_position_embeddings": 256, "rope_parameters": told})
-    rotary = transformers.models.qwen3.modeling_qwen3.Qwen3RotaryEmbedding(config)
-    cos, sin = rotary(torch.zeros(1, 9, 16), torch.arange(9)[None])
-    larger = float((cos**2 + sin**2).mean())  # of both together
-    own = scale_of("layers.0.self_attn", (), {"model_type": "qwen3", scaling: told}, 16)
-    assert (own or 0.25) * 4 == pytest.approx(larger)
-    part = scale_of("layers.0.self_attn", (), {"model_type": "qwen3", "partial_rotary_factor": 0.5, scaling: told}, 16)
-    assert part is None
 
 
 @pytest.mark.parametrize("beside", ["weight_zero_point", "pre_quant_scale"])
@@ -277,17 +253,3 @@ def test_codes_of_8_bits_that_are_more_than_these_times_a_scale_are_not_measured
         keys = {each.key for each in examine_path(path).findings}
         assert key in keys
         assert ("spectral" in keys) == (key == "spectral")
-
-
-def test_what_longrope_multiplies_cos_and_sin_by_is_in_the_scale() -> None:
-    """As in Phi-3 mini 128k, whose config holds both lengths and no factor."""
-    told = {"rope_type": "longrope", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8, "rope_theta": 1e4}
-    lengths = {"original_max_position_embeddings": 64, "max_position_embeddings": 2048}
-    config = transformers.Phi3Config(**SMALL | lengths | {"rope_parameters": dict(told), "pad_token_id": 0})
-    rotary = transformers.models.phi3.modeling_phi3.Phi3RotaryEmbedding(config)
-    cos, sin = rotary(torch.zeros(1, 9, 16), torch.arange(9)[None])
-    larger = float((cos**2 + sin**2).mean())
-    for kind in ("longrope", "su"):
-        of_file = {"model_type": "phi3", "rope_scaling": {"type": kind, **dict(list(told.items())[1:])}} | lengths
-        assert scale_of("layers.0.self_attn", (), of_file, 16) == pytest.approx(larger / 4)
-    assert larger > 1.5

@@ -37,6 +37,7 @@ class Layer:
         if rng.random() < 0.05:  # what one reads the other does not
             self.q[:, 1:], self.k[:, 0] = 0, 0
         self.told: float | None = None  # what is said to multiply q · k
+        self.turned, self.known, self.part, self.grows = 1.0, True, False, False  # by its rotation; by its position
         self.gains: dict[str, np.ndarray[Any, Any]] = {}
         full = rng.random() < 0.3
         centre = rng.choice([0.0, 0.1, 0.4, 0.5, 0.6, 1.0, 2.0, 8.0, -3.0, 1e200], p=[0.11] * 9 + [0.01])
@@ -60,12 +61,26 @@ class Layer:
 
     @property
     def scale(self) -> float:
+        return self.bare * self.turned
+
+    @property
+    def bare(self) -> float:
+        """Without what its rotation multiplies by."""
         return self.d**-0.5 if self.told is None else self.told
 
     @property
-    def own(self) -> bool:
-        """Whether another scale than 1/√d is told."""
-        return not math.isclose(self.scale, self.d**-0.5)
+    def source(self) -> str:
+        """Where its scale is from."""
+        if self.turned != 1 or not self.known:
+            return "turned" if self.known else "at_most"
+        return "usual" if math.isclose(self.scale, self.d**-0.5) else "own"
+
+    @property
+    def unturned(self) -> tuple[float, str]:
+        """Its scale, and where that is from, if a rotation of a part is left out."""
+        if not self.part:
+            return self.scale, self.source
+        return self.bare, "usual" if math.isclose(self.bare, self.d**-0.5) else "own"
 
     @property
     def whole(self) -> bool:
@@ -107,6 +122,7 @@ class Told:
             of_config = {"query_pre_attn_scalar": 0.5, "attention_multiplier": 4.0}
             told = next((scale for key, scale in of_config.items() if key in self.config), None)
             layer.told = 1.0 if layer.name.endswith("SelfAttention") else told
+        self.turn(rng)
         tensors = {}
         self.added = [layer.name for layer in self.layers if rng.random() < 0.1]
         for layer in self.layers:
@@ -128,12 +144,36 @@ class Told:
                 layer.guessed = read[layer.name].guessed
         self.measured = [layer for layer in self.layers if layer.name in read]
 
+    def turn(self, rng: np.random.Generator) -> None:
+        """YaRN, in layers that are known or not, or a scale that grows."""
+        if rng.random() < 0.1:
+            self.config["rope_scaling"] = {"rope_type": "default", "llama_4_scaling_beta": 0.1}
+            for layer in self.layers:
+                layer.grows = True
+        if rng.random() < 0.3:
+            factor = float(rng.choice([0.5, 1.5]))
+            rope = self.config.get("rope_scaling", {}) | {"rope_type": "yarn", "attention_factor": factor}
+            kind = str(rng.choice(["", "qwen2", "smollm3"]))
+            self.config |= {"rope_scaling": rope, "model_type": kind, "no_rope_layers": [1, 0, 1, 0]}
+            for at, layer in enumerate(self.layers):
+                layer.known = bool(kind) and not layer.name.endswith("SelfAttention")
+                layer.part = not kind
+                acts = kind == "qwen2" or at % 2 == 0
+                layer.turned = (factor**2 if acts else 1) if layer.known else max(1.0, factor**2)
+
     def named(self, said: Said) -> Layer:
         return next(layer for layer in self.layers if layer.name == said.values["layer"])
 
     def headed(self) -> list[Layer]:
         """Those with both gains whose heads are no guess."""
         return [layer for layer in self.normed() if not layer.guessed]
+
+    def plain(self) -> list[Layer]:
+        return [layer for layer in self.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
+
+    def growing(self) -> list[Layer]:
+        placed = [layer for layer in self.headed() if layer.bound(0) is not None]
+        return [layer for layer in (*placed, *self.plain()) if layer.grows]
 
     def normed(self) -> list[Layer]:
         return [layer for layer in self.measured if layer.sound and layer.gains.keys() == {"q", "k"}]
@@ -149,16 +189,17 @@ def of_layers(right: Any) -> Oracle:
     return holds
 
 
-def spectral(*, own: bool) -> Oracle:
-    """The largest logit of layers without a norm, whose it is, and in which head; with 1/√d, or scales of their own."""
+def spectral(source: str) -> Oracle:
+    """The largest logit of layers without a norm, whose it is, and in which head; of scales that are known alike."""
 
     def holds(said: Said, told: Told) -> bool:
-        plain = [layer for layer in told.measured if layer.sound and layer.gains.keys() != {"q", "k"}]
-        plain = [layer for layer in plain if layer.own == own]
+        plain = [layer for layer in told.plain() if layer.unturned[1] == source]
         layer, head = told.named(said), int(said.number("head"))
-        most = max(max(each.spectral()) * each.scale for each in plain)
+        most = max(max(each.spectral()) * each.unturned[0] for each in plain)
         right = (
-            near(said.number("logit"), most) and said.number("d") == layer.d and near(said.number("scale"), layer.scale)
+            near(said.number("logit"), most)
+            and said.number("d") == layer.d
+            and near(said.number("scale"), layer.unturned[0])
         )
         return right and near(said.number("norm"), layer.spectral()[head]) and layer in plain
 
@@ -167,11 +208,16 @@ def spectral(*, own: bool) -> Oracle:
 
 def of_scale(said: Said, told: Told) -> list[Layer]:
     """Those with gains and a scale as it is said: 1/√d, or their own, which is named; and as many."""
-    placed = [layer for layer in told.headed() if layer.bound(0) is not None]
-    own = said.values["scale"] != "1/√d"
-    placed = [layer for layer in placed if layer.own == own]
+    words = str(said.values["scale"])
+    word = "turned" if "cos" in words else "own"
+    source = "usual" if words == "1/√d" else "at_most" if "or less" in words else word
+    placed = [layer for layer in told.headed() if layer.bound(0) is not None and layer.source == source]
     assert said.number("count") == len(placed)
-    assert not own or all(f"{layer.scale:g}" in str(said.values["scale"]) for layer in placed)
+    assert ("same position" in str(said.values["positions"])) == (source in ("turned", "at_most"))
+    if source == "at_most":
+        assert near(float(words.split(maxsplit=1)[0]), max(layer.scale for layer in placed))
+    else:
+        assert source == "usual" or all(f"{layer.scale:.4g}" in words for layer in placed)
     return placed
 
 
@@ -236,8 +282,16 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "gains_gamma": gains(0),
     "gains_one_plus_gamma": gains(1),
     "gains_unclear": unclear,
-    "spectral": spectral(own=False),
-    "spectral_scaled": spectral(own=True),
+    "spectral": spectral("usual"),
+    "spectral_scaled": spectral("own"),
+    "spectral_turned": spectral("turned"),
+    "spectral_at_most": spectral("at_most"),
+    "turn_left_out": lambda said, told: (
+        said.number("count") == sum(layer.part for layer in told.plain()) and told.named(said).part
+    ),
+    "scale_grows": lambda said, told: (
+        said.number("count") == len(told.growing()) and told.growing()[0] is told.named(said)
+    ),
     "config_unread": lambda said, told: said.values["name"] == told.unread,
     "reading.gamma": NOTHING,  # held with the sentence that it stands in
     "reading.one_plus_gamma": NOTHING,
@@ -246,8 +300,13 @@ CHECKPOINT: Final[Mapping[str, Oracle]] = {
     "bound.per_head_scaled": NOTHING,
     "bound.full_width_scaled": NOTHING,
     "scale_known": NOTHING,
-    "scale_each": NOTHING,
+    "scale_known_each": NOTHING,
     "scale_supposed": NOTHING,
+    "scale_turned": NOTHING,
+    "scale_turned_each": NOTHING,
+    "scale_at_most": NOTHING,
+    "positions_none": NOTHING,
+    "positions_equal": NOTHING,
 }
 
 

@@ -21,7 +21,7 @@ def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Repo
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
             "scale": layer.scale,
-            "scale_is": "supposed" if layer.own_scale is None else "told",
+            "scale_is": layer.scaling.known,
             "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
@@ -71,14 +71,28 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
     if placed := [layer for layer in normed if layer.place and layer.name not in result.biased]:
         yield from map(_of_normed, _by_scale(placed))
     normed_too = {*result.normed, *result.cosine, *result.without_gain}
-    yield from map(_of_plain, _by_scale([layer for layer in plain if layer.name not in normed_too]))
+    bare = [layer for layer in plain if layer.name not in normed_too]
+    if in_part := [layer for layer in bare if not layer.scaling.turn.whole]:
+        yield Finding("watch", "turn_left_out", {"count": len(in_part), "layer": in_part[0].name})
+    yield from map(_of_plain, _by_scale([layer if layer.scaling.turn.whole else _unturned(layer) for layer in bare]))
+    if growing := [layer for layer in (*placed, *bare) if layer.scaling.grows]:
+        yield Finding("watch", "scale_grows", {"count": len(growing), "layer": growing[0].name})
+
+
+def _unturned(layer: Layer) -> Layer:
+    """A layer without what rotary positions multiply a part of each head by: how its parts cancel is not known."""
+    return replace(layer, scaling=layer.scaling.unturned)
 
 
 def _by_scale(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
-    """Those with the scale 1/√d, for all that is known; then those with one of their own."""
-    for known in (False, True):
-        if each := [layer for layer in layers if (layer.own_scale is not None) == known]:
-            yield each
+    """Those with the scale 1/√d, for all that is known; those with one of their own; those that rotation multiplies."""
+    groups: dict[tuple[bool, bool, bool], list[Layer]] = {}
+    for layer in layers:
+        scaling = layer.scaling
+        key = scaling.turned, not scaling.turn.known, scaling.base is not None and not scaling.turned
+        groups.setdefault(key, []).append(layer)
+    for key in sorted(groups):
+        yield groups[key]
 
 
 def _of_architecture(result: attention.Result) -> Iterator[Finding]:
@@ -132,13 +146,15 @@ def _of_normed(layers: list[Layer]) -> Finding:
     reading = readings.pop() if len(readings) == 1 else "unclear"
     bounds = {name: max(layer.bound(name) or 0.0 for layer in layers) for name in ("gamma", "one_plus_gamma")}
     values: dict[str, object] = {name: at_most(bound) for name, bound in bounds.items()} | {"count": len(layers)}
-    values["scale"] = _scale(layers)
+    turned = layers[0].scaling.turned
+    values |= {"scale": _scale(layers), "positions": say(f"finding.positions_{'equal' if turned else 'none'}")}
     if reading == "unclear":
         return Finding("watch", "gains_unclear", values)
     worst = max(layers, key=lambda layer: layer.bound(reading) or 0.0)  # whose bound it is
     known = all(layer.by_class for layer in layers)
     values["why"] = say(f"finding.reading.{'by_class' if known else reading}")
-    formula = f"finding.bound.{worst.place}{'' if worst.own_scale is None else '_scaled'}"
+    usual = worst.scaling.base is None and not worst.scaling.turned
+    formula = f"finding.bound.{worst.place}{'' if usual else '_scaled'}"
     values |= {"layer": worst.name, "formula": say(formula, d=worst.d_head, scale=written(worst.scale))}
     return Finding(
         "watch" if bounds[reading] > causes.CALM else "good",
@@ -149,10 +165,14 @@ def _of_normed(layers: list[Layer]) -> Finding:
 
 def _scale(layers: list[Layer]) -> str:
     """That of layers that have it from one source, in words: 1/√d, or the numbers of their own."""
-    own = sorted({written(layer.scale) for layer in layers if layer.own_scale is not None})
-    if not own:
+    first = layers[0].scaling
+    if first.base is None and not first.turned:
         return say("finding.scale_supposed")
-    return say(f"finding.scale_{'known' if len(own) == 1 else 'each'}", scale=some(own))
+    if not first.turn.known:
+        return say("finding.scale_at_most", scale=written(max(layer.scale for layer in layers)))
+    own = sorted({written(layer.scale) for layer in layers})
+    word = "turned" if first.turned else "known"
+    return say(f"finding.scale_{word if len(own) == 1 else f'{word}_each'}", scale=some(own))
 
 
 def _of_plain(layers: list[Layer]) -> Finding:
@@ -162,5 +182,8 @@ def _of_plain(layers: list[Layer]) -> Finding:
     norm = float(worst.spectral.max())
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
     values["scale"] = written(worst.scale)
-    key = "spectral" if worst.own_scale is None else "spectral_scaled"
+    if worst.scaling.turned:
+        key = "spectral_turned" if worst.scaling.turn.known else "spectral_at_most"
+    else:
+        key = "spectral" if worst.scaling.base is None else "spectral_scaled"
     return Finding("watch" if logit > causes.CALM else "good", key, values | {"logit": at_most(logit)})

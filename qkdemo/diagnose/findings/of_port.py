@@ -120,7 +120,8 @@ def _of_same(result: port.Result) -> Finding:
     kind, steps = map(dtype_name, (result.port.format, result.rounded))
     if result.within(result.port.stored):
         return Finding("good", "port_same", {"error": written(result.same, 2), "format": kind})
-    values = {"error": written(100 * result.same, 2), "format": kind, "steps": steps}
+    wider = dtype_name(torch.float64 if result.rounded is torch.float32 else torch.float32)
+    values = {"error": written(100 * result.same, 2), "format": kind, "steps": steps, "wider": wider}
     if result.within(result.exact):
         if result.same > result.port.stored:
             return Finding("watch", "port_near", values)
@@ -185,13 +186,10 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     if result.mine and result.differing:  # or the lab would show the reference beside itself
         look = ("placement", _dials("left", reference) | _dials("right", result.mine))
     named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "rounded", "rounded_or_epsilon")
-    values = {"error": written(100 * result.same, 2), "pattern": pattern}
-    return Finding(
-        "bad",
-        "port",
-        values | {"act": say(f"finding.act.{'named' if named else _ACTS.get(verdict.cause, verdict.cause)}")},
-        look,
-    )
+    act = "named" if named else _ACTS.get(verdict.cause, verdict.cause)
+    act += "_unturned" if act == "unknown" and reference.order == "none" else ""
+    values = {"error": written(100 * result.same, 2), "pattern": pattern, "act": say(f"finding.act.{act}")}
+    return Finding("bad", "port", values, look)
 
 
 def _epsilon(epsilon: float | None) -> str:

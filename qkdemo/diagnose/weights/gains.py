@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
+from qkdemo.diagnose.weights.rotation import rotates
 from qkdemo.facts.models import MODELS
 
 _NORM: Final = (
@@ -29,7 +30,6 @@ _NORM: Final = (
 _GAIN: Final = re.compile(rf"{_NORM}\.(?:weight|gamma|scale)")
 _BIAS: Final = re.compile(rf"{_NORM}\.(?:bias|beta)")
 _MOST_SCALE: Final = 100.0  # Swin V2, section 3.2, and all that have a logit_scale for each head clamp it there
-_ROPE_OFF: Final = 4  # every fourth layer of Llama 4 has no rotary positions, unless its config says otherwise
 _NEAR: Final = 0.5  # of 1 or of 0: where the mean of stored gains tells γ from 1 + γ
 BEFORE: Final = frozenset({"blt"})  # q_norm acts on what enters W_q: BltCrossAttention of transformers 5.24
 WITHOUT_GAIN: Final = frozenset({"llama4", "llama4_text"})  # that a config can ask for: Llama4TextL2Norm
@@ -87,11 +87,8 @@ def normed_by_rope(config: Mapping[str, Any], layer: str) -> bool:
     """Whether a layer's q and k have a norm without gain: Llama 4's, if asked for, in layers with rotary positions."""
     if config.get("model_type") not in WITHOUT_GAIN or config.get("use_qk_norm") is not True:
         return False
-    match, listed = re.search(r"layers\.(\d+)\.", layer), config.get("no_rope_layers")
-    at, every = int(match[1]) if match else 0, config.get("no_rope_layer_interval")
-    if isinstance(listed, list) and at < len(listed):
-        return bool(listed[at])
-    return (at + 1) % (every if isinstance(every, int) and every > 0 else _ROPE_OFF) != 0
+    at = re.search(r"layers\.(\d+)\.", layer)
+    return rotates(config, int(at[1]) if at else 0)
 
 
 def place_of(q: Tensor | None, k: Tensor | None, heads: int, kv_heads: int, d_head: int) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from qkdemo.diagnose.weights import gains
+from qkdemo.diagnose.weights.scale import USUAL, Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +34,12 @@ class Layer:
     unscaled: bool = False  # W_q or W_k has 8 bits, and no scale beside it: `spectral` is in units that nobody knows
     by_class: bool = False  # `reading` is that of its architecture, and not a guess from the gains
     at_start: bool = False  # W_q is 0 throughout, and W_k is not
-    own_scale: float | None = None  # what multiplies q · k, where that is told and other than 1/√d
+    scaling: Scale = USUAL  # what multiplies q · k
 
     @property
     def scale(self) -> float:
         """What is taken to multiply q · k."""
-        return 1 / math.sqrt(self.d_head) if self.own_scale is None else self.own_scale
+        return self.scaling.of(self.d_head)
 
     @property
     def finite(self) -> bool:

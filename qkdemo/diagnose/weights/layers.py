@@ -144,7 +144,7 @@ def _layers(
                 skipped.unread.append(layer)
         elif all(weight.numel() for weight in weights[:2]):
             made = _layer(layer, weights, own, of_layer, (_dtype(checkpoint, tensors), writer))
-            yield replace(made, own_scale=scale_of(layer, names, own, made.d_head))
+            yield replace(made, scaling=scale_of(layer, names, own, made.d_head))
 
 
 def _are_codes(checkpoint: Checkpoint, weights: Sequence[str], names: Collection[str]) -> bool:

@@ -264,14 +264,14 @@ def parts(
     layout = _layout(name, config, heads, kv_heads, transposed=transposed)
     rows = weight.shape[0]
     told = heads == kv_heads if heads else rows in (3 * weight.shape[1], 3 * (width_of_v or 0))
-    if layout is _blocks and told and rows % 3 == 0:
+    if layout is _blocks and told and rows % 3 == 0 and width_of_v in (None, rows // 3):
         return _blocks(weight, 1, 1, rows // 3)
     if layout is None or not heads or heads % kv_heads or rows % (heads + 2 * kv_heads):
         return None
     if layout is _quarters and (heads % 4 or heads != kv_heads):
         return None
-    if layout is _groups and width_of_v not in (None, rows // (heads + 2 * kv_heads) * heads):  # there is a gate, too
-        return None
+    if layout is not _quarters and width_of_v not in (None, rows // (heads + 2 * kv_heads) * heads):
+        return None  # there is a gate, too; or q alone, as in the last layers of Phi-4-mini-flash
     return layout(weight, heads, kv_heads, rows // (heads + 2 * kv_heads))
 
 

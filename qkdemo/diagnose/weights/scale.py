@@ -1,15 +1,16 @@
 """What an attention layer multiplies q · k by, where its config, its architecture or its names say that it is not 1/√d.
 
-* `scale_of(layer, names, config, d_head)`: that number; None for 1/√d, which is taken where nothing else is told. YaRN
-  and LongRoPE multiply cos and sin, and so q · k at every two positions, by a number: that is counted in it.
+* `scale_of(layer, names, config, d_head)`: a `Scale`; `USUAL`: that with 1/√d, which is taken where nothing is told.
 
-Numbers are those of transformers 5.24, and of the code that the authors of Phi-3-small, BTLM and JAIS published.
+Numbers are those of transformers 5.24, and of the code that the authors of Phi-3-small, BTLM, JAIS and Qwen published.
 """
 
 import math
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
+
+from qkdemo.diagnose.weights.rotation import Turn, kind_of, positive, rope_of, rotates, turn_of
 
 _ONE: Final = frozenset(  # model types that do not scale q · k, or have its scale in their weights
     {"gemma3n_text", "gemma4_text", "gemma4_vision", "gemma4_unified_text", "diffusion_gemma_text"}
@@ -21,26 +22,64 @@ _POWERS: Final[Mapping[str, tuple[float, float]]] = {  # model type → (a, p) o
     "zamba": (0.5, -0.5),
     "zamba2": (0.5, -0.5),
 }
-_LONG: Final = ("longrope", "su")  # Phi-3's; as its first files call it
-_BEFORE: Final = "original_max_position_embeddings"
 _OF_T5: Final = re.compile(r"(.*\.)?((Local|TransientGlobal)?SelfAttention|EncDecAttention)")  # LongT5's, too
 _OF_GPT_NEO: Final = re.compile(r"(.*\.)?h\.\d+\.attn\.attention")  # EXAONE's, too, whose MLP has other names
 _OF_GEMMA: Final = ("layer_scalar", "laurel.linear_left.weight")  # beside the attention of Gemma 4, and of Gemma 3n
 
 
-def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> float | None:
-    """What q · k is multiplied by, if it is told and other than 1/√d. `names`: of all tensors; `config`: the layer's.
+_WITH_BETA: Final = ("ministral3", "mistral4")  # whose classes let q grow where their configs are silent
+_WITH_FLOOR: Final = ("inkling2_text", "inkling2_loop_text")  # likewise
 
-    >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 256}, 128)
+
+class Scale(NamedTuple):
+    """What q · k of a layer is multiplied by."""
+
+    base: float | None = None  # None: 1/√d, as nothing else is told
+    turn: Turn = Turn()  # what rotary positions multiply q · k by, beside turning
+    grows: bool = False  # with the position of the query: a further factor, which is left out
+
+    def of(self, d_head: int) -> float:
+        """The number, with what rotary positions multiply by, at most."""
+        return (1 / math.sqrt(d_head) if self.base is None else self.base) * self.turn.times
+
+    @property
+    def turned(self) -> bool:
+        """Whether rotary positions may multiply q · k by a number."""
+        return self.turn != Turn()
+
+    @property
+    def known(self) -> Literal["supposed", "told", "at_most", "grows"]:
+        """How it is known."""
+        if self.grows:
+            return "grows"
+        if not self.turn.known:
+            return "at_most"
+        return "supposed" if self.base is None and not self.turned else "told"
+
+    @property
+    def unturned(self) -> "Scale":
+        """The same without what rotary positions multiply by."""
+        return self._replace(turn=Turn())
+
+
+USUAL: Final = Scale()
+
+
+def scale_of(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> Scale:
+    """What q · k is multiplied by. `names`: of all tensors; `config`: the layer's.
+
+    >>> scale_of("layers.0.self_attn", (), {"model_type": "gemma3_text", "query_pre_attn_scalar": 256}, 128).base
     0.0625
-    >>> scale_of("h.0.attn.attention", {"h.0.mlp.c_fc.weight"}, {}, 64)
+    >>> scale_of("h.0.attn.attention", {"h.0.mlp.c_fc.weight"}, {}, 64).base
     1.0
-    >>> scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64)
+    >>> scale_of("layers.0.self_attn", (), {"model_type": "qwen3"}, 64).known
+    'supposed'
     """
-    scale = _told(layer, names, config, d_head)
+    base = _told(layer, names, config, d_head)
     if times := _times(layer, config):
-        scale = times * (d_head**-0.5 if scale is None else scale)
-    return None if scale is None or math.isclose(scale * math.sqrt(d_head), 1, rel_tol=1e-6) else scale
+        base = times * (d_head**-0.5 if base is None else base)
+    usual = base is None or math.isclose(base * math.sqrt(d_head), 1, rel_tol=1e-6)
+    return Scale(None if usual else base, turn_of(layer, config), _grows(layer, config))
 
 
 def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head: int) -> float | None:
@@ -54,10 +93,10 @@ def _told(layer: str, names: Collection[str], config: Mapping[str, Any], d_head:
     if of_kind := _POWERS.get(kind) or _of_mup(config):
         times, power = of_kind
         return float((times * d_head) ** power)
-    if scalar := _positive(config.get("query_pre_attn_scalar")):
+    if scalar := positive(config.get("query_pre_attn_scalar")):
         return float(scalar**-0.5)
     own = of_mpt.get("softmax_scale") if isinstance(of_mpt, Mapping) else None
-    return _positive(config.get("attention_multiplier")) or _positive(own)  # of Granite; of MPT
+    return positive(config.get("attention_multiplier")) or positive(own)  # of Granite; of MPT
 
 
 def _of_mup(config: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -65,42 +104,33 @@ def _of_mup(config: Mapping[str, Any]) -> tuple[float, float] | None:
     if config.get("mup_scale_qk_dot_by_d") is True or config.get("scale_qk_dot_by_d") is True:  # of BTLM; of JAIS
         return 1, -1
     if config.get("model_type") == "phi3small" and config.get("mup_use_scaling", True):
-        return 1 / (_positive(config.get("mup_attn_multiplier")) or 1), -1
+        return 1 / (positive(config.get("mup_attn_multiplier")) or 1), -1
     return None
 
 
 def _times(layer: str, config: Mapping[str, Any]) -> float | None:
-    """What the scale is multiplied by: k of Falcon-H1; cos and sin of YaRN or LongRoPE; a falling share in GPT-2."""
+    """What the scale is multiplied by: k of Falcon-H1; a falling share in GPT-2."""
     at = re.search(r"h\.(\d+)\.", layer)
     if config.get("scale_attn_by_inverse_layer_idx") is True and at:
         return 1 / (int(at[1]) + 1)
-    times = (_positive(config.get("key_multiplier")) or 1) * _of_rotation(config) ** 2
-    return None if times == 1 else times
+    return positive(config.get("key_multiplier"))
 
 
-def _of_rotation(config: Mapping[str, Any]) -> float:
-    """What YaRN or LongRoPE multiplies cos and sin by, if all of a head is rotated.
+def _grows(layer: str, config: Mapping[str, Any]) -> bool:
+    """Whether q of a layer is multiplied by a number that grows with its position; so, too, where only that is open.
 
-    Eq. 22 of Peng et al. 2023, 2309.00071; section 4.2 of Ding et al. 2024, 2402.13753, as transformers has it.
+    Of Ministral 3; of Llama 4, in layers without rotary positions; of Inkling, in layers that see all; of Beam, whose
+    configs name no rotation of such layers; of the first Qwen.
     """
-    told = next((x for name in ("rope_parameters", "rope_scaling") if isinstance(x := config.get(name), Mapping)), {})
-    kind, part = told.get("rope_type") or told.get("type"), told.get("partial_rotary_factor")
-    if kind not in ("yarn", *_LONG) or (part or config.get("partial_rotary_factor") or 1) != 1:
-        return 1.0
-    if own := _positive(told.get("attention_factor")):
-        return own
-    first = _positive(told.get(_BEFORE)) or _positive(config.get(_BEFORE))
-    reached = _positive(config.get("max_position_embeddings"))
-    factor = _positive(told.get("factor")) or (reached / first if reached and first else 1.0)
-    if factor <= 1:
-        return 1.0
-    if kind in _LONG:
-        return math.sqrt(1 + math.log(factor) / math.log(first)) if first and first > 1 else 1.0
-    of, by = (_positive(told.get(name)) for name in ("mscale", "mscale_all_dim"))
-    each = (of, by) if of and by else (1.0, 0.0)
-    above, below = (0.1 * times * math.log(factor) + 1 for times in each)
-    return above / below
-
-
-def _positive(number: object) -> float | None:
-    return float(number) if type(number) in (int, float) and 0 < number < math.inf else None  # type: ignore[operator, arg-type]
+    kind, rope, of_layer = config.get("model_type"), rope_of(config), kind_of(layer, config)
+    told = [rope, *(each for each in rope.values() if isinstance(each, Mapping))]
+    if any(positive(each.get("llama_4_scaling_beta")) for each in told) or (not rope and kind in _WITH_BETA):
+        return True
+    if config.get("attn_temperature_tuning", kind == "llama4_text"):
+        at = re.search(r"layers\.(\d+)\.", layer)
+        return not at or kind not in ("llama4", "llama4_text") or not rotates(config, int(at[1]))
+    if positive(config.get("log_scaling_n_floor")) or ("log_scaling_n_floor" not in config and kind in _WITH_FLOOR):
+        return of_layer is None or "sliding" not in of_layer
+    if kind == "beam":
+        return of_layer is None or not rope.get(of_layer)
+    return config.get("use_logn_attn") is True

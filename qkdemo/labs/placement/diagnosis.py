@@ -12,7 +12,7 @@ reference with one choice changed.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 import torch
@@ -24,7 +24,7 @@ from qkdemo.attention.norms import SIZED
 from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, other_layout, reordering
 from qkdemo.labs.placement.fitting import channels, fitted, missed, relative, undone
-from qkdemo.labs.placement.scales import FACTORS, cause_of
+from qkdemo.labs.placement.scales import FACTORS, TOLERANCE, cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
 CLEARLY: Final = 0.67  # of a misfit: as little is left by what fits clearly better
@@ -42,6 +42,15 @@ class Verdict:
     first: float  # relative error of the first query's logits
     last: float  # and of the last one's
     epsilon: float | None = None  # with which the norm does the same, where that is asked
+    uneven: float = 0.0  # relative: what that ratio leaves, if it holds but for ε of another norm
+
+    def steady(self, exact: float) -> "Verdict":
+        """Without a ratio that ε makes another one from pair to pair: where vectors are short, it is that of none.
+
+        A ratio is said to the fourth digit; near 1, the format's rounding is all that may be off.
+        """
+        holds = self.uneven < (exact if self.cause == "near_one" else max(exact, TOLERANCE))
+        return self if holds else replace(self, cause="unknown", ratio=math.nan)
 
 
 def diagnose(
@@ -66,12 +75,12 @@ def diagnose(
     if same < exact:
         return Verdict("same", same, 1.0, errors[0], errors[1])
     before = expected if reference.cap == "none" else trace(reference.but(cap="none"), block)
-    cause, misfit, ratio = _from_ratio(reference, before, observed, exact)
+    cause, misfit, ratio, uneven = _from_ratio(reference, before, observed, exact)
     if not cause:
         cause, misfit = _from_fit(reference, before, observed, exact)
     if cause == "unknown":
         cause, misfit = _from_one_change(reference, block, observed, exact)
-    return Verdict(cause, misfit, ratio, errors[0], errors[1])
+    return Verdict(cause, misfit, ratio, errors[0], errors[1], uneven=uneven)
 
 
 def _lacks_bias(reference: Pipeline, block: Block, expected: Trace, observed: Tensor, exact: float) -> bool:
@@ -88,15 +97,18 @@ def _plainly(reference: Pipeline) -> Pipeline:
     return reference.but(place=place, layout=other_layout(reference.layout), conversion="none")
 
 
-def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> tuple[str, float, float]:
-    """The first cause whose factor explains the logits before a softcap, up to one constant; an empty word if none."""
+def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> tuple[str, float, float, float]:
+    """The first cause whose factor explains the logits before a softcap, up to one constant; an empty word if none.
+
+    With its misfit, that constant if it is a ratio of logits, and what this ratio alone would leave.
+    """
     block, logits = before.block, before.seen(before.logits)
     capped = CAPS["softcap"](CAPS[reference.cap](logits, block.softcap), block.softcap)
     misfit = min(relative(observed, other) for other in ((capped,) if reference.cap == "none" else (capped, logits)))
     own = CAPS[reference.cap](logits, block.softcap)
     steady = relative(observed, (observed * own).sum() / own.square().sum() * own)
     if misfit < exact and steady >= CLEARLY * misfit:  # small logits: a cap is nearly a factor
-        return "cap", misfit, math.nan
+        return "cap", misfit, math.nan, 0.0
     target, slope = undone(reference, block, observed, exact)
     for word, factor in FACTORS if slope.count_nonzero() >= _FEWEST else ():
         supposed = before.seen(before.logits * factor(reference, block, before))
@@ -105,9 +117,10 @@ def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: flo
         misfit = missed(reference, block, observed, constant * supposed, exact)
         if misfit < exact:
             if word:
-                return word, misfit, math.nan
-            return cause_of(constant, reference, block.d_head, 2 * exact), misfit, constant
-    return "", math.nan, math.nan
+                return word, misfit, math.nan, 0.0
+            uneven = missed(reference, block, observed, constant * logits, exact)
+            return cause_of(constant, reference, block.d_head, 2 * exact), misfit, constant, uneven
+    return "", math.nan, math.nan, 0.0
 
 
 def _from_fit(reference: Pipeline, before: Trace, observed: Tensor, exact: float) -> tuple[str, float]:

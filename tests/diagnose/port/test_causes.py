@@ -263,3 +263,23 @@ def test_a_scale_that_is_applied_twice_is_no_other_norm() -> None:
     sentence = said_of(block, right / 8, right)["port"][0]
     assert "1/√d applied twice does that" in sentence
     assert "differs in: scale." in sentence
+
+
+@pytest.mark.parametrize("order", ["norm_rotary", "none"])
+def test_of_a_cause_that_stays_open_rotary_is_looked_at_first_where_there_is_one(order: str) -> None:
+    given = arrays(REFERENCE.but(order=order), REFERENCE.but(order=order))
+    noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0)).abs()
+    report = of_port(run(port_of(given | {"mine": given["mine"] * (1 + noise)})), "x")
+    (found,) = (each for each in report.findings if each.key == "port")
+    assert found.values["act"] == say(f"finding.act.unknown{'_unturned' if order == 'none' else ''}")
+
+
+@pytest.mark.parametrize("norm", ["rms", "l2"])
+def test_a_mean_that_was_kept_is_said_of_every_norm_that_keeps_it(norm: str) -> None:
+    found = run(port_of(arrays(REFERENCE.but(norm=norm), REFERENCE.but(norm="layernorm"))))
+    assert found.verdict is not None
+    assert found.verdict.cause == "rms"
+    assert found.mine is not None
+    assert found.mine.norm == norm
+    (said,) = (each.sentence for each in of_port(found, "x").findings if each.key == "port")
+    assert "RMSNorm or L2" in said

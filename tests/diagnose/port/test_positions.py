@@ -139,3 +139,17 @@ def test_of_a_gain_that_does_not_fit_it_is_said_whose_it_is(side: str, counts: t
         port_of({"q": Q, "k": K, "mine": right, "reference": right, f"gamma_{side}": torch.ones(60)})
     assert raised.value.key == "bad_gain_of_port"
     assert all(word in str(raised.value) for word in (f"gamma_{side}", *counts))
+
+
+@pytest.mark.parametrize(("kind", "wider"), [(torch.float32, "float64"), (torch.bfloat16, "float32")])
+def test_what_rounding_may_leave_is_to_be_compared_in_a_wider_format(kind: torch.dtype, wider: str) -> None:
+    right = logits(FAR, theta=1e6, kind=kind)
+    moved = torch.randn(right.shape, generator=torch.Generator().manual_seed(1)) * 0.8 * torch.finfo(kind).eps
+    near = []
+    for mine in (logits(FAR - 4000, theta=1e6, kind=kind), right * (1 + moved).to(kind)):
+        given = {"q": Q.to(kind), "k": K.to(kind), "gamma_q": GAIN, "gamma_k": GAIN, "theta": torch.tensor(1e6)}
+        given |= {"positions": FAR, "mine": mine, "reference": right}
+        found = {each.key: each for each in of_port(run(port_of(given)), "x").findings}
+        near += [found[key] for key in ("port_near", "port_row_stored") if key in found]
+    assert near
+    assert all(wider in each.advice and str(kind).removeprefix("torch.") in each.advice for each in near)
