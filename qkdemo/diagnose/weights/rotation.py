@@ -31,6 +31,7 @@ _BY_KIND: Final = frozenset({*_IN_FULL, "embedding_gemma2_text", "mellum", "mode
 _MERGED: Final = frozenset({*_IN_FULL, "gemma3n_text", "t5gemma2_text", "t5gemma2_decoder"})  # with rope_parameters
 _MERGED_ALL: Final = frozenset({"modernbert", "modernbert-decoder"})  # likewise, in both kinds of layers
 _WHOLE: Final = _EVERYWHERE | _IN_FULL | _IN_SLIDING | _LISTED | _BY_KIND
+_FIRST: Final = dict.fromkeys(("phi3", "phi3_v", "phi4_multimodal", "phi4mm"), 4096)  # of a config that is silent
 _BY_LENGTH: Final = ("phimoe", "phi3small")  # with a factor for short texts, and one for long ones
 
 
@@ -144,7 +145,8 @@ def _factor(kind: str, told: Mapping[str, Any], config: Mapping[str, Any], *, ne
     if own := positive(told.get("attention_factor")):
         return own
     reached = positive(config.get("max_position_embeddings"))
-    lengths = (None if nested else positive(config.get(_BEFORE)), positive(told.get(_BEFORE)), reached)
+    of_class = _FIRST.get(config.get("model_type") or "")
+    lengths = (None if nested else positive(config.get(_BEFORE, of_class)), positive(told.get(_BEFORE)), reached)
     first = next(filter(None, lengths), None)
     factor = positive(told.get("factor")) or (reached / first if reached and first else 1.0)
     if factor <= 1:

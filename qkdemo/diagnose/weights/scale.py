@@ -120,7 +120,7 @@ def _grows(layer: str, config: Mapping[str, Any]) -> bool:
     """Whether q of a layer is multiplied by a number that grows with its position; so, too, where only that is open.
 
     Of Ministral 3; of Llama 4, in layers without rotary positions; of Inkling, in layers that see all; of Beam, whose
-    configs name no rotation of such layers; of the first Qwen.
+    configs name no rotation of such layers; of the first Qwen; of Grok 2.
     """
     kind, rope, of_layer = config.get("model_type"), rope_of(config), kind_of(layer, config)
     either = [each for name in NAMES if isinstance(each := config.get(name), Mapping)]
@@ -134,4 +134,4 @@ def _grows(layer: str, config: Mapping[str, Any]) -> bool:
         return of_layer is None or "sliding" not in of_layer
     if kind == "beam":
         return of_layer is None or not rope.get(of_layer)
-    return config.get("use_logn_attn") is True
+    return config.get("use_logn_attn") is True or bool(positive(config.get("attn_temperature_len")))
