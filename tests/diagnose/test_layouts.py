@@ -301,6 +301,25 @@ TOWERS: Final = {  # of authors' own classes, whose config has no part for the i
 }
 
 
+@pytest.mark.parametrize(
+    ("part", "layer"),
+    [
+        ("vision", "vision_tower.vision_model.encoder.layers.0.self_attn"),
+        ("vision", "model.vision_tower.vision_tower.vision_model.encoder.layers.0.self_attn"),
+        ("audio", "audio_tower.audio_encoder.layers.0.self_attn"),
+    ],
+)
+def test_a_tower_within_its_part_has_the_heads_of_the_part_though_it_names_a_vocabulary(part: str, layer: str) -> None:
+    """As published for LLaVA 1.5, whose vision_config has the vocabulary of the texts that CLIP was trained with."""
+    of_text = {"model_type": "llama", "vocab_size": 64, "num_attention_heads": 8}
+    of_part = {"model_type": f"clip_{part}_model", "vocab_size": 64, "num_attention_heads": 4}
+    config = {"model_type": "llava", "text_config": of_text, f"{part}_config": of_part}
+    assert heads_of(scope(config, layer)) == (4, 4)
+    assert heads_of(scope(config, "language_model.model.layers.0.self_attn")) == (8, 8)
+    inside = "language_model.vision_tower.layers.0.self_attn"  # no part is about it
+    assert heads_of(scope({"model_type": "llava", "text_config": of_text}, inside)) == (0, 0)
+
+
 @pytest.mark.parametrize("kind", TOWERS)
 def test_a_tower_beside_a_text_has_not_the_heads_of_the_text(kind: str, tmp_path: Path) -> None:
     names = (TOWERS[kind], "model.layers.0.self_attn")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import torch
@@ -70,7 +70,7 @@ def told(model_type: str, values: Mapping[str, Any]) -> list[tuple[float, bool]]
 
 
 NESTED = {"full_attention": YARN, "sliding_attention": PLAIN}
-BOTH = {"full_attention": PLAIN, "sliding_attention": PLAIN}
+BOTH = {"full_attention": PLAIN, "sliding_attention": dict(PLAIN)}  # a copy has two, too: a class changes one
 LENGTHS = {"max_position_embeddings": 512, "original_max_position_embeddings": 64}
 MSCALES = {"short_mscale": 1.25, "long_mscale": 1.25, "original_max_position_embeddings": 64}
 IN_SOME: dict[str, tuple[str, str, dict[str, Any], dict[str, Any] | None]] = {
@@ -102,6 +102,34 @@ def test_olmo_3_as_published_gives_it_to_layers_that_see_all() -> None:
     assert told("olmo3", values) == [(pytest.approx(factor, rel=1e-4), True) for factor in right]
     del values["layer_types"]  # then it is not known where it acts
     assert told("olmo3", values) == [(pytest.approx(max(right), rel=1e-4), False)] * 4
+
+
+TWICE: Final[dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]]] = {  # class, sizes, and both names
+    "qwen3": ("Qwen3", {}, PLAIN, YARN),
+    "llama": ("Llama", {}, PLAIN, YARN),
+    "llama the other way": ("Llama", {}, YARN, PLAIN),
+    "exaone4": ("Exaone4", {"layer_types": KINDS, "sliding_window": 8}, PLAIN, YARN),
+    "olmo3": ("Olmo3", {"layer_types": KINDS}, BOTH, YARN),
+    "olmo3 the other way": ("Olmo3", {"layer_types": KINDS}, NESTED, {"factor": 16.0}),
+    "gemma3_text": ("Gemma3Text", {"layer_types": KINDS}, BOTH, YARN),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_of_two_rotations_in_one_config_that_which_acts_is_told(name: str) -> None:
+    """transformers 5 saves rope_parameters, and a README may say that rope_scaling is to be added."""
+    kind, sizes, saved_as, added = TWICE[name]
+    values = {**sizes, "rope_parameters": saved_as, "rope_scaling": added}
+    right = factors(kind, values, BOTH if "layer_types" in sizes and kind != "Exaone4" else None)
+    ours = told(name.split(maxsplit=1)[0], values)
+    assert ours == [(pytest.approx(factor, rel=1e-4), True) for factor in right]
+    assert max(right) > 1.4 or name == "llama the other way"
+
+
+@pytest.mark.parametrize("names", [("rope_parameters", "rope_scaling"), ("rope_scaling", "rope_parameters")])
+def test_of_two_rotations_of_an_unknown_class_the_largest_is_taken(names: tuple[str, str]) -> None:
+    values = dict(zip(names, (PLAIN, YARN | {"attention_factor": 2.0}), strict=True))
+    assert told("unheard_of", values) == [(4.0, False)] * 4
 
 
 @pytest.mark.parametrize("kind", sorted(_EVERYWHERE - {*_BY_LENGTH, "phi3", "qwen2_vl", "qwen2_5_vl"}))

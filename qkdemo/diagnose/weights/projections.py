@@ -101,7 +101,7 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     called = [(match, name) for name, words in named.items() if (match := _named(words, layer))]
     if parts and called:
         match, name = min(called, key=lambda each: (each[0].start(), -each[0].end(), each[1]))
-        return scope(parts[name], layer[match.end() :] or ".") if name in parts else {}
+        return scope(_sensed(parts[name], name), layer[match.end() :] or ".") if name in parts else {}
     main = bool(_MAIN.match(layer))
     own = _with_own_heads(inner if main and inner is not None else config, layer)
     tower = any(not layer[: match.start()].endswith("_") for match, _ in called)  # data2vec_audio names a whole model
@@ -125,6 +125,17 @@ def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         and not key.startswith("att")
         and ("model_type" in part or any(str(name).endswith("_heads") for name in part))
     }
+
+
+def _sensed(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part; that of images or sound without the vocabulary of its pair, as in LLaVA: what it holds is its own tower.
+
+    >>> _sensed({"num_heads": 2, "vocab_size": 32}, "vision"), _sensed({"num_heads": 2, "vocab_size": 32}, "text")
+    ({'num_heads': 2}, {'num_heads': 2, 'vocab_size': 32})
+    """
+    if not any(_named(_CALLED[sense], name) for sense in ("vision", "audio")):
+        return part
+    return {key: value for key, value in part.items() if key != "vocab_size"}
 
 
 def _named(words: str, layer: str) -> re.Match[str] | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from qkdemo.diagnose.weights.rotation import Turn, kind_of, positive, rope_of, rotates, turn_of
+from qkdemo.diagnose.weights.rotation import NAMES, Turn, kind_of, positive, rope_of, rotates, turn_of
 
 _ONE: Final = frozenset(  # model types that do not scale q · k, or have its scale in their weights
     {"gemma3n_text", "gemma4_text", "gemma4_vision", "gemma4_unified_text", "diffusion_gemma_text"}
@@ -123,7 +123,8 @@ def _grows(layer: str, config: Mapping[str, Any]) -> bool:
     configs name no rotation of such layers; of the first Qwen.
     """
     kind, rope, of_layer = config.get("model_type"), rope_of(config), kind_of(layer, config)
-    told = [rope, *(each for each in rope.values() if isinstance(each, Mapping))]
+    either = [each for name in NAMES if isinstance(each := config.get(name), Mapping)]
+    told = [*either, *(each for whole in either for each in whole.values() if isinstance(each, Mapping))]
     if any(positive(each.get("llama_4_scaling_beta")) for each in told) or (not rope and kind in _WITH_BETA):
         return True
     if config.get("attn_temperature_tuning", kind == "llama4_text"):
