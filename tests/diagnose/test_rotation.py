@@ -1,14 +1,16 @@
 """What YaRN and LongRoPE multiply q · k by in a layer is what its class in transformers does."""
 
 import json
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -70,7 +72,7 @@ def told(model_type: str, values: Mapping[str, Any]) -> list[tuple[float, bool]]
 
 
 NESTED = {"full_attention": YARN, "sliding_attention": PLAIN}
-BOTH = {"full_attention": PLAIN, "sliding_attention": PLAIN}
+BOTH = {"full_attention": PLAIN, "sliding_attention": dict(PLAIN)}  # a copy has two, too: a class changes one
 LENGTHS = {"max_position_embeddings": 512, "original_max_position_embeddings": 64}
 MSCALES = {"short_mscale": 1.25, "long_mscale": 1.25, "original_max_position_embeddings": 64}
 IN_SOME: dict[str, tuple[str, str, dict[str, Any], dict[str, Any] | None]] = {
@@ -102,6 +104,34 @@ def test_olmo_3_as_published_gives_it_to_layers_that_see_all() -> None:
     assert told("olmo3", values) == [(pytest.approx(factor, rel=1e-4), True) for factor in right]
     del values["layer_types"]  # then it is not known where it acts
     assert told("olmo3", values) == [(pytest.approx(max(right), rel=1e-4), False)] * 4
+
+
+TWICE: Final[dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]]] = {  # class, sizes, and both names
+    "qwen3": ("Qwen3", {}, PLAIN, YARN),
+    "llama": ("Llama", {}, PLAIN, YARN),
+    "llama the other way": ("Llama", {}, YARN, PLAIN),
+    "exaone4": ("Exaone4", {"layer_types": KINDS, "sliding_window": 8}, PLAIN, YARN),
+    "olmo3": ("Olmo3", {"layer_types": KINDS}, BOTH, YARN),
+    "olmo3 the other way": ("Olmo3", {"layer_types": KINDS}, NESTED, {"factor": 16.0}),
+    "gemma3_text": ("Gemma3Text", {"layer_types": KINDS}, BOTH, YARN),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_of_two_rotations_in_one_config_that_which_acts_is_told(name: str) -> None:
+    """transformers 5 saves rope_parameters, and a README may say that rope_scaling is to be added."""
+    kind, sizes, saved_as, added = TWICE[name]
+    values = {**sizes, "rope_parameters": saved_as, "rope_scaling": added}
+    right = factors(kind, values, BOTH if "layer_types" in sizes and kind != "Exaone4" else None)
+    ours = told(name.split(maxsplit=1)[0], values)
+    assert ours == [(pytest.approx(factor, rel=1e-4), True) for factor in right]
+    assert max(right) > 1.4 or name == "llama the other way"
+
+
+@pytest.mark.parametrize("names", [("rope_parameters", "rope_scaling"), ("rope_scaling", "rope_parameters")])
+def test_of_two_rotations_of_an_unknown_class_the_largest_is_taken(names: tuple[str, str]) -> None:
+    values = dict(zip(names, (PLAIN, YARN | {"attention_factor": 2.0}), strict=True))
+    assert told("unheard_of", values) == [(4.0, False)] * 4
 
 
 @pytest.mark.parametrize("kind", sorted(_EVERYWHERE - {*_BY_LENGTH, "phi3", "qwen2_vl", "qwen2_5_vl"}))
@@ -203,8 +233,10 @@ def test_of_a_part_of_each_head_the_factor_is_said_to_be_left_out(tmp_path: Path
         assert ("spectral" in keys(report)) == part
         (plain,) = (each for each in report.findings if each.key in ("spectral", "spectral_turned"))
         row = report.tables["layers"][0]
-        assert row["scale"] == pytest.approx(0.25 * (0.1 * torch.tensor(8.0).log().item() + 1) ** 2)
-        assert (float(str(plain.values["scale"])) == pytest.approx(0.25)) == part
+        whole = 0.25 * (0.1 * torch.tensor(8.0).log().item() + 1) ** 2
+        assert row["scale"] == pytest.approx(0.25 if part else whole)  # a larger part of q · k can grow by that
+        assert row["scale_is"] == ("turn_left_out" if part else "told")
+        assert float(str(plain.values["scale"])) == pytest.approx(row["scale"], rel=1e-3)
 
 
 GROWING: dict[str, tuple[dict[str, Any], list[bool]]] = {
@@ -218,6 +250,8 @@ GROWING: dict[str, tuple[dict[str, Any], list[bool]]] = {
     ),
     "beam": ({"layer_types": KINDS, "rope_parameters": {**BOTH, "full_attention": None}}, [False] * 3 + [True]),
     "qwen": ({"use_logn_attn": True}, [True] * 4),
+    "grok 2": ({"attn_temperature_len": 1024}, [True] * 4),
+    "grok 2 without": ({"attn_temperature_len": -1}, [False] * 4),
     "qwen without": ({"use_logn_attn": False}, [False] * 4),
 }
 
@@ -275,3 +309,31 @@ def test_what_longrope_multiplies_cos_and_sin_by_is_in_the_scale(inside: bool) -
         config_of_file = {"model_type": "phi3", "rope_scaling": of_file} | lengths
         assert scale_of("layers.0.self_attn", (), config_of_file, 16).of(16) == pytest.approx(larger / 4)
     assert larger > 1.5
+
+
+@pytest.mark.parametrize("kind", ["phi3", "phi4_multimodal"])
+def test_where_the_config_of_phi_3_is_silent_its_first_length_is_that_of_its_class(kind: str) -> None:
+    rope = LONG | {"original_max_position_embeddings": 16}  # which gives way
+    lengths = {"max_position_embeddings": 131072}
+    made = CONFIG_MAPPING[kind](**SMALL | lengths | {"rope_parameters": dict(rope)})
+    _, factor = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["longrope"](made, "cpu")
+    turn = turn_of("model.layers.0.self_attn", {"model_type": kind, "rope_parameters": rope} | lengths)
+    assert turn.times == pytest.approx(factor**2)
+    assert factor > 1.1
+
+
+@pytest.mark.parametrize("gains", [True, False])
+def test_a_scale_that_is_the_most_is_not_rounded_down(gains: bool, tmp_path: Path) -> None:
+    layer = "midlayer.self_attn"
+    tensors = {f"{layer}.{side}_proj.weight": torch.eye(16) for side in "qk"}
+    tensors |= {f"{layer}.{side}_norm.weight": torch.ones(16) for side in "qk"} if gains else {}
+    save_file(tensors, tmp_path / "model.safetensors")
+    for factor in (2.0, 4.0, 5.0, 8.0, 40.0):
+        config = {"model_type": "llama", "num_attention_heads": 1, "rope_scaling": YARN | {"factor": factor}}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        key = "gains_gamma" if gains else "spectral_at_most"
+        (values,) = (each.values for each in examine_path(tmp_path).findings if each.key == key)
+        most = 0.25 * (0.1 * math.log(factor) + 1) ** 2
+        assert most <= float(str(values["scale"]).split()[0]) < most * 1.001
+        if gains:
+            assert most <= float(str(values["formula"]).split(" · ")[1]) < most * 1.001

@@ -20,8 +20,8 @@ def of_checkpoint(result: attention.Result, name: str, unread: str = "") -> Repo
             "heads": layer.heads,
             "kv_heads": layer.kv_heads,
             "d_head": layer.d_head,
-            "scale": layer.scale,
-            "scale_is": layer.scaling.known,
+            "scale": _shown_of(layer, result).scale,
+            "scale_is": "turn_left_out" if _shown_of(layer, result) is not layer else layer.scaling.known,
             "spectral_norm": None if layer.unscaled else float(layer.spectral.max()),
             "worst_head": None if layer.unscaled else int(layer.spectral.argmax()),
             "gains": layer.reading,
@@ -82,6 +82,11 @@ def _of_checkpoint(result: attention.Result) -> Iterator[Finding]:
 def _unturned(layer: Layer) -> Layer:
     """A layer without what rotary positions multiply a part of each head by: how its parts cancel is not known."""
     return replace(layer, scaling=layer.scaling.unturned)
+
+
+def _shown_of(layer: Layer, result: attention.Result) -> Layer:
+    """A layer with the scale that is shown: of one without gains that of which a sentence speaks."""
+    return layer if layer.scaling.turn.whole or layer.name not in result.unnormed else _unturned(layer)
 
 
 def _by_scale(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
@@ -155,12 +160,17 @@ def _of_normed(layers: list[Layer]) -> Finding:
     values["why"] = say(f"finding.reading.{'by_class' if known else reading}")
     usual = worst.scaling.base is None and not worst.scaling.turned
     formula = f"finding.bound.{worst.place}{'' if usual else '_scaled'}"
-    values |= {"layer": worst.name, "formula": say(formula, d=worst.d_head, scale=written(worst.scale))}
+    values |= {"layer": worst.name, "formula": say(formula, d=worst.d_head, scale=_scale_of(worst))}
     return Finding(
         "watch" if bounds[reading] > causes.CALM else "good",
         f"gains_{reading}",
         values | {"bound": at_most(bounds[reading])},
     )
+
+
+def _scale_of(layer: Layer) -> str:
+    """Rounded up if it is the most that it can be."""
+    return written(layer.scale) if layer.scaling.turn.known else at_most(layer.scale)
 
 
 def _scale(layers: list[Layer]) -> str:
@@ -169,7 +179,7 @@ def _scale(layers: list[Layer]) -> str:
     if first.base is None and not first.turned:
         return say("finding.scale_supposed")
     if not first.turn.known:
-        return say("finding.scale_at_most", scale=written(max(layer.scale for layer in layers)))
+        return say("finding.scale_at_most", scale=_scale_of(max(layers, key=lambda layer: layer.scale)))
     own = sorted({written(layer.scale) for layer in layers})
     word = "turned" if first.turned else "known"
     return say(f"finding.scale_{word if len(own) == 1 else f'{word}_each'}", scale=some(own))
@@ -181,7 +191,7 @@ def _of_plain(layers: list[Layer]) -> Finding:
     worst, logit = max(most.items(), key=lambda each: each[1])
     norm = float(worst.spectral.max())
     values = {"layer": worst.name, "head": int(worst.spectral.argmax()), "norm": written(norm), "d": worst.d_head}
-    values["scale"] = written(worst.scale)
+    values["scale"] = _scale_of(worst)
     if worst.scaling.turned:
         key = "spectral_turned" if worst.scaling.turn.known else "spectral_at_most"
     else:

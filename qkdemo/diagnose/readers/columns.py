@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.cells.lacking import Lacking, lacking
-from qkdemo.diagnose.readers.cells.table import Table
+from qkdemo.diagnose.readers.cells.table import Table, asked
 from qkdemo.diagnose.readers.cells.unread import are_calm, of_another_kind, unread
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
@@ -24,8 +24,6 @@ from qkdemo.diagnose.readers.values import logged, real
 
 _Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
-_MOST_CELLS: Final = 40_000_000  # in which NaN is told from no value
-_LEAST_ASKED: Final = 20  # columns
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     "max_logit": re.compile(r"max.*(logit|score)|(logit|score).*max|qk_max", re.IGNORECASE),
@@ -144,7 +142,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
     loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
     steps = steps_among(names, rows, loss)
-    table = Table(rows, _asked(names, len(rows)), ROLES["lr"])
+    table = Table(rows, asked(names, len(rows), [EVALUATED, *ROLES.values()]), ROLES["lr"])
     if steps is None:
         at = rows_counted(rows, of_another_kind(table, names), epoch, names_loss, EVALUATED)
     else:
@@ -154,7 +152,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
-    left_out, between = _unread(table, rows, at)
+    left_out, between = _unread(table, at)
     points = _points(rows, at, left_out, (steps, CALLS))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
     order = sorted({step for each in series.values() for step in each})
@@ -182,13 +180,6 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
     )
 
 
-def _asked(names: Sequence[str], rows: int) -> list[str]:
-    """Columns whose cells are asked for NaN: of a huge log those that have a role, or are of an evaluation, first."""
-    known = [bool(EVALUATED.search(str(name)) or any(x.search(str(name)) for x in ROLES.values())) for name in names]
-    first = sorted(range(len(names)), key=lambda at: not known[at])
-    return [names[at] for at in sorted(first[: max(_LEAST_ASKED, _MOST_CELLS // max(rows, 1))])]
-
-
 def _points(
     rows: list[dict[str, Any]],
     steps: Sequence[float],
@@ -207,16 +198,15 @@ def _points(
     return points
 
 
-def _unread(
-    table: Table, rows: list[dict[str, Any]], steps: Sequence[float]
-) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
+def _unread(table: Table, steps: Sequence[float]) -> tuple[dict[str, NDArray[np.bool_]], dict[str, int]]:
     """By column, the rows in which NaN stands for no value; and, of some, how many these are."""
     if not (table.nan | table.zero).any():
         return {}, {}
     measures, others = list(filter(_is_measure, table.names)), [name for name in table.names if not _is_measure(name)]
-    calm = are_calm(rows, list(filter(names_loss, others)), others)
-    (found, between), (rest, told) = unread(table, measures, steps, calm), unread(table, others, steps)
-    return found | rest, between | told
+    found, told = unread(table, others, steps)
+    calm = are_calm(table, list(filter(names_loss, others)), others, found)
+    measured, between = unread(table, measures, steps, calm)
+    return found | measured, told | between
 
 
 def _told_of(columns: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> list[str]:
@@ -248,6 +238,11 @@ def _never(names: Sequence[str], columns: Mapping[str, NDArray[np.float64]]) -> 
 def names_loss(column: Any) -> bool:
     """Whether a column is a loss of the training, by its name."""
     return bool(ROLES["loss"].search(str(column)) and not EVALUATED.search(str(column)))
+
+
+def names_main_loss(column: Any) -> bool:
+    """Whether a column is a loss of the training by its name, and none that is added to one."""
+    return names_loss(column) and not _BESIDE_A_LOSS.search(str(column))
 
 
 def _is_measure(name: str) -> bool:

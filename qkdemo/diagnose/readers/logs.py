@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
-from qkdemo.diagnose.readers.runs import LEAST_ROWS, NOTHING, by_run, of_chart
+from qkdemo.diagnose.readers.runs import LEAST_ROWS, WATCHED, by_run, of_chart, of_watch, worst_head
 from qkdemo.diagnose.readers.steps import names_steps
 from qkdemo.diagnose.readers.values import plain, real
 from qkdemo.messages import say
@@ -34,7 +34,6 @@ from qkdemo.messages import say
 MOST_OF_A_LOG: Final = 64 << 20  # of text; as Python's numbers it takes ten times as many
 _MOST_VALUES: Final = 4_000_000
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
 _FLAT: Final = re.compile(rb'\s*\{\s*"[^"\\]{1,100}"\s*:\s*\[\s*[^\[\s]')  # a list of numbers comes first
 _ARRAYS: Final = {"q", "k", "query", "key", "mine", "reference"}
 _OF_HISTORY: Final = {"_step", "_runtime", "_timestamp"}  # columns of a history of W&B
@@ -140,8 +139,8 @@ def _by_run(rows: list[dict[str, Any]], name: str, kind: str) -> list[Log]:
 
 def _of_rows(rows: list[dict[str, Any]], name: str, kind: str) -> Log:
     """A log of rows, of `kind` unless their columns are those of `watch` or of a history of W&B."""
-    if any(row.keys() >= _WATCHED for row in rows):
-        return log_of(name, "watch", _of_watch(rows), where=_worst_head(rows))
+    if any(row.keys() >= WATCHED for row in rows):
+        return log_of(name, "watch", of_watch(rows), where=worst_head(rows))
     if rows and not _OF_HISTORY.isdisjoint(rows[0]):
         return log_of(name, "wandb_history", rows, sampled=True)
     return log_of(name, kind, rows)
@@ -203,44 +202,6 @@ def _loaded(text: str, name: str, line: int = 1) -> Any:
 
 def _records(rows: Any) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-_CHOSEN: Final[dict[str, Callable[[float, float], float]]] = {  # which head's is the worst
-    "max_logit": lambda *pair: max(map(abs, pair)),
-    "entropy_fraction": min,
-    "q_norm_max": max,
-    "k_norm_max": max,
-}
-_MEASURED: Final = {"step", *_WATCHED, *_CHOSEN}  # columns read as measures, also where a row puts something else there
-
-
-def _of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What `watch` wrote, one row a step: the worst head of each measure."""
-    steps: dict[float, dict[str, Any]] = {}
-    for row in rows:
-        at = real(row.get("step"))
-        if math.isnan(at):
-            continue
-        into = steps.setdefault(at, {"step": at})
-        for name, choose in _CHOSEN.items():
-            value = real(row.get(name))
-            if not math.isnan(value):
-                into[name] = value if name not in into else choose(into[name], value)
-        if row.get("layer") in NOTHING:  # what was noted beside
-            into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in NOTHING}
-    return [steps[at] for at in sorted(steps)]  # in any other order a step that comes late is no restart
-
-
-def _worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Where the largest |logit| of the last step that was measured is."""
-    heads = [row for row in rows if row.keys() >= _WATCHED and not math.isnan(real(row["max_logit"]))]
-    last = max((real(row.get("step")) for row in heads), default=math.nan)
-    worst = max(
-        (row for row in heads if real(row.get("step")) == last),
-        key=lambda row: abs(real(row["max_logit"])),
-        default=None,
-    )
-    return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
 
 
 def _of_parquet(data: bytes, name: str) -> list[Log]:

@@ -2,15 +2,18 @@
 
 * `by_run(rows, name)`: the rows of every run, by its name; `LEAST_ROWS`: fewer tell nothing;
 * `of_metrics(rows)`: rows of MLflow, each of one metric, as rows with a column for each metric;
-* `of_chart(rows, header, name)`: the same of a chart of Weights & Biases, which has a column for each run.
+* `of_chart(rows, header, name)`: the same of a chart of Weights & Biases, which has a column for each run;
+* `of_watch(rows)`, `worst_head(rows)`: the worst head of each step, where `watch` wrote one row a head.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from qkdemo.diagnose.readers.columns import EVALUATED, names_loss
+from qkdemo.diagnose.readers.columns import EVALUATED, names_loss, names_main_loss
 from qkdemo.diagnose.readers.steps import names_steps
-from qkdemo.diagnose.readers.values import is_nan
+from qkdemo.diagnose.readers.values import is_nan, real
+from qkdemo.messages import say
 
 LEAST_ROWS: Final = 6
 NOTHING: Final = (None, "")  # in a cell of JSON, of CSV
@@ -23,6 +26,14 @@ _NAMES_PARTS: Final = ("split", "phase", "mode", "stage", "subset")  # of the da
 _MOST_RUNS: Final = 1000
 _AXES: Final = {"Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time"}  # of charts
 _EDGES: Final = ("__MIN", "__MAX")  # the least and the largest of what a point of a chart stands for
+WATCHED: Final = {"layer", "head", "max_logit"}  # columns of what `watch` writes
+_CHOSEN: Final[dict[str, Callable[[float, float], float]]] = {  # which head's is the worst
+    "max_logit": lambda *pair: max(map(abs, pair)),
+    "entropy_fraction": min,
+    "q_norm_max": max,
+    "k_norm_max": max,
+}
+_MEASURED: Final = {"step", *WATCHED, *_CHOSEN}  # columns read as measures, also where a row puts something else there
 
 _Rows: TypeAlias = list[dict[str, Any]]
 
@@ -51,7 +62,7 @@ def _with_own(runs: dict[str, _Rows]) -> dict[str, _Rows]:
     for run, rows in runs.items():
         others = every - has[run]
         losses = set(filter(names_loss, others))
-        if not any(map(names_loss, has[run])):
+        if not any(map(names_main_loss, has[run])):
             others -= losses
         nan = {column for row in rows for column in others - losses if is_nan(row.get(column))}
         found[run] = [
@@ -107,3 +118,37 @@ def of_chart(rows: _Rows, header: Sequence[str], name: str) -> dict[str, _Rows]:
         ]
         for run, curves in runs.items()
     }
+
+
+def of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What `watch` wrote, one row a step: the worst head of each measure."""
+    steps: dict[float, dict[str, Any]] = {}
+    for row in rows:
+        at = real(row.get("step"))
+        if math.isnan(at):
+            continue
+        into = steps.setdefault(at, {"step": at})
+        for name, choose in _CHOSEN.items():
+            value = _logit(row) if name == "max_logit" else real(row.get(name))
+            if not math.isnan(value):
+                into[name] = value if name not in into else choose(into[name], value)
+        if row.get("layer") in NOTHING:  # what was noted beside
+            into |= {name: x for name, x in row.items() if name not in _MEASURED and x not in NOTHING}
+    return [steps[at] for at in sorted(steps)]  # in any other order a step that comes late is no restart
+
+
+def worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Where the largest |logit| of the last step that was measured is."""
+    heads = [row for row in rows if row.keys() >= WATCHED and not math.isnan(_logit(row))]
+    last = max((real(row.get("step")) for row in heads), default=math.nan)
+    worst = max(
+        (row for row in heads if real(row.get("step")) == last),
+        key=lambda row: abs(_logit(row)),
+        default=None,
+    )
+    return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
+
+
+def _logit(row: Mapping[str, Any]) -> float:
+    """The largest logit of a head; ∞ where one is not finite: then `watch` counts rows whose softmax is undefined."""
+    return math.inf if real(row.get("undefined_rows")) > 0 else real(row.get("max_logit"))

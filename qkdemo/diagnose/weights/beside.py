@@ -6,7 +6,7 @@
 * `shares_keys(layer, config)`: whether its keys are those of a layer before it;
 * `joined(layers)`: layers of which a second stream, by its name, is part of the same attention;
 * `shifted(weights, names)`: whether codes of 8 bits are more than these times a scale;
-* `output(inner)`: the projection of what the heads return.
+* `output(inner)`: the projection of what the heads return; `ungated(…)`: a W_q without the gate beside each head.
 
 Names are those of transformers 5.24, timm, and the code that the authors of diffusion transformers published.
 """
@@ -15,6 +15,10 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
+
+from torch import Tensor
+
+from qkdemo.diagnose.weights.projections import heads_of
 
 _CONVOLUTION: Final = re.compile(r"[^.]*conv[^.]*\..*|pool_[qk]\.weight")  # MViT pools q and k with a convolution
 _MIXED: Final = re.compile(r"(proj_l|proj_w|\w*talking_?heads?\w*)\.weight")  # CaiT mixes logits of all heads
@@ -37,10 +41,15 @@ _SECOND: Final = re.compile(
     r")(?:\.\w+){0,2}[._]weight"
     r"|(scaling|per_dim_scale|q_scale)"  # learned for each channel: TimesFM; Gemma's encoders of sound
 )
+_ADAPTER: Final = re.compile(  # PEFT's beside a weight, if one for each task with its name
+    r"(?:[^.]+\.)?((?:[qk]_proj|qkv_proj|query|key|[qk]_lin|to_[qk]|w[qk]|W[qk]|qkv|Wqkv|wqkv|query_key_value|c_attn|W_pack)"
+    r"\.lora_[AB])(?:\.\w+)?\.weight"
+)
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense", "linear_proj")
 
 
+_GATED: Final = re.compile(r"(qwen3_next|qwen3_5|qwen4_exp)(_moe)?(_text)?")
 _SHIFTS: Final = ("weight_zero_point", "zero_point", "pre_quant_scale")  # beside a weight
 
 
@@ -107,7 +116,8 @@ def second(inner: Mapping[str, Sequence[int]] | Iterable[str]) -> list[str]:
     """
     shapes = inner if isinstance(inner, Mapping) else {}
     names = [name for name in inner if not (name == "q_scale" and math.prod(shapes.get(name, (2,))) == 1)]
-    return [match[1] or match[2] for name in names if (match := _SECOND.fullmatch(name))]
+    found = [match[1] or match[2] for name in names if (match := _SECOND.fullmatch(name))]
+    return [*found, *(match[1] for name in names if (match := _ADAPTER.fullmatch(name)))]
 
 
 def joined(layer: str, layers: Collection[str]) -> bool:
@@ -126,6 +136,24 @@ def joined(layer: str, layers: Collection[str]) -> bool:
 def output(inner: Iterable[str]) -> str | None:
     """The projection of what the heads return."""
     return next((f"{word}.weight" for word in _OUTPUTS if f"{word}.weight" in inner), None)
+
+
+def ungated(q: Tensor, rows_of_v: int | None, d_head: int | None, config: Mapping[str, Any]) -> Tensor | None:
+    """W_q without the gate that stands below each head's rows; q itself if it has none, None if that cannot be told.
+
+    `rows_of_v`: columns of the output projection, as many as q has rows where it has no gate; None where that is not
+    known. Then an architecture with a gate in W_q (Qwen3-Next, Qwen 3.5) has as many as its config has heads for. All
+    of these have [query, gate] for each head.
+    """
+    kind = config.get("model_type", "")
+    gated = _GATED.fullmatch(kind) is not None
+    if rows_of_v is None and gated:
+        rows_of_v = heads_of(config)[0] * (d_head or 0) or None
+    if rows_of_v is None or len(q) != 2 * rows_of_v:
+        return q
+    if not d_head or rows_of_v % d_head or (kind and not gated):
+        return None
+    return q.reshape(-1, 2, d_head, q.shape[-1])[:, 0].flatten(0, 1)
 
 
 def shifted(weights: Collection[str], names: Collection[str]) -> bool:

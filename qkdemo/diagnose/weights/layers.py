@@ -19,7 +19,7 @@ from qkdemo.diagnose.weights import beside, gains
 from qkdemo.diagnose.weights.checkpoint import Checkpoint
 from qkdemo.diagnose.weights.codes import as_weight
 from qkdemo.diagnose.weights.layer import Layer, spectral_norms
-from qkdemo.diagnose.weights.projections import found_in, heads_of, keyless, parts, scope, ungated
+from qkdemo.diagnose.weights.projections import found_in, heads_of, keyless, parts, plainly, scope
 from qkdemo.diagnose.weights.scale import scale_of
 
 _LATENT: Final = re.compile(r"(?:(?P<layer>.*)\.)?(kv_b_proj|kv_a_proj_with_mqa)\.weight")
@@ -138,7 +138,7 @@ def _layers(
             skipped.packed.append(layer)
             continue
         of_layer = gains_.get(layer, {})
-        weights = _weights(checkpoint, tensors, own, of_layer, inner)
+        weights = _weights(checkpoint, layer, tensors, own, of_layer)
         if weights is None:
             if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
                 skipped.unread.append(layer)
@@ -160,7 +160,25 @@ def _are_codes(checkpoint: Checkpoint, weights: Sequence[str], names: Collection
 def _inner(checkpoint: Checkpoint, layer: str) -> dict[str, tuple[int, ...]]:
     """Tensors in a layer, without its name, and their shapes."""
     prefix = layer and f"{layer}."
-    return {name: checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
+    return {plainly(name): checkpoint.entry(prefix + name).shape for name in beside.inside(checkpoint.names, layer)}
+
+
+def _columns(checkpoint: Checkpoint, layer: str, word: str | None) -> int | None:
+    """Columns of a weight in a layer, as it is before a quantiser packs it; None without one, or if not known.
+
+    NVFP4 has two numbers in a byte and a scale in float8 for 16 of them; the MX formats have one in E8M0 for 32.
+    """
+    named = [name for name in checkpoint.names if plainly(name) == (f"{layer}.{word}" if layer else word)]
+    if not named:
+        return None
+    entry, scale = checkpoint.entry(named[0]), scale_name(named[0], checkpoint.names)
+    dtype, last = DTYPES.get(entry.dtype), entry.shape[-1]
+    scales = checkpoint.entry(scale) if scale else None
+    of_bytes = scales is not None and DTYPES.get(scales.dtype) is torch.uint8
+    if dtype and (dtype.is_floating_point or (dtype is torch.int8 and not of_bytes)):
+        return last
+    packed = dtype is torch.uint8 and scales is not None and len(entry.shape) == len(scales.shape) == 2
+    return 2 * last if packed and scales and 2 * last == (32 if of_bytes else 16) * scales.shape[-1] else None
 
 
 def _dtype(checkpoint: Checkpoint, tensors: Mapping[str, str]) -> str:
@@ -180,27 +198,24 @@ def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
 
 def _weights(
     checkpoint: Checkpoint,
+    layer: str,
     tensors: Mapping[str, str],
     config: Mapping[str, Any],
     of_layer: Mapping[str, Tensor],
-    inner: Mapping[str, Sequence[int]],
 ) -> tuple[Tensor, Tensor, bool] | None:
-    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told.
-
-    `inner`: tensor in the layer → shape.
-    """
+    """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
+    inner = _inner(checkpoint, layer)
     if "q" not in tensors:
         if "attention_biases" in inner:  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
             return None
         weight, lacks = _read(checkpoint, tensors["fused"])
-        back = beside.output(inner)
-        both = parts(tensors["fused"], weight, config, inner[back][-1] if back else None)
+        both = parts(tensors["fused"], weight, config, _columns(checkpoint, layer, beside.output(inner)))
         return None if both is None else (*both, lacks)
     (q, q_lacks), (k, k_lacks) = (_read(checkpoint, tensors[side]) for side in "qk")
     if q.dim() != 2 or k.dim() != 2:
         return None
-    rows_of_v = inner["o_proj.weight"][-1] if "o_proj.weight" in inner else None
-    bare = ungated(q, rows_of_v, _width(config, of_layer, len(q), len(k)), config)
+    rows_of_v = _columns(checkpoint, layer, "o_proj.weight")
+    bare = beside.ungated(q, rows_of_v, _width(config, of_layer, len(q), len(k)), config)
     return None if bare is None else (bare, k, q_lacks or k_lacks)
 
 

@@ -4,7 +4,7 @@
   `keyless(names)`: layers with a W_q alone;
 * `scope(config, layer)`: the part of a config.json that is about a layer; `heads_of(config)`: its heads;
 * `parts(name, weight, config)`: the rows of q and of k in a matrix that holds q, k and v, if its layout is known;
-* `ungated(…)`: a W_q that holds a gate beside each head, without it.
+* `plainly(name)`: a tensor's name without what PEFT adds to it.
 
 A layout is read off an architecture's class (transformers 5.24, or the code that its authors published), by the
 config's model_type. Without one it is read only where every known class with a tensor of that name has the same.
@@ -50,7 +50,6 @@ _OWN_HEADS: Final = re.compile(  # as decoder_attention_heads, and ProphetNet's 
 _HEADS: Final = ("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
 _KV_HEADS: Final = ("num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv", "kv_n_heads", "num_query_groups")
 _MULTI_QUERY: Final = ("falcon", "RefinedWebModel", "gpt_bigcode")  # whose code has one key head unless told otherwise
-_GATED: Final = re.compile(r"(qwen3_next|qwen3_5|qwen4_exp)(_moe)?(_text)?")
 
 Parts: TypeAlias = Callable[[Tensor, int, int, int], tuple[Tensor, Tensor]]
 
@@ -59,15 +58,25 @@ def found_in(names: Iterable[str], model_type: str = "") -> dict[str, dict[str, 
     """Layer → q, k or fused → tensor."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
-        if _BETWEEN_CHANNELS.fullmatch(name):
+        plain = plainly(name)
+        if _BETWEEN_CHANNELS.fullmatch(plain):
             continue
         for side, pattern in _SPLIT.items():
-            if match := pattern.fullmatch(name):
+            if match := pattern.fullmatch(plain):
                 found.setdefault(match["layer"] or "", {})[side] = name
-        match = _FUSED.fullmatch(name)
-        if match and (not name.endswith("in_proj.weight") or model_type in _BY_ARCHITECTURE["in_proj"]):
+        match = _FUSED.fullmatch(plain)
+        if match and (not plain.endswith("in_proj.weight") or model_type in _BY_ARCHITECTURE["in_proj"]):
             found.setdefault(match["layer"] or "", {})["fused"] = name
     return {layer: tensors for layer, tensors in found.items() if {"q", "k"} <= tensors.keys() or "fused" in tensors}
+
+
+def plainly(name: str) -> str:
+    """A tensor's name without what PEFT adds to that of a weight beside which it has adapters.
+
+    >>> plainly("l.0.q_proj.base_layer.weight")
+    'l.0.q_proj.weight'
+    """
+    return name.removesuffix(".base_layer.weight") + ".weight" if name.endswith(".base_layer.weight") else name
 
 
 def keyless(names: Collection[str]) -> list[str]:
@@ -77,7 +86,7 @@ def keyless(names: Collection[str]) -> list[str]:
     ['l.0']
     """
     queries, keys = (
-        [match["layer"] or "" for name in names if (match := _SPLIT[side].fullmatch(name))] for side in "qk"
+        [match["layer"] or "" for name in names if (match := _SPLIT[side].fullmatch(plainly(name)))] for side in "qk"
     )
     found = {*keys, *found_in(names)}
     return [layer for layer in queries if layer not in found]
@@ -101,7 +110,7 @@ def scope(config: Mapping[str, Any], layer: str = "") -> Mapping[str, Any]:
     called = [(match, name) for name, words in named.items() if (match := _named(words, layer))]
     if parts and called:
         match, name = min(called, key=lambda each: (each[0].start(), -each[0].end(), each[1]))
-        return scope(parts[name], layer[match.end() :] or ".") if name in parts else {}
+        return scope(_sensed(parts[name], name), layer[match.end() :] or ".") if name in parts else {}
     main = bool(_MAIN.match(layer))
     own = _with_own_heads(inner if main and inner is not None else config, layer)
     tower = any(not layer[: match.start()].endswith("_") for match, _ in called)  # data2vec_audio names a whole model
@@ -125,6 +134,17 @@ def _parts_of(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         and not key.startswith("att")
         and ("model_type" in part or any(str(name).endswith("_heads") for name in part))
     }
+
+
+def _sensed(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part; that of images or sound without the vocabulary of its pair, as in LLaVA: what it holds is its own tower.
+
+    >>> _sensed({"num_heads": 2, "vocab_size": 32}, "vision"), _sensed({"num_heads": 2, "vocab_size": 32}, "text")
+    ({'num_heads': 2}, {'num_heads': 2, 'vocab_size': 32})
+    """
+    if not any(_named(_CALLED[sense], name) for sense in ("vision", "audio")):
+        return part
+    return {key: value for key, value in part.items() if key != "vocab_size"}
 
 
 def _named(words: str, layer: str) -> re.Match[str] | None:
@@ -258,6 +278,7 @@ def parts(
     """
     if weight.dim() != 2:
         return None
+    name = plainly(name)
     transposed = name.endswith("c_attn.weight") and weight.shape[1] > weight.shape[0]  # Conv1D stores its transpose
     weight = weight.T if transposed else weight
     heads, kv_heads = heads_of(config)
@@ -273,17 +294,3 @@ def parts(
     if layout is not _quarters and width_of_v not in (None, rows // (heads + 2 * kv_heads) * heads):
         return None  # there is a gate, too; or q alone, as in the last layers of Phi-4-mini-flash
     return layout(weight, heads, kv_heads, rows // (heads + 2 * kv_heads))
-
-
-def ungated(q: Tensor, rows_of_v: int | None, d_head: int | None, config: Mapping[str, Any]) -> Tensor | None:
-    """W_q without the gate that stands below each head's rows; q itself if it has none, None if that cannot be told.
-
-    `rows_of_v`: columns of the output projection, as many as q has rows where it has no gate. Of the architectures with
-    a gate in W_q (Qwen3-Next, Qwen 3.5) all have [query, gate] for each head.
-    """
-    if rows_of_v is None or len(q) != 2 * rows_of_v:
-        return q
-    kind = config.get("model_type", "")
-    if not d_head or rows_of_v % d_head or (kind and not _GATED.fullmatch(kind)):
-        return None
-    return q.reshape(-1, 2, d_head, q.shape[-1])[:, 0].flatten(0, 1)

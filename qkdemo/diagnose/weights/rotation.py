@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 _LONG: Final = ("longrope", "su")  # Phi-3's; as its first files call it
 _BEFORE: Final = "original_max_position_embeddings"
+NAMES: Final = ("rope_parameters", "rope_scaling")  # as transformers 5 saves it; as older files have it
 _NO_ROPE: Final = 4  # every fourth layer of Llama 4 and SmolLM3, unless a config says otherwise
 _IN_STACK: Final = re.compile(r"(?:.*\.)?layers\.(\d+)\.(?:self_attn|attn)")
 _EVERYWHERE: Final = frozenset(  # model types that rotate all of each head in each layer, with one kind of rotation
@@ -27,7 +28,10 @@ _IN_FULL: Final = frozenset({"olmo3", "gemma3_text"})  # whose classes give what
 _IN_SLIDING: Final = frozenset({"cohere2", "exaone4", "exaone_moe", "flint"})  # others have no rotary positions
 _LISTED: Final = frozenset({"smollm3"})  # in no_rope_layers
 _BY_KIND: Final = frozenset({*_IN_FULL, "embedding_gemma2_text", "mellum", "modernbert", "modernbert-decoder"})
+_MERGED: Final = frozenset({*_IN_FULL, "gemma3n_text", "t5gemma2_text", "t5gemma2_decoder"})  # with rope_parameters
+_MERGED_ALL: Final = frozenset({"modernbert", "modernbert-decoder"})  # likewise, in both kinds of layers
 _WHOLE: Final = _EVERYWHERE | _IN_FULL | _IN_SLIDING | _LISTED | _BY_KIND
+_FIRST: Final = dict.fromkeys(("phi3", "phi3_v", "phi4_multimodal", "phi4mm"), 4096)  # of a config that is silent
 _BY_LENGTH: Final = ("phimoe", "phi3small")  # with a factor for short texts, and one for long ones
 
 
@@ -49,6 +53,8 @@ def turn_of(layer: str, config: Mapping[str, Any]) -> Turn:
     Turn(times=2.25, known=False, whole=False)
     """
     rope, kind = rope_of(config), config.get("model_type") or ""
+    if kind not in _WHOLE | _MERGED and all(config.get(name) for name in NAMES):  # its class reads one of them
+        return max(turn_of(layer, {**config, name: None}) for name in NAMES)
     nested = {name: each or {} for name, each in rope.items() if each is None or isinstance(each, Mapping)}
     nested = nested if any(nested.values()) else {}
     of_layer = nested.get(kind_of(layer, config) or "")
@@ -64,9 +70,21 @@ def turn_of(layer: str, config: Mapping[str, Any]) -> Turn:
 
 
 def rope_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a config says of rotary positions, of all layers or by their kinds; empty where it says nothing."""
-    found = (config.get(name) for name in ("rope_parameters", "rope_scaling"))
-    return next((each for each in found if isinstance(each, Mapping) and each), {})
+    """What a config says of rotary positions, of all layers or by their kinds; empty where it says nothing.
+
+    Where it has both names transformers 5 takes rope_scaling, or puts it into the kind of layers that it is for.
+
+    >>> rope_of({"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}})
+    {'rope_type': 'yarn', 'factor': 4.0}
+    """
+    new, old = (told if isinstance(told := config.get(name), Mapping) else {} for name in NAMES)
+    kind = config.get("model_type")
+    if not old:
+        return new
+    if kind in _MERGED | _MERGED_ALL and any(isinstance(each, Mapping) for each in new.values()):
+        gets = ("full_attention", "sliding_attention")[: 1 + (kind in _MERGED_ALL)]
+        return {**new, **{name: {**each, **old} for name in gets if isinstance(each := new.get(name) or {}, Mapping)}}
+    return old
 
 
 def kind_of(layer: str, config: Mapping[str, Any]) -> str | None:
@@ -127,7 +145,8 @@ def _factor(kind: str, told: Mapping[str, Any], config: Mapping[str, Any], *, ne
     if own := positive(told.get("attention_factor")):
         return own
     reached = positive(config.get("max_position_embeddings"))
-    lengths = (None if nested else positive(config.get(_BEFORE)), positive(told.get(_BEFORE)), reached)
+    of_class = _FIRST.get(config.get("model_type") or "")
+    lengths = (None if nested else positive(config.get(_BEFORE, of_class)), positive(told.get(_BEFORE)), reached)
     first = next(filter(None, lengths), None)
     factor = positive(told.get("factor")) or (reached / first if reached and first else 1.0)
     if factor <= 1:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from qkdemo.diagnose.weights.rotation import Turn, kind_of, positive, rope_of, rotates, turn_of
+from qkdemo.diagnose.weights.rotation import NAMES, Turn, kind_of, positive, rope_of, rotates, turn_of
 
 _ONE: Final = frozenset(  # model types that do not scale q · k, or have its scale in their weights
     {"gemma3n_text", "gemma4_text", "gemma4_vision", "gemma4_unified_text", "diffusion_gemma_text"}
@@ -120,10 +120,11 @@ def _grows(layer: str, config: Mapping[str, Any]) -> bool:
     """Whether q of a layer is multiplied by a number that grows with its position; so, too, where only that is open.
 
     Of Ministral 3; of Llama 4, in layers without rotary positions; of Inkling, in layers that see all; of Beam, whose
-    configs name no rotation of such layers; of the first Qwen.
+    configs name no rotation of such layers; of the first Qwen; of Grok 2.
     """
     kind, rope, of_layer = config.get("model_type"), rope_of(config), kind_of(layer, config)
-    told = [rope, *(each for each in rope.values() if isinstance(each, Mapping))]
+    either = [each for name in NAMES if isinstance(each := config.get(name), Mapping)]
+    told = [*either, *(each for whole in either for each in whole.values() if isinstance(each, Mapping))]
     if any(positive(each.get("llama_4_scaling_beta")) for each in told) or (not rope and kind in _WITH_BETA):
         return True
     if config.get("attn_temperature_tuning", kind == "llama4_text"):
@@ -133,4 +134,4 @@ def _grows(layer: str, config: Mapping[str, Any]) -> bool:
         return of_layer is None or "sliding" not in of_layer
     if kind == "beam":
         return of_layer is None or not rope.get(of_layer)
-    return config.get("use_logn_attn") is True
+    return config.get("use_logn_attn") is True or bool(positive(config.get("attn_temperature_len")))

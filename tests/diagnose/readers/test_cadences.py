@@ -14,6 +14,7 @@ from qkdemo.diagnose.curves import causes
 from qkdemo.diagnose.findings.finding import Finding
 from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.readers.logs import read_logs
+from qkdemo.notation import counted
 
 ROWS = 600
 RNG = np.random.default_rng(6)
@@ -115,3 +116,88 @@ def test_a_loss_of_0_before_a_summary_does_not_make_a_lost_logit_unmeasured() ->
     found = findings(json.dumps({"log_history": rows}).encode())
     assert "between_nan" not in found
     assert found["logits_lost"].values["step"] == "1\u202f050"
+
+
+@pytest.mark.parametrize("lost", [range(30, 60), range(20, 22)])
+def test_a_loss_that_is_lost_in_rows_without_any_number_is_lost(lost: range) -> None:
+    """As json.dump(history.history) of Keras: every column is lost at once, and none counts."""
+    losses = [math.nan if at in lost else LOSS[at] for at in range(60)]
+    history = {"loss": losses, "val_loss": losses}
+    made = pd.DataFrame(history)
+    lines = "\n".join(map(json.dumps, made.to_dict("records"))).encode()
+    for data in (json.dumps(history).encode(), lines, made.to_csv(index=False, na_rep="nan").encode()):
+        (log,) = read_logs(data, "x")
+        assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == list(lost)
+
+
+@pytest.mark.parametrize("every", [1, 10])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_run_that_went_on_from_an_earlier_step_counts_steps_and_not_rows(*, apart: bool, every: int) -> None:
+    lost, seen = 250 * every, 5 * every
+    rows: list[dict[str, Any]] = []
+    for at in [*range(every, 133 * every, every), *range(120 * every, 400 * every, every)]:
+        gone = at >= lost
+        row = {"step": at, "lr": 1e-4, "loss": math.nan if gone else LOSS[at // every]}
+        logit = {"max_logit": math.nan if gone else 9.0} if at % seen == 0 else {}
+        rows += [row, {"step": at} | logit] if apart and logit else [row | logit]
+    lines, empty, filled = map(findings, written(rows))
+    due = range(lost, 400 * every, seen)
+    said = empty["cells_empty"].sentence
+    if not apart:
+        assert f"max_logit are {seen} steps apart as a rule. By that one is missing in {len(due)} rows" in said
+    assert f"first at step {counted(due[0])}." in said
+    for found in (lines, filled):
+        assert found["logits_lost"].values["step"] == counted(due[0])
+        assert "cells_empty" not in found
+
+
+def test_gradients_and_logits_whose_steps_do_not_nest_are_no_holes() -> None:
+    rows = [
+        {"step": at, "lr": 1e-4, "loss": LOSS[at]}
+        | ({"grad_norm": 0.5} if at % 2 == 0 else {})
+        | ({"max_logit": 9.0} if at % 5 == 0 else {})
+        for at in range(400)
+    ]
+    for data in written(rows):
+        assert findings(data).keys() == {"healthy"}
+
+
+def test_a_run_whose_loss_is_lost_from_its_first_row_on_is_not_read_by_what_is_added_to_one() -> None:
+    rows = [{"run": run, "step": at, "loss": LOSS[at], "z_loss": 1e-5} for run in "ab" for at in range(100)]
+    rows = [row | ({"loss": math.nan} if row["run"] == "b" else {}) for row in rows]
+    for data in (next(written(rows)), list(written(rows))[2]):
+        said = [x.sentence for x in of_logs([causes.run(log) for log in read_logs(data, "x")], "x").findings]
+        assert any("At step 0 the loss is not finite" in sentence for sentence in said)
+
+
+def test_a_head_whose_logits_are_lost_is_the_worst_of_its_step() -> None:
+    """As `watch` writes it: the measures of that head are "nan", and rows of its softmax undefined."""
+    rows: list[dict[str, Any]] = []
+    for at in range(60):
+        lost = at >= 40
+        rows.append({"step": at, "layer": "0", "head": 0, "max_logit": 5.0, "undefined_rows": 0.0})
+        rows.append({"step": at, "layer": "1", "head": 1, "max_logit": "nan" if lost else 4.0})
+        rows[-1]["undefined_rows"] = 1.0 if lost else 0.0
+        rows.append({"step": at, "layer": "2", "head": 0, "max_logit": "nan", "undefined_rows": 0.0})  # sees no key
+        rows.append({"step": at, "layer": None, "loss": LOSS[at]})
+    found = findings("\n".join(map(json.dumps, rows)).encode())
+    assert found["logits_lost"].values["step"] == "40"
+    assert "head 1" in found["worst_head"].sentence
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_logits_that_are_nan_beside_a_loss_are_not_lost_at_the_next_evaluation_or_the_end(*, apart: bool) -> None:
+    rows: list[dict[str, Any]] = []
+    for at in range(1, 401):
+        logit = {"max_logit": 9.0 if at < 203 else math.nan} if at % 5 == 0 else {}
+        row = {"step": at, "loss": LOSS[at], "lr": 1e-4}
+        rows += [row, {"step": at} | logit] if apart and logit else [row | logit]
+        rows += [{"step": at, "eval_loss": LOSS[at], "eval_runtime": 3.0}] * (at % 100 == 0)
+    lines, empty, filled = map(findings, written(rows))
+    assert "cells_empty" in empty
+    for found in (lines, filled):
+        if apart:  # a row that holds nothing else was written for that NaN
+            assert found["logits_lost"].values["step"] == "205"
+        else:
+            assert "logits_lost" not in found
+            assert found.keys() & {"between_nan", "cells_empty"}

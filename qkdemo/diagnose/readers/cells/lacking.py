@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
-from qkdemo.diagnose.readers.cells.spacing import Spacing
+from qkdemo.diagnose.readers.cells.spacing import Spacing, in_force
 from qkdemo.diagnose.readers.cells.table import Cells, Table
 
 
@@ -37,6 +38,7 @@ def lacking(table: Table, column: str, unread: Cells, steps: Sequence[float]) ->
     until = next((row for row in range(last, len(lost)) if lost[row]), len(lost))
     kind = (table.of_kind(has, filled=False) & table.named[:, at]) | lost
     rows = [row for row in np.flatnonzero(kind & known).tolist() if row < until]
+    rows = list(compress(rows, in_force([steps[row] for row in rows])))
     places = [place for place, row in enumerate(rows) if has[row] or lost[row]]
     if len(places) < 2:
         return None

@@ -1,6 +1,7 @@
 """How far apart the values of a column lie, in rows of its kind and in steps.
 
-* `Spacing(steps, places)`: around each gap, and when the next value was due.
+* `Spacing(steps, places)`: around each gap, and when the next value was due;
+* `in_force(steps)`: rows that no run which was started anew has replaced.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ _Gap = TypeVar("_Gap", int, float)
 _NEAREST: Final = 9  # gaps, of which the median is how far apart values lie there
 _LEAST_RETURNS: Final = 4  # of numbers after NaN, which what is lost does not do again and again
 _ALIKE: Final = 2.0  # times as far
+_NEARLY: Final = 0.9  # of the gaps
 _IN_A_ROW: Final = (8, 3)  # gaps of one size, which what is lost does not leave in every row, or every few
 
 
@@ -24,8 +26,8 @@ class Spacing:
         self.places = places
         self.gaps = [later - earlier for earlier, later in pairwise(places)]
         at = [steps[place] for place in places]
-        in_order = all(x < y for x, y in pairwise(at)) and all(x <= y for x, y in pairwise(steps))
-        self.steps = list(steps) if in_order else [float(row) for row in range(len(steps))]
+        self._in_order = all(x <= y for x, y in pairwise(steps)) and mode(y - x for x, y in pairwise(at)) > 0
+        self.steps = list(steps) if self._in_order else [float(row) for row in range(len(steps))]
 
     @property
     def rare(self) -> bool:
@@ -40,8 +42,12 @@ class Spacing:
     @property
     def even(self) -> bool:
         """Whether they come about every so many rows, of which one may be missing."""
-        half = 2 * max(Counter(self.gaps).values()) >= len(self.gaps)
-        return min(self.gaps) > 1 and (max(self.gaps) <= _ALIKE * min(self.gaps) or half)
+        steps, half = self._gaps_of_steps(), len(self.gaps) / 2
+        usual = median_low(steps)
+        alike = sum(usual <= _ALIKE * step and step <= _ALIKE * usual for step in steps)
+        if sum(gap > 1 for gap in self.gaps) >= half and alike >= _NEARLY * len(steps):
+            return True
+        return min(self.gaps) > 1 and max(Counter(self.gaps).values()) >= half
 
     def around(self) -> list[int]:
         """How many rows apart values lie around each gap: the median of those nearest to it."""
@@ -78,7 +84,7 @@ class Spacing:
         dense = Counter(self.gaps).most_common(1)[0][0] == 1
         steps, gaps = self.steps, self._gaps_of_steps()
         size, count = Counter(gaps).most_common(1)[0]
-        if 2 * count < len(gaps):
+        if 2 * count < len(gaps) or not self._in_order:
             if not dense:
                 return None
             steps, gaps, size = list(map(float, range(len(self.steps)))), list(map(float, self.gaps)), 1.0
@@ -106,6 +112,19 @@ class Spacing:
         ]
 
 
+def in_force(steps: Sequence[float]) -> list[bool]:
+    """Of each row whether no later one goes back behind it; where that is so of few, rows are in no order: of all.
+
+    >>> in_force([0, 10, 20, 30, 10, 20, 30])  # started anew from a checkpoint at step 0
+    [True, True, False, False, True, True, True]
+    """
+    found, least = list[bool](), float("inf")
+    for step in reversed(steps):
+        found.append(step <= least)
+        least = min(least, step)
+    return found[::-1] if 2 * sum(found) >= len(found) else [True] * len(found)
+
+
 def _nearest(gaps: Sequence[_Gap]) -> list[Sequence[_Gap]]:
     """Of each gap those nearest to it, and itself."""
     starts = [min(max(0, at - _NEAREST // 2), max(0, len(gaps) - _NEAREST)) for at in range(len(gaps))]
@@ -115,7 +134,7 @@ def _nearest(gaps: Sequence[_Gap]) -> list[Sequence[_Gap]]:
 def _rules(gaps: Sequence[float], usual: float, least: int) -> list[float]:
     """By gap, how far apart values lie as a rule: as in the last of several gaps of one size in a row, or the first."""
     groups = [(size, len(list(group))) for size, group in groupby(gaps)]
-    rules = [size if count >= least else 0.0 for size, count in groups]
+    rules = [size if count >= least else 0.0 for size, count in groups]  # 0 where a step stands twice
     now, found = next(filter(None, rules), usual), list[float]()
     for rule, (_, count) in zip(rules, groups, strict=True):
         now = rule or now

@@ -1,6 +1,7 @@
 """Which cells of a log's table hold a number, and which rows are of the kind in which a column has its values.
 
-* `Table(rows, names)`: numbers and NaN in it; `Table.of_kind(has, …)`: the rows of a column's kind.
+* `Table(rows, names)`: numbers and NaN in it; `Table.of_kind(has, …)`: the rows of a column's kind;
+* `asked(names, rows, roles)`: the columns of a log that are looked at.
 """
 
 import math
@@ -16,6 +17,8 @@ from qkdemo.diagnose.readers.values import is_nan, logged
 Cells: TypeAlias = NDArray[np.bool_]
 _SELDOM: Final = 0.55  # of the values of the rarer of two columns
 _NEARLY: Final = 0.9  # of a column's values
+_MOST_CELLS: Final = 40_000_000  # of a table
+_LEAST_ASKED: Final = 20  # columns
 
 
 class Table:
@@ -46,8 +49,9 @@ class Table:
         it lacks a rate that nearly always stands beside this one. Rows behind the last value do not tell what seldom
         is: there this one may be lost. `filled`: NaN has to fill such columns elsewhere, and that rate here.
         """
+        some = np.ones(len(has), bool) if filled else _any(self.numbers)
         if not has.any():
-            return _any(self.numbers)
+            return some
         until = int(np.flatnonzero(has)[-1]) + 1
         every, both = self.numbers[:until].sum(axis=0), self.numbers[:until][has[:until]].sum(axis=0)
         apart = both <= _SELDOM * np.minimum(every, has.sum())
@@ -55,7 +59,16 @@ class Table:
         if filled:
             apart &= self.nan.any(axis=0)
         lacking = _any(self.nan if filled else ~self.numbers, beside)
-        return (_any(self.numbers) & ~_any(self.numbers, apart) & ~lacking) | has
+        return (some & ~_any(self.numbers, apart) & ~lacking) | has
+
+
+def asked(names: Sequence[str], rows: int, roles: Sequence[re.Pattern[str]]) -> list[str]:
+    """Columns whose cells are asked for NaN: of a huge log those first that have a role."""
+    most = max(_LEAST_ASKED, _MOST_CELLS // max(rows, 1))
+    if len(names) <= most:
+        return list(names)
+    first = sorted(range(len(names)), key=lambda at: not any(role.search(str(names[at])) for role in roles))
+    return [names[at] for at in sorted(first[:most])]
 
 
 def _any(cells: Cells, columns: Cells | slice = slice(None)) -> Cells:

@@ -2,19 +2,18 @@
 
 * `of_another_kind(table, columns)`: in rows of another kind than a column's own;
 * `unread(table, columns, steps, calm)`: there, and between numbers that come every so many rows;
-* `are_calm(rows, losses, others)`: rows in which no loss around is lost.
+* `are_calm(table, losses, …)`: rows with a loss that is not lost, nor the next.
 """
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from itertools import compress, pairwise
+from statistics import median_low
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from qkdemo.diagnose.readers.cells.spacing import Spacing
+from qkdemo.diagnose.readers.cells.spacing import Spacing, in_force
 from qkdemo.diagnose.readers.cells.table import Cells, Table
-from qkdemo.diagnose.readers.values import is_nan, logged
 
 _Unread: TypeAlias = dict[str, Cells]
 _LEAST: Final = 3  # numbers
@@ -59,26 +58,26 @@ def unread(
     return found, told
 
 
-def are_calm(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], others: Collection[str]) -> list[bool]:
-    """Of each row, whether the losses of the training around it are numbers: the last, its own, and the next two.
+def are_calm(table: Table, losses: Collection[str], others: Collection[str], unread: Mapping[str, Cells]) -> list[bool]:
+    """Of each row, whether its loss of the training is a number, and the next one as well.
 
     No lost logit leaves that. A loss of 0 beside NaN in another column is no number: so Hugging Face's Trainer logs one
-    that was lost.
+    that was lost. `unread`: by column, where NaN stands for no value.
     """
-    states = list[bool | None]()
-    for row in rows:
-        known = [x for name in losses if not math.isnan(x := logged(row.get(name)))]
-        lost = 0 in known and any(is_nan(x) for name, x in row.items() if name in others)
-        states.append(not lost and all(map(math.isfinite, known)) if known else None)
-    before, following, after = True, list[bool](), list[bool]()
-    for state in reversed(states):
-        following = [state, *following[:1]] if state is not None else following
-        after.append(bool(following) and all(following))
-    calm = list[bool]()
-    for state, later in zip(states, reversed(after), strict=True):
-        before = before if state is None else state
-        calm.append(before and later)
-    return calm
+    none = np.zeros(len(table.nan), bool)
+    numbers, lost, zero = none.copy(), none.copy(), none.copy()
+    for name in losses:
+        column = table.names[name]
+        numbers |= table.numbers[:, column]
+        zero |= table.zero[:, column]
+        lost |= table.lost[:, column] & ~unread.get(name, none)
+    nan = table.nan[:, [table.names[name] for name in others]].any(axis=1)
+    good = numbers & ~lost & ~(zero & nan)
+    following, calm = list[bool](), list[bool]()
+    for is_known, is_good in zip((numbers | lost)[::-1].tolist(), good[::-1].tolist(), strict=True):
+        following = [is_good, *following[:1]] if is_known else following
+        calm.append(is_known and all(following))
+    return calm[::-1]
 
 
 def _apart(table: Table, name: str, has: Cells) -> Cells:
@@ -89,6 +88,7 @@ def _apart(table: Table, name: str, has: Cells) -> Cells:
 def _between(has: Cells, empty: Cells, steps: Sequence[float], *, anywhere: bool) -> tuple[Cells, bool]:
     """The empty cells, all of the kind of these values, that stand for none; and whether values come regularly."""
     rows, found = np.flatnonzero(has | empty).tolist(), np.zeros_like(has)
+    rows = list(compress(rows, in_force([steps[row] for row in rows])))
     places = np.flatnonzero(has[rows]).tolist()
     if len(places) < _LEAST:
         return found, False
@@ -96,6 +96,8 @@ def _between(has: Cells, empty: Cells, steps: Sequence[float], *, anywhere: bool
     anywhere = anywhere and spacing.rare
     again = anywhere or (spacing.rare and spacing.returns)
     inside = [again or around > 1 for around in spacing.around()]
+    found[:] = median_low(spacing.gaps) > 1  # in rows that others have replaced
+    found[rows] = False
     found[rows[: places[0]]] = inside[0]
     for (start, stop), usual, is_filled in zip(pairwise(places), spacing.usual(), inside, strict=True):
         due = np.inf if is_filled else spacing.steps[start] + usual
