@@ -1,6 +1,7 @@
 """How far two arrays of logits are apart.
 
 * `relative(one, other)`: over all; `worst_row(mine, reference, visible)`: in which `Row` they are furthest apart;
+* `mostly(mine, reference, ratio, visible)`: whether most rows have that ratio, rather than that of 1;
 * `in_range(one, other)`: both by a power of two, so that no square leaves float64;
 * `Rounding`: how far apart two may be that are the same but for it.
 """
@@ -65,3 +66,11 @@ def worst_row(mine: Tensor, reference: Tensor, visible: Tensor) -> Row:
     errors = torch.where(differences == 0, 0.0, differences / torch.maximum(sizes, of_head[:, None]))
     head, query = divmod(int(errors.nan_to_num(math.inf).argmax()), errors.shape[1])
     return Row(head, query, float(errors[head, query]))
+
+
+def mostly(mine: Tensor, reference: Tensor, ratio: float, visible: Tensor) -> bool:
+    """Whether more than half of the rows with a logit other than 0 are nearer to that ratio than to 1."""
+    mine, reference = in_range(*(x.masked_fill(~visible, 0) for x in (mine, reference)))
+    told, same = ((mine - factor * reference).norm(dim=-1) for factor in (ratio, 1.0))
+    counted = reference.norm(dim=-1) > 0
+    return bool(2 * (told < same)[counted].sum() > counted.sum())

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
-from qkdemo.diagnose.apart import Rounding, Row, in_range, relative, worst_row
+from qkdemo.diagnose.apart import Rounding, Row, in_range, mostly, relative, worst_row
 from qkdemo.diagnose.pipelines import Known, compared
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import GAINS, WORKING, block_of, narrowest, seen, sequences
@@ -145,6 +145,16 @@ class Result:
     def uneven(self) -> bool:
         """Whether a row is not `told` times the reference's, by more than rounding every step may leave."""
         return self.apart.error > _OF_A_ROW * self.exact
+
+    @property
+    def in_all_but_a_row(self) -> bool:
+        """Whether there is a ratio, and a row that does not have it."""
+        return self.uneven and not math.isnan(self.told)
+
+    @property
+    def shared(self) -> bool:
+        """Whether most rows have the ratio that is told, rather than that of 1."""
+        return mostly(self.port.mine, self.port.reference, self.told, self.port.visible)
 
     @property
     def differ_later(self) -> list[int]:

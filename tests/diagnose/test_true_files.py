@@ -421,7 +421,7 @@ PORT: Final[Mapping[str, Oracle]] = {
     "port_row": port_row,
     "port_zero": lambda said, made: not both(made)[1].any() and both(made)[2].any(),
     "port_zero_reference": lambda said, made: not both(made)[2].any() and both(made)[1].any(),
-    "port_steps": lambda said, made: misfit(*both(made)[1:]) < 0.1,
+    "port_steps": lambda said, made: 1e-4 < misfit(*both(made)[1:]) < 0.1,
     "port_pattern": lambda said, made: near(said.number("error"), 100 * misfit(*both(made)[1:]), 0.06),
     "port_ratio": port_ratio,
     "port_ratio_near_one": lambda said, made: abs(fitted_ratio(made) - 1) < 2.0**-8,

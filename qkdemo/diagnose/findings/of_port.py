@@ -28,7 +28,8 @@ _OF_SCALE: Final[Mapping[str, float]] = {  # the power of the head width that a 
 }
 _ACTS: Final = {"rounded": "near_one", "rounded_or_epsilon": "near_one"}
 _WAYS: Final = ("near_one", "scale_or_epsilon", *_OF_SCALE)  # causes with a sentence on a ratio
-_ROUGH: Final = 0.1  # relative differences up to which a pattern may come from steps in a narrower format
+# Relative differences that one step or more in a narrower format may leave: one in float16 or TF32 leaves 2e-4.
+_ROUGH: Final = torch.finfo(torch.float16).eps / 8, 0.1
 _OF_EPSILON: Final = 0.5  # how far from 1 a factor may be that is put down to ε, too
 _BESIDE_EPSILON: Final = {  # cause → if an ε does the same, and if none does
     "constant": ("scale_or_epsilon", "constant"),
@@ -106,7 +107,7 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
         yield from _from_logits(result)
     elif not lost:
         yield _of_verdict(result, result.reference, result.verdict)
-        if _in_all_but_a_row(result) and "cap" not in result.differing:  # a cap changes rows of large logits most
+        if result.in_all_but_a_row and "cap" not in result.differing:  # a cap changes rows of large logits most
             yield _odd_row(result)
     values = {"pipeline": _in_words(result, result.reference)}
     if result.rough:
@@ -130,8 +131,8 @@ def _of_same(result: port.Result) -> Finding:
 
 
 def _of_steps(result: port.Result) -> str:
-    """What else may leave a pattern, where it is small enough and steps were not rounded as q and k are anyway."""
-    wide = result.port.steps is torch.float32 and result.same < _ROUGH
+    """What else may leave a pattern of that size, where steps were not rounded as q and k are anyway."""
+    wide = result.port.steps is torch.float32 and _ROUGH[0] < result.same < _ROUGH[1]
     return f" {say('finding.port_steps')}" if wide else ""
 
 
@@ -147,10 +148,6 @@ def _row(row: Row) -> dict[str, object]:
 def _ratio(result: port.Result) -> str:
     """With as many digits as tell it from 1: a scale that was rounded leaves a ratio near it."""
     return written(result.told, digits_apart(result.told, [1.0]))
-
-
-def _in_all_but_a_row(result: port.Result) -> bool:
-    return result.uneven and not math.isnan(result.told)
 
 
 def _odd_row(result: port.Result) -> Finding:
@@ -175,12 +172,13 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         epsilon = result.known.epsilon
         verdict = replace(verdict, cause=by_scale if epsilon is None else by_epsilon, epsilon=epsilon)
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact, result.port.block)
-    if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
+    odd = result.in_all_but_a_row and not math.isnan(verdict.ratio)
+    if odd:  # a cause says it of every logit
         key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_part"
         pattern = say(
             f"finding.{key}",
             ratio=_ratio(result),
-            ways=_ways([_ACTS.get(verdict.cause, verdict.cause)], d_head),
+            ways=_ways([_ACTS.get(verdict.cause, verdict.cause)], d_head) if result.shared else "",
             **_part(result.port),
         )
     if result.differing:
@@ -191,6 +189,8 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         look = ("placement", _dials("left", reference) | _dials("right", result.mine))
     named = bool(result.differing) or verdict.cause not in ("unknown", "too_few", "rounded", "rounded_or_epsilon")
     act = "named" if named else _ACTS.get(verdict.cause, verdict.cause)
+    act = "unknown" if odd and not result.shared and not result.differing else act
+    pattern += _of_steps(result) if act == "unknown" and not odd else ""
     act += "_unturned" if act == "unknown" and reference.order == "none" else ""
     values = {"error": written(100 * result.same, 2), "pattern": pattern, "act": say(f"finding.act.{act}")}
     return Finding("bad", "port", values, look)
@@ -289,8 +289,9 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         ways = _ways(["near_one"] * near + ["scale_or_epsilon"] * small) + "".join(
             _ways([word], d) for word, d in likely
         )
-        values |= {"ratio": _ratio(result), "ways": ways}
-        values |= {"act": say(f"finding.act.{'near_one' if near else 'scale_or_epsilon' if small else 'scaled'}")}
+        act = "near_one" if near else "scale_or_epsilon" if small else "scaled"
+        ways, act = (ways, act) if result.shared or not result.uneven else ("", "unknown_unturned")
+        values |= {"ratio": _ratio(result), "ways": ways, "act": say(f"finding.act.{act}")}
         yield Finding("bad", "port_ratio_over_all" if result.uneven else "port_ratio", values)
         if result.uneven:
             yield _odd_row(result)

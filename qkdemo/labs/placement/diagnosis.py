@@ -23,7 +23,7 @@ from qkdemo.attention.blocks import Block
 from qkdemo.attention.norms import SIZED
 from qkdemo.attention.pipeline import CAPS, GAINS, KEY_GAINS, READINGS, Pipeline, Trace, trace
 from qkdemo.attention.rotary import RotatedWord, other_layout, reordering
-from qkdemo.labs.placement.fitting import channels, fitted, missed, relative, undone
+from qkdemo.labs.placement.fitting import channels, fitted, missed, pairs, relative, undone
 from qkdemo.labs.placement.scales import FACTORS, TOLERANCE, cause_of
 
 EXACT: Final = 1e-6  # relative misfit below which a cause accounts for the logits; float64 leaves 1e-12
@@ -116,6 +116,8 @@ def _from_ratio(reference: Pipeline, before: Trace, observed: Tensor, exact: flo
         constant = ((weighed * slope * target).sum() / weighed.square().sum()).item()
         misfit = missed(reference, block, observed, constant * supposed, exact)
         if misfit < exact:
+            if word and len(pairs(block)) == 1:  # its size over all heads is constant: that norm does what none does
+                return "too_few", math.nan, math.nan, 0.0
             if word:
                 return word, misfit, math.nan, 0.0
             uneven = missed(reference, block, observed, constant * logits, exact)

@@ -1,7 +1,7 @@
 """Gains that fit logits: these are linear in the products of a gain of q and one of k.
 
 * `fitted(supposed, block, observed, head, exact)`: the products that fit the logits of a head best; `channels(…)`: of
-  which channels each is;
+  which channels each is; `pairs(block)`: the rows of the logits that are seen;
 * `undone(…)`: logits before a softcap; `relative(observed, expected)`: how far off they are; `missed(…)`: the same of
   logits before and after a softcap.
 
@@ -28,8 +28,8 @@ def fitted(supposed: Pipeline, block: Block, observed: Tensor, head: int, exact:
     """Products of gains that fit the logits of a head best, and how far they miss; None with too few pairs to say."""
     observed = observed[head].flatten()
     target, slope = undone(supposed, block, observed, exact)
-    pairs = _pairs(block)
-    told = pairs[slope[pairs] > 0]
+    seen = pairs(block)
+    told = seen[slope[seen] > 0]
     products = _Products(supposed.but(gain="none", bias="none"), block, head)
     if len(told) < _SPARE * products.count:
         return None
@@ -39,12 +39,12 @@ def fitted(supposed: Pipeline, block: Block, observed: Tensor, head: int, exact:
     misfit = missed(supposed, block, observed[rows], sample @ gains, exact)
     if misfit > exact:  # what fits all would fit these
         return gains, misfit
-    runs = range(0, len(pairs), _AT_ONCE)
-    logits = torch.cat([products.of(pairs[at : at + _AT_ONCE]) @ gains for at in runs])
-    return gains, missed(supposed, block, observed[pairs], logits, exact)
+    runs = range(0, len(seen), _AT_ONCE)
+    logits = torch.cat([products.of(seen[at : at + _AT_ONCE]) @ gains for at in runs])
+    return gains, missed(supposed, block, observed[seen], logits, exact)
 
 
-def _pairs(block: Block) -> Int[Tensor, " pairs"]:
+def pairs(block: Block) -> Int[Tensor, " pairs"]:
     """Rows of the pairs that are seen: query · keys + key."""
     if block.visible is None:
         return torch.arange(len(block.x) ** 2)

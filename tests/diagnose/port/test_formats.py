@@ -193,7 +193,23 @@ def test_a_small_mistake_is_found_where_no_step_was_rounded() -> None:
 def test_that_steps_were_rounded_is_offered_only_for_what_it_can_leave() -> None:
     given = {name: x for name, x in with_steps_in(torch.float32).items() if name in ("mine", "reference")}
     noise = torch.randn(given["mine"].shape, generator=torch.Generator().manual_seed(0))
-    for size, offered in ((0.02, True), (1.0, False)):
+    for size, offered in ((4e-5, False), (3e-4, True), (0.02, True), (1.0, False)):
         made = port_of(given | {"mine": given["mine"] * (1 + size * noise)})
         (said,) = (each.sentence for each in of_port(run(made), "x").findings if each.key == "port_pattern")
+        assert ("Steps in 16 bits" in said) is offered
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_steps_in_sixteen_bits_are_offered_where_no_single_cause_fits(kind: torch.dtype) -> None:
+    """A right port whose turned q and k are rounded before their product, as in a fused kernel; q and k in float32."""
+    made = trace(REFERENCE, BLOCK)
+    given = {"q": made.q_projected, "k": made.k_projected, "gamma_q": BLOCK.gain_q[0], "gamma_k": BLOCK.gain_k[0]}
+    mine = made.q.to(kind).double() @ made.k.to(kind).double().mT / 4
+    tilted = made.logits * (1 + 4e-5 * torch.randn(24, generator=torch.Generator().manual_seed(0)))
+    for logits, offered in ((mine, True), (tilted, False)):
+        given |= {name: x.masked_fill(HIDDEN, -math.inf) for name, x in (("mine", logits), ("reference", made.logits))}
+        found = run(port_of({name: x.float() for name, x in given.items()}))
+        assert found.verdict is not None
+        assert found.verdict.cause == "unknown"
+        (said,) = (each.sentence for each in of_port(found, "x").findings if each.key == "port")
         assert ("Steps in 16 bits" in said) is offered

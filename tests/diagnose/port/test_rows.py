@@ -162,3 +162,21 @@ def test_an_odd_row_after_those_that_pipelines_are_told_from_is_named(times: flo
     assert "query 70 in head 1" in told[key][0]
     mine = times * right
     assert key not in said_of(block, mine, right)
+
+
+def test_a_ratio_that_one_row_makes_is_put_down_to_no_scale() -> None:
+    """Rounded angles at positions about 100 000 may leave 0.6 %: so 1.001 times all is no more than that."""
+    block = of_size(1.0)
+    block = replace(block, positions=block.positions + 100_000)
+    right = trace(BARE, block)
+    given = {"q": right.q_projected, "k": right.k_projected, "positions": block.positions, "reference": right.logits}
+    by_row = right.logits.clone()
+    by_row[:, -1] *= 1.08
+    for mine, shared in ((by_row, False), (1.03 * right.logits, True)):
+        found = run(port_of(given | {"mine": mine}))
+        assert found.shared is shared
+        said = " ".join(f"{each.sentence} {each.advice}" for each in of_port(found, "x").findings)
+        assert say("finding.port_ratio_near_one") not in said
+        assert say("finding.act.near_one") not in said
+    alone = {name: given[name] for name in ("reference",)} | {"mine": by_row}
+    assert not run(port_of(alone)).shared

@@ -1,6 +1,7 @@
 """Short q and k, whose size an ε in the norm changes from row to row: no ratio holds for every logit."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -78,3 +79,13 @@ def test_of_vectors_of_usual_size_the_ratio_is_said() -> None:
         assert found.verdict is not None
         assert found.verdict.cause == cause
         assert "logit is " in said_of(found)["port"]
+
+
+@pytest.mark.parametrize("change", [{"norm": "none"}, {"place": "full_width"}])
+def test_of_one_pair_a_norm_over_all_heads_is_not_told_from_none(change: dict[str, Any]) -> None:
+    block = draw_block(BlockRecipe(n_heads=8, n_kv_heads=2, d_head=16, d_model=32, n_keys=1))
+    right, wrong = trace(BARE, block), trace(BARE.but(**change), block)
+    given = {"q": right.q_projected, "k": right.k_projected, "mine": wrong.logits, "reference": right.logits}
+    found = run(port_of(given))
+    assert found.verdict is not None
+    assert found.verdict.cause == "too_few"
