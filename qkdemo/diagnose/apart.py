@@ -1,15 +1,18 @@
 """How far two arrays of logits are apart.
 
 * `relative(one, other)`: over all; `worst_row(mine, reference, visible)`: in which `Row` they are furthest apart;
-* `in_range(one, other)`: both by a power of two, so that no square leaves float64.
+* `in_range(one, other)`: both by a power of two, so that no square leaves float64;
+* `Rounding`: how far apart two may be that are the same but for it.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
 from torch import Tensor
+
+from qkdemo.attention.pipeline import Pipeline
 
 _LEAST: Final = 1e-100  # sizes whose squares, and those of what is a little smaller, are numbers of float64
 
@@ -21,6 +24,19 @@ class Row:
     head: int
     query: int
     error: float
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The relative difference that may be left where every step is rounded to a format."""
+
+    kind: torch.dtype
+    limit: float
+    unturned: float  # the part of it that is left without rotary, whose angles are rounded, too
+
+    def of(self, pipeline: Pipeline) -> "Rounding":
+        """What it leaves in that pipeline’s logits."""
+        return replace(self, limit=self.unturned) if pipeline.order == "none" else self
 
 
 def in_range(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

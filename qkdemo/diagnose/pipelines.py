@@ -17,7 +17,7 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import SCALES, CapWord, GainWord, Pipeline, ScaleWord, trace
-from qkdemo.diagnose.apart import relative
+from qkdemo.diagnose.apart import Rounding, relative
 from qkdemo.labs.placement.comparisons import differing
 from qkdemo.labs.placement.diagnosis import CLEARLY, Verdict, diagnose
 from qkdemo.labs.placement.scales import NEAR, TOLERANCE, cause_of, other_scale
@@ -36,14 +36,6 @@ _UNTOLD: Final = ("unknown", "too_few")
 _OF_EPSILON: Final = ("constant", "near_one", "unknown")  # causes beside which another ε may do it
 _END: Final = 1 - 1e-12  # of a cap, where the slope is nearly 0
 _HALVINGS: Final = 40  # of the range in which an ε is looked for
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """The relative difference that may be left where every step is rounded to a format."""
-
-    kind: torch.dtype
-    limit: float
 
 
 @dataclass(frozen=True)
@@ -84,10 +76,11 @@ def compared(
     fit = partial(identified, block=block, visible=visible, brought=brought)
     alone, *of_both = roundings
     tries = [alone] * (alone.limit < of_both[0].limit) + of_both
-    tried = ((each, found) for each in tries if (found := fit(reference, exact=each.limit)))
+    tried = ((each.of(found[0]), found) for each in tries if (found := fit(reference, rounding=each)))
     least, found = next(tried, (None, None))
     if least is None or found is None:
         return Known()
+    of_both = [each.of(found[0]) for each in of_both]
     told, factor = named(*found)
     usual = found[0].but(scale=told.scale if told.scale != "learned" else "inverse_root")
     of_reference = None if usual == found[0] else epsilon_of(reference, usual, block, visible, least.limit)
@@ -100,7 +93,7 @@ def compared(
             supposed = found[0] if of_reference is None else usual
             epsilon = epsilon_of(mine, supposed, found[1], visible, each.limit)
             other = told if verdict.cause == "unknown" and epsilon is not None else other
-        if other is None and (again := fit(mine, exact=each.limit)):
+        if other is None and (again := fit(mine, rounding=each)):
             other, own = named(*again)
         said = verdict.cause not in _UNTOLD or other is not None
         one, restated = _in_the_words_of(other, told, reference, block, visible, least.limit)
@@ -179,7 +172,7 @@ def _by_scale(verdict: Verdict, reference: Pipeline, block: Block, exact: float)
 
 
 def identified(
-    logits: Tensor, block: Block, visible: Tensor, exact: float, *, brought: frozenset[str]
+    logits: Tensor, block: Block, visible: Tensor, rounding: Rounding, *, brought: frozenset[str]
 ) -> tuple[Pipeline, Block] | None:
     """The first known pipeline that gives these logits, and the block with the scale it learned, if it did.
 
@@ -192,6 +185,7 @@ def identified(
         return None
     unusual = None
     for supposed in _known(block, gains="gains" in brought):
+        exact = rounding.of(supposed).limit
         caps = list(_caps(_raw(supposed, block, visible), logits, block.softcap, exact).items())
         for cap, constant in caps if "softcap" in brought else caps[:1]:
             found = _scaled(supposed.but(cap=cap), block, constant, exact)

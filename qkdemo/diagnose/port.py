@@ -26,8 +26,8 @@ from torch import Tensor
 
 from qkdemo.attention.blocks import Block
 from qkdemo.attention.pipeline import Pipeline
-from qkdemo.diagnose.apart import Row, in_range, relative, worst_row
-from qkdemo.diagnose.pipelines import Known, Rounding, compared
+from qkdemo.diagnose.apart import Rounding, Row, in_range, relative, worst_row
+from qkdemo.diagnose.pipelines import Known, compared
 from qkdemo.diagnose.readers.inputs import InputError, listed
 from qkdemo.diagnose.readers.logits import GAINS, WORKING, block_of, narrowest, seen, sequences
 from qkdemo.labs.placement.comparisons import differing
@@ -37,6 +37,7 @@ from qkdemo.labs.placement.scales import NEAR
 MINE: Final = re.compile(r"(mine|port|ported|observed)([_.]?logits)?|logits[_.]?(mine|port)")
 REFERENCE: Final = re.compile(r"(reference|ref|expected)([_.]?logits)?|logits[_.]?(reference|ref)")
 _POSITIONS: Final = 48  # from which pipelines are told: a fit of gains needs a few hundred pairs
+_NEARLY: Final = 0.95  # of the most pairs: the first queries that have as many do as well
 _STEPS: Final = 7  # after which numbers are rounded: norm, gain and rotary of q and of k, and the logit
 _WIDEST: Final = 256  # channels of a head, where they are not known
 _OF_A_ROW: Final = 2.0  # times as much may be left in one row as over all: it has few numbers, or small ones
@@ -51,7 +52,7 @@ class Port:
     visible: Tensor  # [queries, keys] the pairs that both have
     format: torch.dtype  # the narrowest that holds the numbers of both; float32 for wider ones
     steps: torch.dtype  # to which steps may have been rounded: that of q and k, if it is coarser
-    block: Block | None  # whose projections give q and k
+    block: Block | None  # whose projections give q and k, of the queries and keys from which pipelines are told
     brought: frozenset[str] = frozenset()  # of gains and softcap, beside q and k
     masked_otherwise: int = 0  # pairs that one of the two hides, and of which the other has a finite logit
     queries: int = 0  # of a sequence, as they were brought
@@ -59,11 +60,17 @@ class Port:
     later: tuple[float, ...] = ()  # relative differences of the sequences after the first; ∞ where masks differ, too
     own: torch.dtype = torch.float32  # the format of the reference alone
     farthest: float = 0.0  # the largest position, of either sign, that rotary may have been given
+    first: int = 0  # of these queries and keys
 
     @property
     def fitted(self) -> int:
-        """Queries and keys, the first ones, from which pipelines are told."""
+        """Queries and keys from which pipelines are told."""
         return 0 if self.block is None else len(self.block.x)
+
+    def part(self, logits: Tensor) -> Tensor:
+        """[heads, queries, keys] of these; of `visible` without heads."""
+        of_these = slice(self.first, self.first + self.fitted)
+        return logits[..., of_these, of_these]
 
     @property
     def heads(self) -> int:
@@ -82,8 +89,8 @@ class Port:
     def _left(self, kind: torch.dtype, stored: float) -> Rounding:
         """What rounding every step to it may leave; float32 turns by rounded angles, which grow with the position."""
         places = max(self.queries, self.mine.shape[2], self.farthest)
-        stepwise = math.sqrt(_STEPS) * _roundoff(kind) + places * _roundoff(WORKING)
-        return Rounding(kind, max(EXACT, stored, stepwise))
+        steps, angles = math.sqrt(_STEPS) * _roundoff(kind), places * _roundoff(WORKING)
+        return Rounding(kind, *(max(EXACT, stored, stepwise) for stepwise in (steps + angles, steps)))
 
     @property
     def alone(self) -> Rounding:
@@ -105,7 +112,7 @@ class Result:
     same: float  # relative difference of the two arrays
     worst: Row  # the row of one head in which they differ most
     ratio: float  # of mine over the reference, if it is the same but for rounding over all; else NaN
-    told: float  # that of the first queries, if the verdict was read from one; without it the same
+    told: float  # that of the queries that are fitted, if the verdict was read from one; without it the same
     apart: Row  # in which mine differs most from that ratio times the reference
     reference: Pipeline | None
     factor: float  # of the reference's scale over the one that `reference` names
@@ -126,6 +133,13 @@ class Result:
     def alike(self) -> bool:
         """Whether both differ, over all, by no more than rounding may leave."""
         return self.same <= self.exact
+
+    @property
+    def alike_in_part(self) -> bool:
+        """Whether both differ by no more than that in the queries and keys from which pipelines are told."""
+        hidden = ~self.port.visible
+        one, other = (self.port.part(x.masked_fill(hidden, 0)) for x in (self.port.mine, self.port.reference))
+        return relative(one, other) <= self.exact
 
     @property
     def uneven(self) -> bool:
@@ -182,17 +196,20 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     words = {"gains": {name for names in GAINS.values() for name in names}, "softcap": {"softcap"}}
     brought = frozenset(word for word, names in words.items() if names & {name.lower() for name in arrays})
     later = tuple(_difference(*pair) for pair in zip(*(x[1:] for x in every), strict=False))
-    chosen = torch.arange(0, mine.shape[1])[:_POSITIONS]
-    farthest = 0.0 if block is None else float(block.positions.abs().max())
+    farthest, first = 0.0, 0
     if block is not None:
-        seen_by = visible[chosen][:, chosen]
+        farthest = float(block.positions.abs().max())
+        first = _first_of_many(visible & (reference != 0).any(0), block.positions)
+        chosen = slice(first, first + _POSITIONS)
+        seen_by = visible[chosen, chosen]
         block = replace(block, x=block.x[chosen], positions=block.positions[chosen], visible=seen_by)
     kind = max(kinds, key=_roundoff)
     steps = max([kind, *_of_pair(arrays)], key=_roundoff)
     held = torch.where(shown[0], mine, reference).isfinite()  # NaN and ∞ stay what they are under an added mask
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
-    return Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1], farthest)
+    of_both = Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1])
+    return replace(of_both, farthest=farthest, first=first)
 
 
 def run(port: Port) -> Result:
@@ -202,8 +219,9 @@ def run(port: Port) -> Result:
     a, b = in_range(mine, reference)
     constant = _ratio(a, b)
     steady = relative(a, constant * b)
-    rounding = next((each for each in port.roundings if steady < each.limit), port.roundings[-1])
     known = Known() if port.block is None else _known(port, port.block, mine, reference)
+    alone, *roundings = (each.of(known.reference or Pipeline()) for each in (port.alone, *port.roundings))
+    rounding = next((each for each in roundings if steady < each.limit), roundings[-1])
     rounding = min([rounding, *([known.within] if known.within else [])], key=lambda each: each.limit)
     ratio = constant if steady < rounding.limit else math.nan
     errors = [
@@ -217,20 +235,31 @@ def run(port: Port) -> Result:
         for head in range(port.heads)
     ]
     ordered = sorted(errors, key=lambda row: -row["error"])
-    told = ratio if math.isnan(known.ratio) else _ratio(*(x[:, : port.fitted, : port.fitted] for x in (a, b)))
+    told = ratio if math.isnan(known.ratio) else _ratio(*map(port.part, (a, b)))
     worst, apart = (worst_row(a, x * b, port.visible) for x in (1.0, constant if math.isnan(told) else told))
     capped = "softcap" in port.brought or (known.reference or Pipeline()).cap != "none"
     untold = known.untold if capped else known.untold - {"cap"}
     found = known.reference, known.factor, untold, known.mine, known.verdict, known, ordered
-    rough = known.least.kind if known.least and known.least.limit > port.alone.limit else None
+    rough = known.least.kind if known.least and known.least.limit > alone.limit else None
     return Result(port, same, worst, ratio, told, apart, *found, rounding.limit, rounding.kind, rough)
 
 
 def _known(port: Port, block: Block, mine: Tensor, reference: Tensor) -> Known:
-    """What is known of both from the first queries and keys."""
-    n = port.fitted
-    part = mine[:, :n, :n], reference[:, :n, :n], port.visible[:n, :n]
-    return compared(*part, block, (port.alone, *port.roundings), port.brought)
+    """What is known of both from some queries and keys."""
+    one, other, visible = map(port.part, (mine, reference, port.visible))
+    return compared(one, other, visible, block, (port.alone, *port.roundings), port.brought)
+
+
+def _first_of_many(telling: Tensor, positions: Tensor) -> int:
+    """Where those queries and keys start that have nearly the most pairs that tell, as behind padding on the left.
+
+    Pairs at different positions come first: the others tell nothing of rotary.
+    """
+    worth = telling * (1 + _POSITIONS**2 * (positions[:, None] != positions))
+    starts = range(max(1, len(positions) - _POSITIONS + 1))
+    sums = [int(worth[at : at + _POSITIONS, at : at + _POSITIONS].sum()) for at in starts]
+    enough = _NEARLY * max(sums)
+    return next(at for at in starts if sums[at] >= enough)
 
 
 def _ratio(mine: Tensor, reference: Tensor) -> float:

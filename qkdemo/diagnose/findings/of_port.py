@@ -95,9 +95,9 @@ def _of_pipelines(result: port.Result, *, lost: bool) -> Iterator[Finding]:
     """Which pipeline the reference is, and how the port differs from it, if its logits are all numbers."""
     made = result.port
     if made.block is not None and made.fitted < made.queries:
-        yield Finding("good", "port_fit", {"rows": made.fitted, "all": made.queries})
+        yield Finding("good", "port_fit", _part(made))
     if result.verdict is None or result.reference is None:
-        if made.block is not None and _any(made.reference, made.visible):
+        if made.block is not None and _any(*map(made.part, (made.reference, made.visible))):  # 0 tells no pipeline
             values = {"theta": written(made.block.theta), "epsilon": power(RMS_EPSILON)}
             yield Finding("watch", "port_unknown_reference", values)
         yield from _from_logits(result)
@@ -133,6 +133,11 @@ def _of_steps(result: port.Result) -> str:
     """What else may leave a pattern, where it is small enough and steps were not rounded as q and k are anyway."""
     wide = result.port.steps is torch.float32 and result.same < _ROUGH
     return f" {say('finding.port_steps')}" if wide else ""
+
+
+def _part(made: port.Port) -> dict[str, object]:
+    """From which queries pipelines were told."""
+    return {"first": made.first, "last": made.first + made.fitted - 1, "all": made.queries}
 
 
 def _row(row: Row) -> dict[str, object]:
@@ -171,13 +176,12 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
         verdict = replace(verdict, cause=by_scale if epsilon is None else by_epsilon, epsilon=epsilon)
     pattern = "" if several else words.pattern(verdict, reference, d_head, misfit, result.exact, result.port.block)
     if _in_all_but_a_row(result) and not math.isnan(verdict.ratio):  # a cause says it of every logit
-        rows = {"rows": result.port.fitted, "all": result.port.queries}
-        key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_first"
+        key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_part"
         pattern = say(
             f"finding.{key}",
             ratio=_ratio(result),
             ways=_ways([_ACTS.get(verdict.cause, verdict.cause)], d_head),
-            **rows,
+            **_part(result.port),
         )
     if result.differing:
         names = ", ".join(_choice_name(result, choice) for choice in result.differing)
@@ -272,9 +276,8 @@ def _from_logits(result: port.Result) -> Iterator[Finding]:
         yield Finding("bad", "port_zero" if shown[1] else "port_zero_reference")
     elif math.isnan(result.ratio):
         yield Finding("bad", "port_pattern", values | {"hint": _of_steps(result)})
-        if result.verdict and result.verdict.cause == "same":  # of the first queries
-            part = {"rows": result.port.fitted, "all": result.port.queries}
-            yield Finding("bad", "port_later", _row(result.worst) | part)
+        if result.verdict and result.verdict.cause == "same" and result.alike_in_part:
+            yield Finding("bad", "port_later", _row(result.worst) | _part(result.port))
     else:
         widths = {word: result.ratio ** (1 / of_width) for word, of_width in _OF_SCALE.items() if result.ratio > 0}
         if result.port.block is not None:  # and then the width is known
