@@ -226,7 +226,7 @@ def test_the_console_of_composer_is_read_with_the_block_below_each_place() -> No
 
 def test_lines_whose_first_one_has_a_comma_are_no_table() -> None:
     """As nanochat begins."""
-    first = ["Tokens / micro-batch / rank: 32 x 2048 = 65,536", "Total batch size 524,288 => gradient accumulation: 1"]
+    first = ["Tokens / batch: 524,288", "Number of parameters: 560,988,160", "Step 00000 | Validation bpb: 3.6623"]
     lines = [f"step {at:05d}/00300 (0.33%) | loss: {9 - at / 50:.4f} | lrm: 1.00 | dt: 412.1ms" for at in range(60)]
     (log,) = read_logs("\n".join([*first, *lines]).encode(), "train.log")
     assert log.columns["loss"].size == 60
