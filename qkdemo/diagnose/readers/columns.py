@@ -140,8 +140,8 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         raise InputError("wide_log", name=run, count=len(names), most=_MOST_COLUMNS)
     epoch = next((name for name in names if str(name).lower().rpartition("/")[2] == "epoch"), None)
     losses = {name: [real(row.get(name)) for row in rows] for name in names if names_loss(name)}
-    loss = max(losses.values(), key=lambda column: sum(map(math.isfinite, column)), default=[math.nan] * len(rows))
-    steps = steps_among(names, rows, loss)
+    loss = max(losses, key=lambda name: sum(map(math.isfinite, losses[name])), default="")
+    steps = steps_among(names, rows, losses.get(loss, [math.nan] * len(rows)))
     table = Table(rows, asked(names, len(rows), [EVALUATED, *ROLES.values()]), ROLES["lr"])
     if steps is None:
         at = rows_counted(rows, of_another_kind(table, names), epoch, names_loss, EVALUATED)
@@ -151,7 +151,7 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         at = last_known(at)
     counted: Literal["named", "rows", "epochs", "passes"] = "rows"
     if steps is not None:
-        at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], loss)
+        at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], [logged(x.get(loss)) for x in rows])
     left_out, between = _unread(table, at)
     points = _points(rows, at, left_out, (steps, CALLS))
     series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}

@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, log_of, names_loss
+from qkdemo.diagnose.readers.columns import EVALUATED, ROLES, Log, choices, log_of, names_loss
 from qkdemo.diagnose.readers.events import is_events, read_events
 from qkdemo.diagnose.readers.inputs import InputError, kind_of, sized
 from qkdemo.diagnose.readers.printed import names_step, printed, printed_dicts
@@ -96,7 +96,11 @@ def _or_lines(read: Callable[[str, str], list[Log]], text: str, name: str) -> li
         if rows := printed(text):
             return [log_of(name, "lines", rows)]
         raise
-    return logs if any(log.columns for log in logs) else [log_of(name, "lines", printed(text))]
+    if any(map(choices, logs)):
+        return logs
+    rows = printed(text)
+    told = not any(log.columns for log in logs) or any(names_loss(column) for row in rows for column in row)
+    return [log_of(name, "lines", rows)] if told else logs
 
 
 def _of_list(text: str, name: str) -> list[Log]:

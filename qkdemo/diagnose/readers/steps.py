@@ -108,15 +108,19 @@ def _passes(steps: Sequence[float], losses: Sequence[float]) -> list[float]:
 
     None, if the loss begins anew as well: then these are runs of their own.
     """
-    rows = [at for at, (step, loss) in enumerate(zip(steps, losses, strict=True)) if math.isfinite(step + loss)]
+    logged_at = [not math.isnan(loss) for loss in losses]  # a loss that is lost is one of a pass as well
+    rows = [at for at, step in enumerate(steps) if math.isfinite(step) and logged_at[at]]
     turns = [(before, after) for before, after in pairwise(rows) if steps[after] < steps[before]]
     last, first = {steps[before] for before, _ in turns}, {steps[after] for _, after in turns}
     if len(turns) < _LEAST_TURNS or len(last) > 1 or first != {steps[rows[0]]}:
         return []
-    goes_on = sum(abs(losses[after] - losses[before]) for before, after in turns)
-    if goes_on >= sum(abs(losses[after] - losses[rows[0]]) for _, after in turns):
+    known = [turn for turn in turns if all(math.isfinite(losses[row]) for row in turn)]
+    goes_on = sum(abs(losses[after] - losses[before]) for before, after in known)
+    if goes_on >= sum(abs(losses[after] - losses[rows[0]]) for _, after in known):
         return []
     begun = {after for _, after in turns}
+    behind = range(rows[-1] + 1, len(steps))  # rows that hold no loss any more
+    begun |= {row for row in behind if steps[row] in first and steps[row] < steps[row - 1]}
     passes, now = list[float](), 0.0
     for at in range(len(steps)):
         now += at in begun

@@ -201,3 +201,12 @@ def test_logits_that_are_nan_beside_a_loss_are_not_lost_at_the_next_evaluation_o
         else:
             assert "logits_lost" not in found
             assert found.keys() & {"between_nan", "cells_empty"}
+
+
+def test_steps_that_begin_anew_are_counted_on_where_the_loss_is_lost() -> None:
+    rows = [{"iter": at % 40 * 10, "loss": math.nan if at >= 150 else LOSS[at], "lr": 1e-4} for at in range(200)]
+    lines, empty, filled = map(findings, written(rows))
+    for found in (lines, filled):
+        assert f"At step {counted(1500)} the loss is not finite" in found["cannot_tell"].sentence
+        assert found.keys() == {"cannot_tell", "steps_of_passes"}
+    assert empty["loss_ends"].values["until"] == counted(1990)

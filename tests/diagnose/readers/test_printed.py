@@ -222,3 +222,12 @@ def test_the_console_of_composer_is_read_with_the_block_below_each_place() -> No
     (log,) = read_logs("".join(blocks).encode(), "composer.log")
     assert (log.kind, log.step.tolist()) == ("lines", list(range(20, 220, 20)))
     np.testing.assert_allclose(log.columns["train loss/train/total"], 9 - log.step / 100)
+
+
+def test_lines_whose_first_one_has_a_comma_are_no_table() -> None:
+    """As nanochat begins."""
+    first = ["Tokens / batch: 524,288", "Number of parameters: 560,988,160", "Step 00000 | Validation bpb: 3.6623"]
+    lines = [f"step {at:05d}/00300 (0.33%) | loss: {9 - at / 50:.4f} | lrm: 1.00 | dt: 412.1ms" for at in range(60)]
+    (log,) = read_logs("\n".join([*first, *lines]).encode(), "train.log")
+    assert log.columns["loss"].size == 60
+    assert log.step[-1] == 59
