@@ -581,6 +581,11 @@ def test_a_weight_with_adapters_of_peft_is_read_and_they_are_named(fused: bool, 
     assert (alone.unread, alone.keyless, alone.second) == ((), (), {})
     found = read_alone(in_file(tmp_path, base | other | adapters), config)
     assert {*found.second[layer]} == {f"{word}.lora_{side}" for word in words for side in "AB"}
+    word = next(iter(words))
+    for name in ("ia3_l.default", "oft_R.default.weight", "hada_w1_a.default", "lora_magnitude_vector.default.weight"):
+        other_kind = {f"{layer}.{word}.{name}": torch.ones(4)}
+        (second,) = read_alone(in_file(tmp_path, base | other | other_kind), config).second[layer]
+        assert second == f"{word}.{name.split('.')[0]}"
     pairs = [head.double().T @ k.double() for head in q.reshape(4, 16, 64)]
     wanted = [float(torch.linalg.matrix_norm(x, 2)) for x in pairs]
     assert all(result.layers[0].spectral.tolist() == pytest.approx(wanted) for result in (alone, found))

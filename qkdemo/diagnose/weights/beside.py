@@ -43,7 +43,8 @@ _SECOND: Final = re.compile(
 )
 _ADAPTER: Final = re.compile(  # PEFT's beside a weight, if one for each task with its name
     r"(?:[^.]+\.)?((?:[qk]_proj|qkv_proj|query|key|[qk]_lin|to_[qk]|w[qk]|W[qk]|qkv|Wqkv|wqkv|query_key_value|c_attn|W_pack)"
-    r"\.lora_[AB])(?:\.\w+)?\.weight"
+    r"\.(?:lora_(?:[AB]|magnitude_vector)|ia3_l|b?oft_\w+|(?:hada|lokr|vera|randlora|fourierft|hra|bone|miss|vblora)_\w+))"
+    r"(?:\.\w+){0,2}"
 )
 _STREAMS: Final = (("img_attn", "txt_attn"), ("x_block.attn", "context_block.attn"))  # FLUX and SD 3 of their authors
 _OUTPUTS: Final = ("o_proj", "out_proj", "proj", "c_proj", "wo", "Wo", "dense", "linear_proj")
