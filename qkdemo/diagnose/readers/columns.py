@@ -9,20 +9,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qkdemo.diagnose.readers.cells.lacking import Lacking, lacking
+from qkdemo.diagnose.readers.cells.restarts import Point, continued, restarts, without_replaced
 from qkdemo.diagnose.readers.cells.table import Table, asked
 from qkdemo.diagnose.readers.cells.unread import are_calm, of_another_kind, unread
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
 from qkdemo.diagnose.readers.values import logged, real
 
-_Point: TypeAlias = tuple[float, float, int]  # step, value, row
 _MOST_COLUMNS: Final = 2000
 _LONGEST_NAME: Final = 200
 ROLES: Final[Mapping[str, re.Pattern[str]]] = {
@@ -66,9 +65,6 @@ _WATCHED: Final = re.compile(  # as `watch` calls them for TensorBoard, Weights 
 OVER_LAYERS: Final = "*"  # in the name of a column, in place of the layer
 _DIGITS: Final = re.compile(r"\d+")
 _MAY_BE_EMPTY: Final = ("loss", "grad_norm", "max_logit")  # of which an empty cell is told
-_MOST_RESTARTS: Final = 100
-_ROWS_OF_A_RESTART: Final = 20
-_OF_A_RESTART: Final = 3  # rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +150,8 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], [logged(x.get(loss)) for x in rows])
     left_out, between = _unread(table, at)
     points = _points(rows, at, left_out, (steps, CALLS))
-    series = {str(name): _continued(points[str(name)]) for name in names if str(name) in points}
+    curves = without_replaced(points, restarts(points.get(str(loss), [])))
+    series = {str(name): continued(curves[str(name)]) for name in names if curves.get(str(name))}
     order = sorted({step for each in series.values() for step in each})
     if steps is not None and order:
         last = max(place for each in points.values() for *_, place in each)
@@ -185,9 +182,9 @@ def _points(
     steps: Sequence[float],
     left_out: Mapping[str, NDArray[np.bool_]],
     counts: Sequence[str | None],
-) -> dict[str, list[_Point]]:
+) -> dict[str, list[Point]]:
     """By column, what was logged: rows of one step belong together. `counts`: columns that hold steps."""
-    points: dict[str, list[_Point]] = {}
+    points: dict[str, list[Point]] = {}
     for place, (step, row) in enumerate(zip(steps, rows, strict=True)):
         if math.isfinite(step):
             for name, value in row.items():
@@ -271,25 +268,3 @@ def _star(name: str) -> str:
     """The name of a column with a * in place of the layer."""
     written = _WATCHED.fullmatch(name)
     return f"{written[1]}{OVER_LAYERS}{written[2]}" if written else _DIGITS.sub(OVER_LAYERS, name)
-
-
-def _continued(points: list[_Point]) -> dict[float, tuple[float, int]]:
-    """A curve by its steps: the last value and its row. What a run logged before it went back to a step is gone.
-
-    A few rows in order below the newest one are such a restart; one alone may count other steps, as of an evaluation.
-    Where steps fall more often than a run is started anew, the rows are in no order, and all of them count.
-    """
-    steps = [step for step, *_ in points]
-    falls = sum(later < earlier for earlier, later in pairwise(steps))
-    anew = falls <= min(_MOST_RESTARTS, max(1, len(points) // _ROWS_OF_A_RESTART))
-    curve: dict[float, tuple[float, int]] = {}
-    newest = -math.inf
-    for at, (step, value, place) in enumerate(points):
-        following = steps[at : at + _OF_A_RESTART]
-        in_order = len(following) == _OF_A_RESTART and sorted(following) == following and following[-1] <= newest
-        if anew and step < newest and in_order:
-            curve = {old: kept for old, kept in curve.items() if old < step}
-            newest = step
-        curve[step] = (value, place)
-        newest = max(newest, step)
-    return curve

@@ -210,3 +210,19 @@ def test_steps_that_begin_anew_are_counted_on_where_the_loss_is_lost() -> None:
         assert f"At step {counted(1500)} the loss is not finite" in found["cannot_tell"].sentence
         assert found.keys() == {"cannot_tell", "steps_of_passes"}
     assert empty["loss_ends"].values["until"] == counted(1990)
+
+
+@pytest.mark.parametrize("logits", [50, 200])
+@pytest.mark.parametrize("coarser", [5, 10, 50])
+def test_what_a_restart_replaced_is_gone_from_columns_that_it_has_not_come_back_to(logits: int, coarser: int) -> None:
+    """The loss is lost at step 1800; the run goes on from step 1500, and has not come as far again, or logs less."""
+    rows: list[dict[str, Any]] = []
+    until = {5: 1530, 10: 1750, 50: 1900}[coarser]
+    for run, steps in (("first", range(10, 2000, 10)), ("second", range(1510, until, 10))):
+        for at in steps:
+            gone = run == "first" and at >= 1800
+            row = {"step": at, "loss": math.nan if gone else LOSS[at // 10], "lr": 1e-4}
+            row |= {"max_logit": math.nan if gone else 9.0, "grad_norm": 0.5} if at % logits == 0 else {}
+            rows += [row] if run == "first" or at % coarser == 0 else []  # 5: two rows of the second run
+    for data in written(rows):
+        assert findings(data).keys() <= {"healthy", "replaced"}
