@@ -27,7 +27,7 @@ def restarts(points: Sequence[Point]) -> list[tuple[float, int]]:
     far = _IN_ORDER * median(abs(later - earlier) for earlier, later in pairwise(steps))
     for at, (step, _, row) in enumerate(points):
         following = steps[at : at + _IN_ORDER]
-        told = len(following) == _IN_ORDER or newest - step > far
+        told = len(following) == _IN_ORDER or (len(following) > 1 and newest - step > far)
         anew = step < newest and told and sorted(following) == following
         found += [(step, row)] if anew else []
         newest = step if anew else max(newest, step)
