@@ -206,9 +206,8 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     words = {"gains": {name for names in GAINS.values() for name in names}, "softcap": {"softcap"}}
     brought = frozenset(word for word, names in words.items() if names & {name.lower() for name in arrays})
     later = tuple(_difference(*pair) for pair in zip(*(x[1:] for x in every), strict=False))
-    farthest, first = 0.0, 0
+    first = 0
     if block is not None:
-        farthest = float(block.positions.abs().max())
         first = _first_of_many(visible & (reference != 0).any(0), block.positions)
         chosen = slice(first, first + _POSITIONS)
         seen_by = visible[chosen, chosen]
@@ -219,7 +218,7 @@ def port_of(arrays: Mapping[str, Tensor], *, theta: float | None = None) -> Port
     otherwise = int(((shown[0] != shown[1]) & held).sum())
     counts = mine.shape[1], max(map(len, every))
     of_both = Port(mine, reference, visible, kind, steps, block, brought, otherwise, *counts, later, kinds[1])
-    return replace(of_both, farthest=farthest, first=first)
+    return replace(of_both, farthest=_farthest(arrays), first=first)
 
 
 def run(port: Port) -> Result:
@@ -270,6 +269,12 @@ def _first_of_many(telling: Tensor, positions: Tensor) -> int:
     sums = [int(worth[at : at + _POSITIONS, at : at + _POSITIONS].sum()) for at in starts]
     enough = _NEARLY * max(sums)
     return next(at for at in starts if sums[at] >= enough)
+
+
+def _farthest(arrays: Mapping[str, Tensor]) -> float:
+    """The largest position of any sequence, of either sign; 0 where none was brought."""
+    brought = [x.double().abs() for name, x in arrays.items() if name.lower() == "positions" and x.numel()]
+    return max((float(x.max()) for x in brought if x.isfinite().all()), default=0.0)
 
 
 def _ratio(mine: Tensor, reference: Tensor) -> float:

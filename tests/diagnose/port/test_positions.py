@@ -153,3 +153,18 @@ def test_what_rounding_may_leave_is_to_be_compared_in_a_wider_format(kind: torch
         near += [found[key] for key in ("port_near", "port_row_stored") if key in found]
     assert near
     assert all(wider in each.advice and str(kind).removeprefix("torch.") in each.advice for each in near)
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_the_farthest_position_of_any_sequence_counts_also_without_q_and_k(*, pair: bool) -> None:
+    places = torch.stack([torch.arange(ROWS), torch.arange(ROWS) + 100_000])
+    right = torch.cat([logits(at, theta=1e6) for at in places])
+    moved = torch.cat([logits(at - at.min(), theta=1e6) for at in places])
+    given = {"q": Q.repeat(2, 1, 1, 1), "k": K.repeat(2, 1, 1, 1), "gamma_q": GAIN, "gamma_k": GAIN} if pair else {}
+    given |= {"positions": places, "theta": torch.tensor(1e6)}
+    for chosen in (slice(0, 2), slice(1, 2)):
+        both = {"mine": moved[chosen], "reference": right[chosen]}
+        rows = {name: x[chosen] if name in ("q", "k", "positions") else x for name, x in given.items()}
+        found = of_port(run(port_of(rows | both)), "x").findings
+        assert "bad" not in {finding.level for finding in found}
+        assert "port_sequences" not in {finding.key for finding in found}
