@@ -204,7 +204,8 @@ def _choice_name(result: port.Result, choice: str) -> str:
     """What is told as a scale may be another ε, or another norm."""
     if choice != "scale":
         return say(f"choice_name.{choice}")
-    return say(f"choice_name.scale{'_or_epsilon' if result.known.epsilon is not None else _or_norm(result)}")
+    epsilons = {result.known.epsilon, result.known.reference_epsilon} - {None}
+    return say(f"choice_name.scale{'_or_epsilon' if epsilons else _or_norm(result)}")
 
 
 def _or_norm(result: port.Result) -> str:

@@ -89,3 +89,26 @@ def test_of_one_pair_a_norm_over_all_heads_is_not_told_from_none(change: dict[st
     found = run(port_of(given))
     assert found.verdict is not None
     assert found.verdict.cause == "too_few"
+
+
+@pytest.mark.parametrize("normed", [False, True])
+def test_a_reference_with_another_epsilon_has_no_other_scale_than_a_port_without_a_norm(*, normed: bool) -> None:
+    """Rows of one size: ε multiplies every logit by the same number, as a scale would."""
+    gain = torch.linspace(0.5, 2, WIDTH).double()
+    angles = torch.arange(24)[:, None] / 10000 ** (torch.arange(0, WIDTH, 2).double() / WIDTH)
+    q, k = (x / x.square().mean(-1, keepdim=True).sqrt() / 50 for x in (MADE.q_projected, MADE.k_projected))
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        one, other = x.chunk(2, -1)
+        return torch.cat([one * angles.cos() - other * angles.sin(), other * angles.cos() + one * angles.sin()], -1)
+
+    def logits(norm: bool, epsilon: float) -> torch.Tensor:
+        sides = [turned(x / (x.square().mean(-1, keepdim=True) + epsilon).sqrt() * gain if norm else x) for x in (q, k)]
+        return (sides[0] @ sides[1].mT * WIDTH**-0.5).masked_fill(HIDDEN, -math.inf)
+
+    given = {"q": q, "k": k, "gamma_q": gain, "gamma_k": gain}
+    given |= {"mine": logits(normed, 1e-6), "reference": logits(True, 1e-5)}
+    found = run(port_of({name: x.float() for name, x in given.items()}))
+    assert set(found.differing) == ({"scale"} if normed else {"norm", "gain"})
+    if normed:
+        assert "differs in: scale (or ε of the norm)" in said_of(found)["port"]

@@ -226,3 +226,19 @@ def test_what_a_restart_replaced_is_gone_from_columns_that_it_has_not_come_back_
             rows += [row] if run == "first" or at % coarser == 0 else []  # 5: two rows of the second run
     for data in written(rows):
         assert findings(data).keys() <= {"healthy", "replaced"}
+
+
+@pytest.mark.parametrize("evaluations", [60, 120, 130, 240])
+def test_a_lost_evaluation_before_the_next_loss_is_no_hole_between_numbers(evaluations: int) -> None:
+    """As Lightning's metrics, read by pandas and written with na_rep: all is lost after step 1400."""
+    rows: list[dict[str, Any]] = []
+    for at in range(1, 2001):
+        gone = at > 1400
+        if at % 50 == 0:
+            rows.append({"step": at - 1, "train_loss": math.nan if gone else LOSS[at // 10], "epoch": 0})
+            rows[-1]["grad_norm"] = math.nan if gone else 0.5
+        if at % evaluations == 0:
+            rows.append({"step": at - 1, "val_loss": math.nan if gone else LOSS[at // 10], "epoch": 0})
+    found = findings(list(written(rows))[2])
+    assert f"At step {counted(1449)} the loss is not finite" in found["cannot_tell"].sentence
+    assert "between_nan" not in found

@@ -50,7 +50,8 @@ def unread(
             cells, of_told = cells | beside, beside
         else:
             of_told = cells
-        if of_told.any() and not is_even:
+        until = len(has) if measured else len(has) - int(has[::-1].argmax())  # numbers come again
+        if of_told[:until].any() and not is_even:
             told[name] = int(of_told.sum())
         cells |= empty & ~kind
         if cells.any():
