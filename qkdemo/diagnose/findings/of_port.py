@@ -175,12 +175,8 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     odd = result.in_all_but_a_row and not math.isnan(verdict.ratio)
     if odd:  # a cause says it of every logit
         key = "port_ratio_over_all" if result.port.fitted == result.port.queries else "port_ratio_of_part"
-        pattern = say(
-            f"finding.{key}",
-            ratio=_ratio(result),
-            ways=_ways([_ACTS.get(verdict.cause, verdict.cause)], d_head) if result.shared else "",
-            **_part(result.port),
-        )
+        ways = _ways([_ACTS.get(verdict.cause, verdict.cause)], d_head) if result.shared else ""
+        pattern = say(f"finding.{key}", ratio=_ratio(result), ways=ways, **_part(result.port))
     if result.differing:
         names = ", ".join(_choice_name(result, choice) for choice in result.differing)
         pattern += " " * bool(pattern) + say("finding.port_differs", names=names)
@@ -192,8 +188,8 @@ def _of_verdict(result: port.Result, reference: Pipeline, verdict: Verdict) -> F
     act = "unknown" if odd and not result.shared and not result.differing else act
     pattern += _of_steps(result) if act == "unknown" and not odd else ""
     act += "_unturned" if act == "unknown" and reference.order == "none" else ""
-    values = {"error": written(100 * result.same, 2), "pattern": pattern, "act": say(f"finding.act.{act}")}
-    return Finding("bad", "port", values, look)
+    size = written(100 * result.same, 2)
+    return Finding("bad", "port", {"error": size, "pattern": pattern, "act": say(f"finding.act.{act}")}, look)
 
 
 def _epsilon(epsilon: float | None) -> str:
@@ -204,8 +200,9 @@ def _choice_name(result: port.Result, choice: str) -> str:
     """What is told as a scale may be another ε, or another norm."""
     if choice != "scale":
         return say(f"choice_name.{choice}")
-    epsilons = {result.known.epsilon, result.known.reference_epsilon} - {None}
-    return say(f"choice_name.scale{'_or_epsilon' if epsilons else _or_norm(result)}")
+    own = (result.reference or Pipeline()).scale == "learned"
+    epsilon = result.known.reference_epsilon if own and result.known.epsilon is None else result.known.epsilon
+    return say(f"choice_name.scale{_or_norm(result) if epsilon is None else '_or_epsilon'}")
 
 
 def _or_norm(result: port.Result) -> str:
