@@ -150,8 +150,9 @@ def log_of(run: str, kind: str, rows: list[dict[str, Any]], *, sampled: bool = F
         at, counted = counted_on(at, [real(row.get(epoch or "")) for row in rows], [logged(x.get(loss)) for x in rows])
     left_out, between = _unread(table, at)
     points = _points(rows, at, left_out, (steps, CALLS))
-    curves = without_replaced(points, restarts(points.get(str(loss), [])))
-    series = {str(name): continued(curves[str(name)]) for name in names if curves.get(str(name))}
+    starts = restarts(points.get(str(loss), []))
+    curves = {name: left for name, each in points.items() if (left := without_replaced(each, starts))}
+    series = {str(name): continued(curves[str(name)]) for name in names if str(name) in curves}
     order = sorted({step for each in series.values() for step in each})
     if steps is not None and order:
         last = max(place for each in points.values() for *_, place in each)

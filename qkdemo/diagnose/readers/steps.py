@@ -9,14 +9,15 @@ An epoch begins at the first step again; a run that is started anew goes back by
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qkdemo.diagnose.readers.values import apart, logged, real
+from qkdemo.diagnose.readers.values import logged, real
 
 _STEPS: Final = (
     *("step", "_step", "global_step", "iteration", "iter", "train/global_step", "trainer/global_step"),
@@ -24,6 +25,7 @@ _STEPS: Final = (
 )
 CALLS: Final = "_step"  # of wandb.log, whatever was logged
 _NO_NAME: Final = re.compile(r"|Unnamed: \d+|index", re.IGNORECASE)  # of the index that pandas writes
+_NEARLY: Final = 0.9  # of a column's rows
 _LEAST_TURNS: Final = 2  # of passes that nothing names: a single one may be a run that was started once more
 
 
@@ -64,13 +66,20 @@ def rows_counted(
     ]
     has = [any(map(is_loss, names)) for names in told]
     until = len(has) - has[::-1].index(True) if any(has) else 0  # a loss that is lost leaves its evaluations
-    alone = apart(told[:until], has[:until], evaluated)
+    alone = _apart(told[:until], has[:until], evaluated)
     if any(has):
         trains = [filled or alone.isdisjoint(names) for filled, names in zip(has, told, strict=True)]
     else:
         trains = [not names or any(not evaluated.search(str(name)) for name in names) for names in told]
     places = accumulate(trains if any(trains) else [True] * len(rows))
     return [max(float(place - 1), 0.0) for place in places]
+
+
+def _apart(rows: Sequence[Collection[str]], has: Sequence[bool], pattern: re.Pattern[str]) -> set[str]:
+    """The columns of a pattern that do not nearly always stand in rows that have something. `rows`: names of each."""
+    every = Counter(name for names in rows for name in names if pattern.search(str(name)))
+    beside = Counter(name for names, there in zip(rows, has, strict=True) if there for name in names)
+    return {name for name, count in every.items() if beside[name] < _NEARLY * count}
 
 
 def last_known(steps: Sequence[float]) -> list[float]:
@@ -108,8 +117,8 @@ def _passes(steps: Sequence[float], losses: Sequence[float]) -> list[float]:
 
     None, if the loss begins anew as well: then these are runs of their own.
     """
-    logged_at = [not math.isnan(loss) for loss in losses]  # a loss that is lost is one of a pass as well
-    rows = [at for at, step in enumerate(steps) if math.isfinite(step) and logged_at[at]]
+    both = enumerate(zip(steps, losses, strict=True))
+    rows = [at for at, (step, loss) in both if math.isfinite(step) and not math.isnan(loss)]  # a lost one is of a pass
     turns = [(before, after) for before, after in pairwise(rows) if steps[after] < steps[before]]
     last, first = {steps[before] for before, _ in turns}, {steps[after] for _, after in turns}
     if len(turns) < _LEAST_TURNS or len(last) > 1 or first != {steps[rows[0]]}:

@@ -2,17 +2,12 @@
 
 * `logged(value)`: what was logged and is not finite is told from what is no number; `is_nan(value)`; `real(value)`;
 * `plain(value, mark)`: a number in a table with that mark between its cells, as Python reads it.
-* `apart(rows, has, pattern)`: columns that stand in rows of their own.
 """
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-Pattern: TypeAlias = re.Pattern[str]
-_NEARLY: Final = 0.9  # of a column's rows
 _NAN: Final = re.compile(  # C writes -nan, and on Windows -nan(ind); Lightning's bar nan.0
     r"[+-]?nan(\(\w{0,20}\)|\.0{0,9})?", re.IGNORECASE
 )
@@ -63,10 +58,3 @@ def plain(value: Any, mark: str) -> Any:
     if mark == ";" and _COMMA.fullmatch(value):
         return value.replace(",", ".")
     return value.replace(",", "") if mark == "," and _THOUSANDS.fullmatch(value.strip()) else value
-
-
-def apart(rows: Sequence[Collection[str]], has: Sequence[bool], pattern: Pattern) -> set[str]:
-    """The columns of a pattern that do not nearly always stand in rows that have something. `rows`: names of each."""
-    every = Counter(name for names in rows for name in names if pattern.search(str(name)))
-    beside = Counter(name for names, there in zip(rows, has, strict=True) if there for name in names)
-    return {name for name, count in every.items() if beside[name] < _NEARLY * count}

@@ -138,7 +138,7 @@ def _layers(
             skipped.packed.append(layer)
             continue
         of_layer = gains_.get(layer, {})
-        weights = _weights(checkpoint, layer, tensors, own, of_layer)
+        weights = _weights(checkpoint, layer, inner, tensors, own, of_layer)
         if weights is None:
             if all(len(checkpoint.entry(name).shape) == 2 for name in tensors.values()):
                 skipped.unread.append(layer)
@@ -168,10 +168,12 @@ def _columns(checkpoint: Checkpoint, layer: str, word: str | None) -> int | None
 
     NVFP4 has two numbers in a byte and a scale in float8 for 16 of them; the MX formats have one in E8M0 for 32.
     """
-    named = [name for name in checkpoint.names if plainly(name) == (f"{layer}.{word}" if layer else word)]
-    if not named:
+    plain = f"{layer}.{word}" if layer else word or ""
+    both = plain, plain.removesuffix("weight") + "base_layer.weight"  # as PEFT calls it
+    name = next((name for name in both if name in checkpoint.names), None)
+    if name is None:
         return None
-    entry, scale = checkpoint.entry(named[0]), scale_name(named[0], checkpoint.names)
+    entry, scale = checkpoint.entry(name), scale_name(name, checkpoint.names)
     dtype, last = DTYPES.get(entry.dtype), entry.shape[-1]
     scales = checkpoint.entry(scale) if scale else None
     of_bytes = scales is not None and DTYPES.get(scales.dtype) is torch.uint8
@@ -199,12 +201,12 @@ def _read(checkpoint: Checkpoint, name: str) -> tuple[Tensor, bool]:
 def _weights(
     checkpoint: Checkpoint,
     layer: str,
+    inner: Collection[str],
     tensors: Mapping[str, str],
     config: Mapping[str, Any],
     of_layer: Mapping[str, Tensor],
 ) -> tuple[Tensor, Tensor, bool] | None:
     """W_q and W_k, [heads · d_head, width] each, and whether one lacks its scale; None where they cannot be told."""
-    inner = _inner(checkpoint, layer)
     if "q" not in tensors:
         if "attention_biases" in inner:  # LeViT's kin: TinyViT, EfficientFormer; rows lie by head
             return None

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qkdemo.diagnose.readers.cells.spacing import Spacing, in_force
+from qkdemo.diagnose.readers.cells.restarts import in_force
+from qkdemo.diagnose.readers.cells.spacing import Spacing
 from qkdemo.diagnose.readers.cells.table import Cells, Table
 
 

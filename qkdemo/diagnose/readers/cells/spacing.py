@@ -1,7 +1,6 @@
 """How far apart the values of a column lie, in rows of its kind and in steps.
 
-* `Spacing(steps, places)`: around each gap, and when the next value was due;
-* `in_force(steps)`: rows that no run which was started anew has replaced.
+* `Spacing(steps, places)`: around each gap, and when the next value was due.
 """
 
 from collections import Counter
@@ -110,19 +109,6 @@ class Spacing:
             for row in range(start + 1, stop)
             if steps[start] < steps[row] <= following - rule and (steps[row] - steps[start]) % rule == 0
         ]
-
-
-def in_force(steps: Sequence[float]) -> list[bool]:
-    """Of each row whether no later one goes back behind it; where that is so of few, rows are in no order: of all.
-
-    >>> in_force([0, 10, 20, 30, 10, 20, 30])  # started anew from a checkpoint at step 0
-    [True, True, False, False, True, True, True]
-    """
-    found, least = list[bool](), float("inf")
-    for step in reversed(steps):
-        found.append(step <= least)
-        least = min(least, step)
-    return found[::-1] if 2 * sum(found) >= len(found) else [True] * len(found)
 
 
 def _nearest(gaps: Sequence[_Gap]) -> list[Sequence[_Gap]]:

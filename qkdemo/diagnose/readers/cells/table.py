@@ -27,20 +27,19 @@ class Table:
     def __init__(self, rows: Sequence[Mapping[str, Any]], names: Sequence[str], rate: re.Pattern[str]) -> None:
         """Arrays of rows × columns."""
         self.names = {name: at for at, name in enumerate(names)}
-        self.numbers = np.zeros((len(rows), len(names)), bool)
-        self.nan, self.zero, self.lost = (np.zeros_like(self.numbers) for _ in range(3))
-        self.named = np.zeros_like(self.numbers)  # whether a row names the column, be its cell empty
+        values = np.full((len(rows), len(names)), np.nan)
+        self.nan = np.zeros_like(values, bool)
+        self.named = np.zeros_like(values, bool)  # whether a row names the column, be its cell empty
         self._rates = np.array([bool(rate.search(str(name))) for name in names], bool)
         for place, row in enumerate(rows):
             for name, value in row.items():
                 if (at := self.names.get(name)) is None:
                     continue
-                number = logged(value)
                 self.named[place, at] = True
-                self.numbers[place, at] = math.isfinite(number)
-                self.zero[place, at] = number == 0
+                values[place, at] = number = logged(value)
                 if math.isinf(number):
-                    self.lost[place, at], self.nan[place, at] = True, is_nan(value)
+                    self.nan[place, at] = is_nan(value)
+        self.numbers, self.lost, self.zero = np.isfinite(values), np.isinf(values), values == 0
 
     def of_kind(self, has: Cells, *, filled: bool) -> Cells:
         """Of each row whether it is of the kind in which a column `has` values; rows that have one are.

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from qkdemo.diagnose.readers.cells.spacing import Spacing, in_force
+from qkdemo.diagnose.readers.cells.restarts import in_force
+from qkdemo.diagnose.readers.cells.spacing import Spacing
 from qkdemo.diagnose.readers.cells.table import Cells, Table
 
 _Unread: TypeAlias = dict[str, Cells]
