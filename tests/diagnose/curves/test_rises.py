@@ -10,7 +10,7 @@ from qkdemo.diagnose.curves.loss import loss_events
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.findings.of_logs import of_logs
 from qkdemo.diagnose.samples import SAMPLES
-from tests.diagnose.curves.test_causes import FALLING, GROWN, LOST, LOST_LATE, STEPS, log, said
+from tests.diagnose.curves.courses import FALLING, GROWN, LOST, LOST_LATE, STEPS, log, said
 
 LONG = np.arange(1000.0)
 

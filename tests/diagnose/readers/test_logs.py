@@ -1,10 +1,8 @@
-"""Logs of every kind are read to the same columns; what is no log, or too little of one, gets its sentence."""
+"""Every kind of log gives the same columns; what is no log gets a sentence."""
 
-import csv
 import io
 import json
 import math
-import struct
 from typing import Any
 
 import numpy as np
@@ -16,59 +14,9 @@ from pyarrow import parquet
 
 from qkdemo.diagnose.readers.columns import roles
 from qkdemo.diagnose.readers.inputs import InputError
-from qkdemo.diagnose.readers.logs import holds_history, read_logs
+from qkdemo.diagnose.readers.logs import read_logs
+from tests.diagnose.readers.written import LOSS, NORM, ROWS, STEPS, events, lines, record, table
 
-LOSS = [2.5, 2.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25]  # exact in every format
-NORM = [1.0, 1.5, 2.0, 1.0, 1.5, 2.0, 1.0, 0.5]
-STEPS = [10 * at for at in range(1, 9)]
-
-
-def varint(x: int) -> bytes:
-    out = bytearray()
-    while x > 0x7F:
-        out.append(x & 0x7F | 0x80)
-        x >>= 7
-    return bytes([*out, x])
-
-
-def field(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def record(event: bytes) -> bytes:
-    return struct.pack("<Q", len(event)) + bytes(4) + event + bytes(4)
-
-
-def events(*, tensors: bool = False, samples: int = 0) -> bytes:
-    """TensorBoard 1 wrote simple values, 2 and PyTorch 2's writers tensors; Megatron each curve over samples, too."""
-    out = record(b"\x09" + bytes(8) + field(3, b"brain.Event:2"))
-    for step, loss, norm in zip(STEPS, LOSS, NORM, strict=True):
-        values = b""
-        for tag, x in (("train/loss", loss), ("train/grad_norm", norm)):
-            number = struct.pack("<f", x)
-            shown = field(8, b"\x08\x01" + field(4, number)) if tensors else b"\x15" + number
-            values += field(1, field(1, tag.encode()) + shown)
-        out += record(b"\x10" + varint(step) + field(5, values))
-        if samples:
-            again = field(1, field(1, b"train/loss vs samples") + b"\x15" + struct.pack("<f", loss))
-            out += record(b"\x10" + varint(step * samples) + field(5, again))
-    return out
-
-
-def table(rows: list[dict[str, Any]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
-def lines(pattern: str) -> bytes:
-    numbers = zip(STEPS, LOSS, NORM, strict=True)
-    return "\n".join(["starting", *(pattern.format(s=s, l=x, g=g) for s, x, g in numbers), "done"]).encode()
-
-
-ROWS = [{"step": s, "loss": x, "grad_norm": g} for s, x, g in zip(STEPS, LOSS, NORM, strict=True)]
 PARQUET = io.BytesIO()
 parquet.write_table(
     pa.Table.from_pylist([{"_step": r["step"], "loss": r["loss"], "grad_norm": r["grad_norm"]} for r in ROWS]), PARQUET
@@ -135,81 +83,6 @@ def test_every_kind_gives_the_same_columns(name: str) -> None:
     assert log.sampled == (kind == "wandb_history")
 
 
-def test_a_chart_has_a_run_a_curve_without_its_envelope() -> None:
-    rows = [
-        {"Step": s, "a - b - loss": x, "a - b - loss__MIN": x - 1, "a - b - loss__MAX": x + 1, "c - loss": 2 * x}
-        for s, x in zip(STEPS, LOSS, strict=True)
-    ]
-    one, other = read_logs(table(rows), "chart.csv")
-    assert (one.run, other.run) == ("a - b", "c")
-    assert list(one.columns) == ["loss"]
-    assert other.columns["loss"].tolist() == [2 * x for x in LOSS]
-
-
-def test_a_chart_over_the_steps_of_a_trainer_has_its_runs_too() -> None:
-    rows = [
-        {
-            "train/global_step": s,
-            **{f"{run} - train/loss{end}": k * x for k, run in enumerate("ab", 1) for end in ("", "__MIN", "__MAX")},
-        }
-        for s, x in zip(STEPS, LOSS, strict=True)
-    ]
-    one, other = read_logs(table(rows), "chart.csv")
-    assert (one.run, other.run) == ("a", "b")
-    assert other.columns["train/loss"].tolist() == [2 * x for x in LOSS]
-    (named,) = read_logs(table([{"step": s, "loss - total": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x.csv")
-    assert roles(named) == {"loss": "loss - total"}
-
-
-@pytest.mark.parametrize("axis", ["Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "tokens"])
-def test_a_chart_over_a_time_has_its_runs_and_rows_for_steps(axis: str) -> None:
-    rows = [
-        {
-            axis: 0.7 * s,
-            **{f"{run} - train/loss{end}": k * x for k, run in enumerate("ab", 1) for end in ("", "__MIN", "__MAX")},
-        }
-        for s, x in zip(STEPS, LOSS, strict=True)
-    ]
-    plain = [{name: x for name, x in row.items() if "__" not in name} for row in rows]
-    for made in (rows, plain) if axis != "tokens" else (rows,):
-        logs = read_logs(table(made), "chart.csv")
-        assert [(log.run, log.kind, log.steps, log.sampled) for log in logs] == [
-            (run, "wandb_chart", "rows", True) for run in "ab"
-        ]
-        assert [list(log.columns) for log in logs] == [["train/loss"]] * 2
-        assert logs[1].columns["train/loss"].tolist() == [2 * x for x in LOSS]
-    counted = [
-        {**row, **{f"a - _step{end}": s for end in ("", "__MIN", "__MAX")}} for s, row in zip(STEPS, rows, strict=True)
-    ]
-    assert read_logs(table(counted), "chart.csv")[0].step.tolist() == STEPS
-
-
-def test_a_chart_of_one_run_may_leave_out_its_name() -> None:
-    rows = [{"Step": s, "loss": x, "loss__MIN": x - 1, "loss__MAX": x + 1} for s, x in zip(STEPS, LOSS, strict=True)]
-    (log,) = read_logs(table(rows), "chart.csv")
-    assert (log.run, log.kind, log.step.tolist()) == ("chart.csv", "wandb_chart", STEPS)
-    assert {name: x.tolist() for name, x in log.columns.items()} == {"loss": LOSS}
-
-
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [("run-a-tag-train_loss.csv", "train_loss"), ("loss.csv", "loss"), ("download.csv", "Value")],
-)
-def test_the_curve_that_tensorboards_page_saves_is_called_as_its_file(name: str, column: str) -> None:
-    rows = [{"Wall time": 1.7e9 + s, "Step": s, "Value": x} for s, x in zip(STEPS, LOSS, strict=True)]
-    (log,) = read_logs(table(rows), name)
-    assert (log.step.tolist(), log.sampled) == (STEPS, True)
-    assert {name: x.tolist() for name, x in log.columns.items()} == {column: LOSS}
-
-
-def test_what_watch_wrote_and_what_was_noted_below_it_are_one_run() -> None:
-    """Steps of notes lie between those that were measured: no restart."""
-    rows = [{"step": s, "layer": "a", "head": 0, "max_logit": 8.0} for s in range(0, 60, 10)]
-    noted = [{"step": s, "loss": 3.0} for s in range(60)]
-    (log,) = read_logs("\n".join(map(json.dumps, [*rows, *noted])).encode(), "attention.jsonl")
-    assert log.columns["loss"].tolist() == [3.0] * 60
-
-
 @pytest.mark.parametrize("nan", [math.nan, "NaN"])
 def test_nan_that_fills_a_table_is_no_value_and_a_loss_that_is_lost_is(nan: Any) -> None:
     """As json.dumps writes the history of a run as pandas has it, and to_csv with na_rep: rows of two kinds in one."""
@@ -238,93 +111,6 @@ def test_steps_that_begin_anew_in_each_epoch_are_counted_on() -> None:
     assert (log.steps, len(log.step)) == ("named", 60)
     (log,) = read_logs(table([{"update": 100 * s, "loss": 3.0} for s in range(9)]), "x.csv")
     assert (log.steps, log.step.tolist()) == ("rows", list(range(9)))
-
-
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("attention/model.layers.{}.self_attn/max_abs_logit", "attention/*/max_abs_logit"),
-        ("train/layer_{}_max_logit", "train/layer_*_max_logit"),
-    ],
-)
-def test_of_a_column_for_each_layer_the_worst_layer_is_looked_at(name: str, read: str) -> None:
-    """As `watch` writes to TensorBoard or Weights & Biases; the first layer alone is calm."""
-    rows = [
-        {
-            "step": s,
-            "loss": x,
-            **{name.format(layer): sign * s * (layer + 1) for layer, sign in ((0, 1), (1, 1), (10, -1))},
-        }
-        for s, x in zip(STEPS, LOSS, strict=True)
-    ]
-    rows[3].pop(name.format(10))
-    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
-    assert roles(log)["max_logit"] == read
-    assert log.columns[read].tolist() == [11 * s if s != STEPS[3] else 2 * s for s in STEPS]
-
-
-def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
-    rows = [
-        {"step": s, "layer": layer, "head": head, "max_logit": -x * (head + 1), "entropy_fraction": 0.5 + head / 10}
-        for s, x in zip(STEPS, LOSS, strict=True)
-        for layer in ("a", "b")
-        for head in (0, 1)
-    ]
-    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "attention.jsonl")
-    known = roles(log)
-    assert log.columns[known["max_logit"]].tolist() == [2 * x for x in LOSS]
-    assert log.columns[known["entropy"]].tolist() == [0.5] * 8
-
-
-def test_what_watch_wrote_is_the_same_as_a_table() -> None:
-    """As pandas writes it on, with rows that were noted between those of heads."""
-    rows = [
-        {"step": s, "layer": "a", "head": head, "max_logit": -x * (2 - head), "entropy_fraction": 0.5 + head / 10}
-        for s, x in zip(STEPS, LOSS, strict=True)
-        for head in (0, 1)
-    ]
-    noted = [{"step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]
-    noted += [{"step": s, "update_norm": x} for s, x in zip(STEPS, NORM, strict=True)]
-    for data in ("\n".join(map(json.dumps, rows + noted)).encode(), table(rows + noted)):
-        (log,) = read_logs(data, "attention")
-        assert (log.kind, log.where) == ("watch", "head 0 of a")
-        for role, wanted in (("max_logit", [2 * x for x in LOSS]), ("loss", LOSS), ("update_norm", NORM)):
-            assert log.columns[roles(log)[role]].tolist() == wanted
-
-
-def test_runs_that_a_column_names_are_runs_of_their_own() -> None:
-    """One after the other, steps of the second are no restart of the first."""
-    rows = [
-        {"run": run, "seed": 7, "step": s, "loss": k * x}
-        for k, run in enumerate("ab", 1)
-        for s, x in zip(STEPS, LOSS, strict=True)
-    ]
-    for data in ("\n".join(map(json.dumps, rows)).encode(), json.dumps(rows).encode(), table(rows)):
-        one, other = read_logs(data, "x")
-        assert (one.run, other.run) == ("run a, seed 7", "run b, seed 7")
-        assert [log.columns["loss"].tolist() for log in (one, other)] == [LOSS, [2 * x for x in LOSS]]
-    short = [{"run": "c", "seed": 7, "step": s, "loss": 9.0} for s in STEPS[:3]]  # one that ended early
-    assert [log.run[:5] for log in read_logs(table([*short, *rows]), "x")] == ["run c", "run a", "run b"]
-    long, early = read_logs(table([*rows[: len(rows) // 2], *short]), "x")
-    assert (long.run, long.columns["loss"].tolist(), early.run) == ("run a, seed 7", LOSS, "run c, seed 7")
-    (alone,) = read_logs(("\n".join(map(json.dumps, [{"seed": 7}, *ROWS]))).encode(), "x")
-    assert (alone.run, alone.columns["loss"].tolist()) == ("x", LOSS)
-
-
-@pytest.mark.parametrize("part", ["split", "phase", "Mode"])
-def test_rows_of_an_evaluation_that_a_column_names_are_not_those_of_the_training(part: str) -> None:
-    rows = [
-        {part: of, "model": model, "step": s, "loss": x + off}
-        for model in ("small", "base")
-        for s, x in zip(STEPS, LOSS, strict=True)
-        for of, off in (("train", 0.0), ("val", 5.0))
-    ]
-    for data in ("\n".join(map(json.dumps, rows)).encode(), table(rows)):
-        logs = read_logs(data, "x")
-        assert [log.run for log in logs] == ["model small", "model base"]
-        assert all(log.columns["loss"].tolist() == LOSS for log in logs)
-    (alone,) = read_logs(table([{part: "val", "step": s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
-    assert alone.columns["loss"].tolist() == LOSS
 
 
 @pytest.mark.parametrize("fill", [math.nan, 0.0])
@@ -399,70 +185,6 @@ def test_a_loss_that_is_lost_where_logits_were_measured_is_lost() -> None:
         (log,) = read_logs(data, "x")
         assert np.flatnonzero(np.isinf(log.columns["loss"])).tolist() == [20]
         assert not np.isinf(log.columns["max_logit"]).any()
-
-
-def test_an_object_of_lists_is_a_history() -> None:
-    """As Keras's; of lists that have fewer numbers none knows the steps."""
-    for indent in (None, 1):
-        data = json.dumps({"loss": LOSS, "val_loss": NORM, "lr": [0.1], "epochs": 8}, indent=indent).encode()
-        assert holds_history(data)
-        (log,) = read_logs(data, "x")
-        assert {name: x.tolist() for name, x in log.columns.items()} == {"loss": LOSS, "val_loss": NORM}
-    rarer: dict[str, list[float]] = {"train_loss": LOSS, "epoch": [1], "val_loss": [2.0], "val_acc": [0.5]}
-    (log,) = read_logs(json.dumps(rarer).encode(), "x")
-    assert {name: x.tolist() for name, x in log.columns.items()} == {"train_loss": LOSS}
-    for arrays in ({"gamma_q": [1.0], "q": [[1.0]], "k": [[1.0]]}, {"q": [1.0], "k": [1.0]}):
-        assert not holds_history(json.dumps(arrays).encode())
-
-
-def test_a_history_without_its_steps_is_known_by_its_times() -> None:
-    (log,) = read_logs(table([{"_runtime": 3 * s, "loss": x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
-    assert (log.kind, log.sampled, log.steps) == ("wandb_history", True, "rows")
-
-
-def test_what_a_loss_is_scaled_by_is_no_loss_and_an_entropy_that_names_attention_is_its() -> None:
-    for beside in ("loss_scale", "loss scale", "loss/weight", "loss_std", "router_z_loss"):
-        for name in ("reduced_train_loss", "cross_entropy"):
-            (log,) = read_logs(
-                table([{"step": s, beside: 65536.0, name: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x"
-            )
-            assert roles(log) == {"loss": name}
-    (alone,) = read_logs(table([{"step": s, "loss_scale": 65536.0} for s in STEPS]), "x")
-    assert roles(alone) == {}
-    for other, own in (("entropy", "attn/entropy_mean"), ("max_score", "attention/max_score")):
-        (log,) = read_logs(table([{"step": s, other: 0.5, own: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
-        assert list(roles(log).values()) == [own]
-
-
-def test_the_norm_of_a_gain_of_a_norm_is_no_length_of_q() -> None:
-    for name in ("grad/layers.0.q_norm.weight", "param_norm/attn.q_norm", "attn.q_norm.weight/norm"):
-        (log,) = read_logs(table([{"step": s, "loss": x, name: x} for s, x in zip(STEPS, LOSS, strict=True)]), "x")
-        assert "q_norm" not in roles(log), name
-
-
-def test_a_column_is_known_by_what_people_call_it() -> None:
-    names = {
-        "loss": ("train/loss", "lm loss", "loss", "train_loss", "train/CrossEntropyLoss", "cross_entropy"),
-        "max_logit": ("attention/max_logit", "qk_max", "max_attn_score", "attn/layer3/max_abs_logit"),
-        "entropy": ("attn_entropy", "train/entropy"),
-        "grad_norm": ("grad_norm", "grad norm", "train/grad_norm", "global_norm"),
-        "lr": ("lr", "learning rate", "train/learning_rate", "lr-AdamW"),
-        "update_norm": ("update_norm", "train/update norm"),
-        "q_norm": ("q_norm", "attn/q_norm_max"),
-    }
-    for role, words in names.items():
-        for word in words:
-            rows = [{"step": s, word: x} for s, x in zip(STEPS, LOSS, strict=True)]
-            (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
-            assert roles(log) == {role: word}, word
-
-
-@pytest.mark.parametrize("other", ["critic/score/max", "z_loss/output_logits_max", "policy_entropy", "router/entropy"])
-def test_a_score_or_an_entropy_of_something_else_is_not_that_of_attention(other: str) -> None:
-    """A reward of 1 is not "no large logits"; a norm of q and k bounds no output logit."""
-    rows = [{"step": s, "loss": x, other: 180.0} for s, x in zip(STEPS, LOSS, strict=True)]
-    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
-    assert roles(log) == {"loss": "loss"}
 
 
 @pytest.mark.parametrize(
@@ -571,43 +293,6 @@ def test_a_parquet_file_that_claims_more_than_is_read_is_refused_before_it_is_un
     assert len(out.getvalue()) < 20_000
     with pytest.raises(InputError, match="holds 4000001 values"):
         read_logs(out.getvalue(), "x.parquet")
-
-
-OTHERS = ["z_loss", "z loss", "train/Z loss", "aux_loss", "load_balancing loss", "router loss", "mtp loss", "kl/loss"]
-
-
-@pytest.mark.parametrize("other", OTHERS)
-def test_what_is_added_to_a_loss_is_not_taken_for_it_where_there_is_another(other: str) -> None:
-    rows = [{"step": s, "train/total lm loss": x, other: 0.1} for s, x in zip(STEPS, LOSS, strict=True)]
-    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "run")
-    assert roles(log)["loss"] == "train/total lm loss"
-    crossed = [{"step": s, "cross entropy loss": x, other: 0.1} for s, x in zip(STEPS, LOSS, strict=True)]
-    (log,) = read_logs("\n".join(map(json.dumps, crossed)).encode(), "run")
-    assert roles(log)["loss"] == "cross entropy loss"
-    (alone,) = read_logs("\n".join(json.dumps({"step": s, "z loss": 0.1}) for s in STEPS).encode(), "run")
-    assert roles(alone) == {"loss": "z loss"}
-
-
-@pytest.mark.parametrize("run", ["run_id", "Run", "run_uuid"])
-def test_the_metrics_that_mlflow_saves_are_columns_of_their_runs(run: str) -> None:
-    """As its page saves a chart: a row for each value, one metric after the other."""
-    rows = [
-        {run: of, "key": key, "value": k * x, "step": s, "timestamp": 1_700_000_000_000 + s}
-        for k, of in enumerate(("ab", "cd"), 1)
-        for key, column in (("train_loss", LOSS), ("grad_norm", NORM))
-        for s, x in zip(STEPS, column, strict=True)
-    ]
-    for data in (table(rows), "\n".join(map(json.dumps, rows)).encode()):
-        one, other = read_logs(data, "metrics.csv")
-        assert (one.run, other.run, other.step.tolist()) == (f"{run} ab", f"{run} cd", STEPS)
-        assert {name: x.tolist() for name, x in one.columns.items()} == {"train_loss": LOSS, "grad_norm": NORM}
-    (alone,) = read_logs(table(rows[: len(STEPS)]), "metrics.csv")
-    assert (alone.step.tolist(), alone.columns["train_loss"].tolist()) == (STEPS, LOSS)
-
-
-def test_a_history_as_an_object_of_lists_is_no_summary() -> None:
-    (log,) = read_logs(json.dumps({"_step": STEPS, "loss": LOSS}).encode(), "run")
-    assert log.columns["loss"].tolist() == LOSS
 
 
 def test_a_lost_loss_beside_rows_with_nothing_in_its_place_was_logged() -> None:

@@ -10,7 +10,7 @@ from qkdemo.diagnose.readers.columns import roles
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.logs import read_logs
 from qkdemo.diagnose.readers.printed import rows_of
-from tests.diagnose.readers.test_logs import LOSS, NORM, STEPS, lines, table
+from tests.diagnose.readers.written import LOSS, NORM, STEPS, lines, table
 
 
 @pytest.mark.parametrize("mark", ["train/CrossEntropyLoss", "train/CE loss"])

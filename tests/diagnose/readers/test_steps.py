@@ -7,7 +7,7 @@ import pytest
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.readers.columns import Log, roles
 from qkdemo.diagnose.readers.logs import read_logs
-from tests.diagnose.readers.test_logs import LOSS, NORM, STEPS, events, table
+from tests.diagnose.readers.written import LOSS, NORM, STEPS, events, table
 
 PLACES = [(epoch, step) for epoch in (1, 2, 3) for step in range(10, 70, 10)]
 FALLING = [round(8 - 2 * epoch - step / 50, 3) for epoch, step in PLACES]
