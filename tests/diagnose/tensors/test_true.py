@@ -241,7 +241,7 @@ SEEN: Final[Mapping[str, Oracle]] = {
     "causal": lambda said, told: told.pair.visible is None and told.pair.causal,
     "mask": lambda said, told: told.pair.visible is not None and not told.pair.causal,
     "mask_causal": lambda said, told: told.pair.visible is not None and told.pair.causal,
-    "bias": NOTHING,  # see test_tensors.py
+    "bias": NOTHING,  # see test_axes.py and test_beside.py
     "bias_causal": NOTHING,
 }
 WITHOUT_SCALE: Final = {
@@ -289,13 +289,13 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         and told.q.shape[2] % told.own.shape[2] == 0
     ),
     "whole_numbers": lambda said, told: said.values["names"] == "k (int8)" and "k" in told.pair.unscaled,
-    "gains_read": NOTHING,  # see test_tensors.py
+    "gains_read": NOTHING,  # see test_axes.py and test_beside.py
     "gains_like_less_one": NOTHING,
     "scale_untold": lambda said, told: math.isclose(told.pair.scale * math.sqrt(told.q.shape[-1]), 1),
     "last_with_last": lambda said, told: told.pair.causal and told.q.shape[2] != told.own.shape[2],
-    "softcap_unread": NOTHING,  # see test_tensors.py
+    "softcap_unread": NOTHING,  # see test_axes.py and test_beside.py
     "scale_unread": NOTHING,  # see there, too
-    "mask_added": NOTHING,  # see test_tensors.py
+    "mask_added": NOTHING,  # see test_axes.py and test_beside.py
     "masks_unread": NOTHING,  # see there, too
     "all_heads": lambda said, told: (
         told.pair.flat and told.q.shape[-1] == said.number("d") >= 256 and told.q.shape[1] == said.number("heads")
@@ -373,7 +373,7 @@ def search(seeds: range) -> set[str]:
 
 def test_every_sentence_about_q_and_k_is_true_of_them() -> None:
     asked = search(range(DRAWN))
-    rare = {  # of shapes that are not drawn: see test_tensors.py
+    rare = {  # of shapes that are not drawn: see test_axes.py and test_beside.py
         f"finding.{key}"
         for key in (
             "axes_supposed",
