@@ -11,9 +11,11 @@ from qkdemo.charts.theme import DARK, LIGHT, Theme, mixed
 from qkdemo.diagnose.findings.examine import examine
 from qkdemo.diagnose.paper import html
 from qkdemo.diagnose.samples import SAMPLES, log
+from qkdemo.messages import ENGLISH, LANGUAGES
 from qkdemo.notation import written
 from qkdemo.runs.batches import train_all
 from qkdemo.training.settings import Settings
+from qkdemo.web.address.given import as_text
 from qkdemo.web.diagnosis.charts import curves, growth, heat_map
 from qkdemo.web.pages import PAGES
 from tests.web.test_theme import contrast, srgb
@@ -166,3 +168,10 @@ def test_a_link_made_on_somebodys_tensors_says_that_it_has_none() -> None:
     app.button(key="own:draw").click().run()
     assert not app.warning
     assert link_of(app) == {"scale": "2", "n_keys": "8"}
+
+
+def test_python_in_an_advice_can_be_copied_from_the_page() -> None:
+    advices = {key: text for key, text in LANGUAGES[ENGLISH].items() if key.startswith("advice.") and "watch(" in text}
+    assert advices
+    for key, text in advices.items():
+        assert re.sub(r"\\(.)", r"\1", as_text(text)).replace("`", "") == text, key

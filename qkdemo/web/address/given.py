@@ -3,7 +3,8 @@
 * `as_text(sentence)`: Markdown that shows the sentence; what was given stands in it as code, never as Markdown.
 
 A sentence repeats a visitor's text in quotes (`qkdemo.dials`). Code spans are the one place in Markdown where
-nothing is a link, an address, an image or a formula. Numbers, and words of ours, are escaped.
+nothing is a link, an address, an image or a formula. Numbers, and words of ours, are escaped. Quotes behind `=` are
+those of an argument in Python, and stay: whoever copies the line can run it.
 """
 
 import re
@@ -18,10 +19,13 @@ def as_text(sentence: str) -> str:
 
     >>> as_text("scale must be a number, but is '[here](http://evil.example)'.")
     'scale must be a number, but is `[here](http://evil.example)`\\\\.'
+    >>> as_text('watch(model, to="a.jsonl")')
+    'watch\\\\(model, to=`"a.jsonl"`\\\\)'
     """
     shown, at = "", 0
     for found in _GIVEN.finditer(sentence):
-        shown += _escaped(sentence[at : found.start()]) + code(found[1] or found[2] or "")
+        before = sentence[at : found.start()]
+        shown += _escaped(before) + code(found[0] if before.endswith("=") else found[1] or found[2] or "")
         at = found.end()
     return shown + _escaped(sentence[at:])
 
