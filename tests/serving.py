@@ -2,7 +2,8 @@
 
 * `served(script)`: the server, from the moment it is healthy; stopped at the end; `children(pid)`: its workers;
 * `chromium()`: the browser's program: the one that CHROMIUM names, `chromium` on the path, or Playwright's own;
-* `browsed()`: the app on a fresh server, and a browser that can open it.
+* `browsed()`: the app on a fresh server, and a browser that can open it;
+* `SEEDS`: of runs that go on: each try of a test takes the next, since what another browser has begun it cannot stop.
 """
 
 import os
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -22,6 +24,7 @@ from urllib.request import urlopen
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
+SEEDS = count(7000)
 PATIENCE_S = 180  # for a server to start on a busy machine
 FLAGS = [
     "--headless",

@@ -14,6 +14,7 @@ from qkdemo.web.pages import PAGES
 from tests.browser.test_lecture import press
 from tests.browser.test_lesson import CHOICE, link, opened, title
 from tests.browser.test_pages import CARRIES, path_of, settled
+from tests.serving import SEEDS
 
 # Everything below writes down what the page's status says from now on.
 HEAR = """() => { window.said = []; const status = document.querySelector('#qkdemo-status');
@@ -202,7 +203,7 @@ def test_hidden_words_say_nothing_else_than_the_page_while_the_dial_moves(server
 
 
 def test_a_run_says_when_it_rests_but_no_step_and_its_buttons_keep_the_focus(server: str, page: Page) -> None:
-    page.goto(f"{server}/training?seed=9&steps=2000&speed=10")
+    page.goto(f"{server}/training?seed={next(SEEDS)}&steps=2000&speed=10")
     expect(page.locator(".bar .status")).to_contain_text("step")
     page.evaluate(HEAR)
     stop = page.get_by_role("button", name="Stop")

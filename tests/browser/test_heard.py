@@ -1,6 +1,5 @@
 """A track, a quiz and a run by keyboard alone (Tab, arrows, Enter), with all that is heard on the way compared."""
 
-import itertools
 import re
 
 from playwright.sync_api import Browser, expect
@@ -14,8 +13,7 @@ from tests.browser.test_lesson import link, query
 from tests.browser.test_pages import settled
 from tests.browser.test_quiz import HIDE, LINK
 from tests.browser.test_training import SMALL
-
-SEEDS = itertools.count(9)  # a run that was stopped stays stopped: each try has its own
+from tests.serving import SEEDS
 
 
 def test_the_beginners_track_is_heard_and_walked_to_its_end(server: str, browser: Browser) -> None:

@@ -1,6 +1,5 @@
 """The app where people really open it: below a path, behind a proxy, before which there may be several servers."""
 
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.test_pages import settled
 from tests.browser.test_training import PATIENCE_MS, SMALL, button, step, until
 from tests.proxying import NGINX, proxied
-from tests.serving import ROOT, served
-
-SEEDS = itertools.count(7000)  # a run that was stopped stays stopped: each try has its own
+from tests.serving import ROOT, SEEDS, served
 
 
 @pytest.fixture(scope="module", autouse=True)

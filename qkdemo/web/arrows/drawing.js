@@ -2,14 +2,18 @@
 //
 // Built once; afterwards only attributes and words change. Sizes are the page's own pixels, so that text keeps its size.
 
+import { besideTip } from "./labels.js";
 import { fill, percent, short } from "./words.js";
 
 const REACH = 2.6; // lengths from the centre to the edge of the plain side
+const STOP_REACH = 4.6; // the same at a stop of a track: there the longest arrow is drawn whole when all are doubled
 const RING = 0.68; // the circle of the other side, as a share of that distance
 const HEAD = 13; // px
-const GAP = 15; // px from a tip to the middle of its label
-const LETTER = 0.56; // width of a letter, in font sizes
-const LINE = 1.2; // height of a label's line, likewise
+const MARGIN = 26; // px from the edge, where an arrow is cut
+const LINE = 1.2; // height of a label's line, in font sizes
+const BASELINE = 0.35; // from the middle of a line down to where its letters stand, likewise
+const BOLD = 700;
+const PEN = globalThis.document?.createElement("canvas").getContext("2d"); // measures words, without a layout
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
 export function build(root, view) {
@@ -124,8 +128,13 @@ export function draw(parts, state, found, view, going) {
   place(controls.range, { "aria-valuetext": `× ${short(state.scale, view.words)}` });
   call(controls.play, going ? view.words.pause : view.words.play);
   // All sizes are read before anything is written: a size that is read in between is laid out for.
-  const sizes = parts.sides.map(({ svg, arrows }) => [svg.clientWidth, svg.clientHeight, parseFloat(getComputedStyle(arrows[0].label).fontSize)]);
+  const sizes = parts.sides.map(({ svg, arrows }) => [svg.clientWidth, svg.clientHeight, fontOf(arrows[0].label)]);
   parts.sides.forEach((side, at) => drawSide(side, sizes[at], { state, found, view }));
+}
+
+function fontOf(label) {
+  const { fontSize, fontFamily } = getComputedStyle(label);
+  return { px: parseFloat(fontSize), family: fontFamily };
 }
 
 function drawSide(side, [width, height, font], { state, found, view }) {
@@ -133,18 +142,19 @@ function drawSide(side, [width, height, font], { state, found, view }) {
   if (!width) return;
   const half = Math.min(width, height) / 2;
   const { shares, counting } = found[side.role];
-  Object.assign(side, { x: width / 2, y: height / 2, unit: side.freeLength ? half / REACH : half * RING });
+  const reach = view.stop ? STOP_REACH : REACH;
+  Object.assign(side, { x: width / 2, y: height / 2, unit: side.freeLength ? half / reach : half * RING });
   place(side.ring, { cx: side.x, cy: side.y, r: side.freeLength ? 0 : side.unit });
   const undefinedShares = shares.some(Number.isNaN);
   const top = undefinedShares ? -1 : shares.indexOf(Math.max(...shares));
-  const taken = [];
   side.tips = side.arrows.map((arrow) => tipOf(arrow.place, side, state, [width, height]));
-  const order = side.arrows.map((_, at) => at).sort((a, b) => Number(b === top) - Number(a === top));
-  for (const at of order) {
-    const arrow = side.arrows[at];
+  side.arrows.forEach((arrow, at) => {
     const share = arrow.place < 0 ? 1 : undefinedShares ? 0 : shares[arrow.place];
-    drawArrow(arrow, side, side.tips[at], { share, strong: at === top, taken, font, size: [width, height] });
-  }
+    drawArrow(arrow, side, side.tips[at], { share, strong: at === top });
+  });
+  const standing = { words: [], arrows: side.tips, centre: side, size: [width, height] };
+  const order = side.arrows.map((_, at) => at).sort((a, b) => Number(b === top) - Number(a === top)); // it is named first
+  for (const at of order) standing.words.push(drawLabel(side.arrows[at], side.tips[at], { standing, font, strong: at === top }));
   const counted = { counting: short(Number(counting.toFixed(1)), view.words), keys: shares.length };
   tell(side.bars.count, undefinedShares ? view.words.no_shares : fill(view.words.counting, counted));
   side.bars.bars.forEach((bar, at) => {
@@ -160,13 +170,12 @@ function tipOf(at, side, state, [width, height]) {
   const [length, degrees] = at < 0 ? state.query : state.keys[at];
   const [dx, dy] = [Math.cos((degrees * Math.PI) / 180), -Math.sin((degrees * Math.PI) / 180)];
   const wanted = side.freeLength ? length * state.scale * side.unit : length > 0 ? side.unit : 0;
-  const margin = 26;
-  const most = Math.min((width / 2 - margin) / Math.max(1e-9, Math.abs(dx)), (height / 2 - margin) / Math.max(1e-9, Math.abs(dy)));
+  const most = Math.min((width / 2 - MARGIN) / Math.max(1e-9, Math.abs(dx)), (height / 2 - MARGIN) / Math.max(1e-9, Math.abs(dy)));
   const shown = Math.min(wanted, most);
   return { dx, dy, shown, cut: wanted > most, x: side.x + dx * shown, y: side.y + dy * shown };
 }
 
-function drawArrow(arrow, side, tip, { share, strong, taken, font, size }) {
+function drawArrow(arrow, side, tip, { share, strong }) {
   const thick = arrow.place < 0 ? 4 : 1.5 + 5.5 * share;
   const head = tip.cut ? 0 : Math.min(HEAD + thick * 0.8, tip.shown);
   const [bx, by] = [tip.x - tip.dx * head, tip.y - tip.dy * head];
@@ -176,22 +185,14 @@ function drawArrow(arrow, side, tip, { share, strong, taken, font, size }) {
   place(arrow.head, { points: `${tip.x},${tip.y} ${bx + nx},${by + ny} ${bx - nx},${by - ny}` });
   for (const circle of [arrow.grip, arrow.frame]) place(circle, { cx: tip.x, cy: tip.y });
   arrow.handle.classList.toggle("strong", strong);
-  label(arrow, tip, { taken, font, size });
 }
 
-// A label stands beyond its tip, and steps aside for those that stand already.
-function label(arrow, tip, { taken, font, size: [width, height] }) {
-  const anchor = tip.dx > 0.35 ? "start" : tip.dx < -0.35 ? "end" : "middle";
-  const long = (arrow.label.textContent.length + 1) * LETTER * font;
-  const line = LINE * font;
-  let [x, y] = [tip.x + tip.dx * GAP, tip.y + tip.dy * GAP];
-  const left = () => (anchor === "start" ? x : anchor === "end" ? x - long : x - long / 2);
-  const clash = () => taken.some((box) => left() < box.right && left() + long > box.left && Math.abs(y - box.y) < line);
-  for (let tries = 0; tries < 6 && clash(); tries++) y += tip.dy >= 0 ? line / 2 : -line / 2;
-  x = Math.min(Math.max(x, left() < 2 ? x + 2 - left() : x), left() + long > width - 2 ? x - (left() + long - width + 2) : x);
-  y = Math.min(Math.max(y, line * 0.7), height - 4);
-  taken.push({ left: left(), right: left() + long, y });
-  place(arrow.label, { x, y: y + font * 0.35, "text-anchor": anchor });
+// A word at a tip; the box that it takes.
+function drawLabel({ label, place: at }, tip, { standing, font, strong }) {
+  PEN.font = `${at < 0 || strong ? BOLD : 400} ${font.px}px ${font.family}`;
+  const box = besideTip(tip, [PEN.measureText(label.textContent).width / 2, (LINE * font.px) / 2], standing);
+  place(label, { x: box.x, y: box.y + BASELINE * font.px });
+  return box;
 }
 
 // What a screen reader hears of an arrow: its name, length, angle, and the shares that it has.

@@ -14,13 +14,14 @@ from qkdemo.labs.arrows import N_KEYS, Result, explain, percent, word_of
 from qkdemo.labs.arrows.lab import Side
 from qkdemo.messages import say
 from qkdemo.notation import signs
+from qkdemo.web.first.labels import Box, Pair, Tip, beside_tip
 
 _SHOWN: Final = (-1.0, 3.0)  # decades that the dial reaches
 _REACH, _RING = 2.6, 0.68  # lengths from the centre to the edge of the plain side; the other side's circle
 _WIDE, _HIGH = 105, 82  # where an arrow is cut
 _QUERY: Final = -1  # its place among the arrows
-_EDGE: Final = 116  # beyond which a label is not seen on a phone
-_HEAD, _GAP, _LETTER = 9, 10.5, 0.56
+_SEEN: Final = (116, 100)  # half of what is seen of it on a phone
+_HEAD, _AWAY, _LETTER, _LINE = 9, 5.5, 0.52, 1.2  # letters and lines in font sizes
 
 
 def plane(result: Result, *, lecture: bool = False) -> str:
@@ -54,18 +55,32 @@ class _Arrow:
     opacity: float
     name: str  # its class
 
-    def drawn(self, font: int, taken: list[tuple[float, float, float]]) -> str:
-        dx, dy = math.cos(math.radians(self.angle)), -math.sin(math.radians(self.angle))
-        most = min(_WIDE / max(1e-9, abs(dx)), _HIGH / max(1e-9, abs(dy)))
-        shown = min(self.length, most)
-        x, y = dx * shown, dy * shown
-        head = 0.0 if self.length > most else min(_HEAD + self.thick * 0.8, shown)
+    @property
+    def most(self) -> float:
+        """The length at which it is cut at the edge."""
+        dx, dy = self.to
+        return min(_WIDE / max(1e-9, abs(dx)), _HIGH / max(1e-9, abs(dy)))
+
+    @property
+    def to(self) -> Pair:
+        """Its direction, y growing downwards."""
+        return math.cos(math.radians(self.angle)), -math.sin(math.radians(self.angle))
+
+    @property
+    def tip(self) -> Tip:
+        """Where it ends on the drawing."""
+        shown = min(self.length, self.most)
+        return Tip((self.to[0] * shown, self.to[1] * shown), self.to)
+
+    def drawn(self, font: int, word: Box) -> str:
+        (dx, dy), (x, y) = self.to, self.tip.at
+        head = 0.0 if self.length > self.most else min(_HEAD + self.thick * 0.8, self.length)
         bx, by, nx, ny = x - dx * head, y - dy * head, -dy * head * 0.45, dx * head * 0.45
         return (
             f'<g class="arrow {self.name}"><line x2="{bx + dx:.1f}" y2="{by + dy:.1f}" '
             f'stroke-width="{self.thick:.1f}" opacity="{self.opacity:.2f}"/>'
             f'<polygon points="{x:.1f},{y:.1f} {bx + nx:.1f},{by + ny:.1f} {bx - nx:.1f},{by - ny:.1f}"/>'
-            f"{_label(self.word, (x, y), (dx, dy), font, taken)}</g>"
+            f'<text x="{word.at[0]:.1f}" y="{word.at[1] + 0.35 * font:.1f}">{escape(self.word)}</text></g>'
         )
 
 
@@ -85,8 +100,8 @@ def _side(role: str, side: Side, result: Result, font: int) -> str:
     own, angle = settings.query
     asks = say("arrows.ui.query_label", name=say("arrows.word.query"))
     arrows[_QUERY] = _Arrow(asks, length(own), angle, 2.8, 1.0, "query")
-    taken = list[tuple[float, float, float]]()  # the one that takes most is named first
-    drawn = {at: arrows[at].drawn(font, taken) for at in sorted(arrows, key=lambda at: (at != top, at == _QUERY))}
+    words = _words(arrows, top, font)
+    drawn = "".join(arrow.drawn(font, words[at]) for at, arrow in arrows.items())
     ring = "" if role == "plain" else f'<circle class="ring" r="{100 * _RING:g}"/>'
     counted = say("arrows.ui.no_shares")
     if known:
@@ -94,7 +109,7 @@ def _side(role: str, side: Side, result: Result, font: int) -> str:
     return (
         f'<figure class="side {role}"><figcaption><p class="title">{escape(say(f"arrows.ui.{role}_title"))}</p>'
         f'<p class="subtitle">{escape(say(f"arrows.ui.{role}_subtitle"))}</p></figcaption>'
-        f'<svg class="plane" viewBox="-100 -100 200 200">{ring}{"".join(drawn[at] for at in arrows)}</svg>'
+        f'<svg class="plane" viewBox="-100 -100 200 200">{ring}{drawn}</svg>'
         f'<div class="bars"><p class="subtitle count">{escape(counted)}</p>'
         f'<div class="row">{"".join(_bar(at, share, top) for at, share in enumerate(shares))}</div></div></figure>'
     )
@@ -109,22 +124,14 @@ def _bar(at: int, share: float, top: int) -> str:
     )
 
 
-def _label(
-    word: str, tip: tuple[float, float], to: tuple[float, float], font: int, taken: list[tuple[float, float, float]]
-) -> str:
-    """It stands beyond its tip, and steps aside for those that stand already."""
-    anchor = "start" if to[0] > 0.35 else "end" if to[0] < -0.35 else "middle"
-    x, y = tip[0] + to[0] * _GAP, tip[1] + to[1] * _GAP
-    long, line = (len(word) + 1) * _LETTER * font, 1.2 * font
-    left = x - {"start": 0.0, "middle": long / 2, "end": long}[anchor]
-    for _ in range(6):
-        if not any(left < right and left + long > start and abs(y - at) < line for start, right, at in taken):
-            break
-        y += line / 2 if to[1] >= 0 else -line / 2
-    y = max(y, 0.7 * line - 100)
-    x += min(0.0, _EDGE - left - long) - min(0.0, _EDGE + left)
-    taken.append((left, left + long, y))
-    return f'<text x="{x:.1f}" y="{y + 0.35 * font:.1f}" text-anchor="{anchor}">{escape(word)}</text>'
+def _words(arrows: dict[int, _Arrow], top: int, font: int) -> dict[int, Box]:
+    """Where the arrows' words stand; the one that takes most is named first."""
+    words = dict[int, Box]()
+    tips = [arrow.tip for arrow in arrows.values()]
+    for at in sorted(arrows, key=lambda at: (at != top, at == _QUERY)):
+        half = len(arrows[at].word) * _LETTER * font / 2, _LINE * font / 2
+        words[at] = beside_tip(arrows[at].tip, half, words=list(words.values()), arrows=tips, size=_SEEN, away=_AWAY)
+    return words
 
 
 def _short(x: float) -> str:

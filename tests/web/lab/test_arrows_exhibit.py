@@ -12,6 +12,7 @@ import pytest
 from qkdemo.floats.formats import FORMATS
 from qkdemo.labs.arrows import PRESETS, Settings, run
 from qkdemo.labs.arrows.words import findings
+from qkdemo.web.first.labels import Box, Tip, beside_tip
 from qkdemo.web.lab.parts.arrows_exhibit import read_pick, state_of, view
 from tests.javascript import node
 from tests.serving import ROOT
@@ -143,3 +144,36 @@ def test_the_component_gets_numbers_and_whole_sentences() -> None:
     assert shown["state"]["scale"] == PRESETS["overflow"].scale
     assert all(shown["words"].values())
     assert len(shown["names"]["keys"]) == len(shown["state"]["keys"])
+
+
+# Reads tips and the boxes' half-sizes, and prints where the words stand.
+LABELS = """
+import { besideTip } from "./qkdemo/web/arrows/labels.js";
+import { createInterface } from "node:readline";
+for await (const line of createInterface({ input: process.stdin })) {
+  const { tips, halves, size } = JSON.parse(line);
+  const [words, centre, arrows] = [[], { x: 0, y: 0 }, tips.map(([x, y, dx, dy]) => ({ x, y, dx, dy }))];
+  const shifted = (end) => ({ ...end, x: end.x + size[0], y: end.y + size[1] });
+  const standing = { words, arrows: arrows.map(shifted), centre: shifted(centre), size: size.map((half) => 2 * half) };
+  arrows.forEach((end, at) => words.push(besideTip(shifted(end), halves[at], standing)));
+  console.log(JSON.stringify(words.map(({ x, y }) => [x - size[0], y - size[1]])));
+}
+"""
+
+
+def test_the_first_picture_puts_words_where_the_browser_puts_them() -> None:
+    rng = random.Random(3)
+    drawings = []
+    for _ in range(500):
+        angles = [math.radians(rng.uniform(-180, 180)) for _ in range(6)]
+        lengths = [rng.uniform(10, 170) for _ in range(6)]
+        tips = [
+            (r * math.cos(a), r * math.sin(a), math.cos(a), math.sin(a)) for r, a in zip(lengths, angles, strict=True)
+        ]
+        drawings.append({"tips": tips, "halves": [(rng.uniform(10, 70), 10) for _ in tips], "size": (250, 200)})
+    for drawing, told in zip(drawings, answers(LABELS, drawings), strict=True):
+        tips = [Tip((x, y), (dx, dy)) for x, y, dx, dy in drawing["tips"]]
+        words = list[Box]()
+        for tip, half in zip(tips, drawing["halves"], strict=True):
+            words.append(beside_tip(tip, half, words=words, arrows=tips, size=drawing["size"], away=8))
+        assert told == [pytest.approx(word.at, abs=1e-9) for word in words]
