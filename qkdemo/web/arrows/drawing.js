@@ -6,11 +6,12 @@ import { besideTip } from "./labels.js";
 import { fill, percent, short } from "./words.js";
 
 const REACH = 2.6; // lengths from the centre to the edge of the plain side
-const STOP_REACH = 4.6; // the same at a stop of a track: there the longest arrow is drawn whole when all are doubled
+const STOP_REACH = 3.9; // at a stop of a track, to where arrows are cut: there all of them are drawn whole when doubled
 const RING = 0.68; // the circle of the other side, as a share of that distance
 const HEAD = 13; // px
 const MARGIN = 26; // px from the edge, where an arrow is cut
-const LINE = 1.2; // height of a label's line, in font sizes
+const LINE = 1.2; // height of a word's line, in font sizes
+const SPACE = 0.3; // between two words, likewise
 const BASELINE = 0.35; // from the middle of a line down to where its letters stand, likewise
 const BOLD = 700;
 const PEN = globalThis.document?.createElement("canvas").getContext("2d"); // measures words, without a layout
@@ -142,8 +143,8 @@ function drawSide(side, [width, height, font], { state, found, view }) {
   if (!width) return;
   const half = Math.min(width, height) / 2;
   const { shares, counting } = found[side.role];
-  const reach = view.stop ? STOP_REACH : REACH;
-  Object.assign(side, { x: width / 2, y: height / 2, unit: side.freeLength ? half / reach : half * RING });
+  const free = view.stop ? (half - MARGIN) / STOP_REACH : half / REACH;
+  Object.assign(side, { x: width / 2, y: height / 2, unit: side.freeLength ? free : half * RING });
   place(side.ring, { cx: side.x, cy: side.y, r: side.freeLength ? 0 : side.unit });
   const undefinedShares = shares.some(Number.isNaN);
   const top = undefinedShares ? -1 : shares.indexOf(Math.max(...shares));
@@ -190,7 +191,8 @@ function drawArrow(arrow, side, tip, { share, strong }) {
 // A word at a tip; the box that it takes.
 function drawLabel({ label, place: at }, tip, { standing, font, strong }) {
   PEN.font = `${at < 0 || strong ? BOLD : 400} ${font.px}px ${font.family}`;
-  const box = besideTip(tip, [PEN.measureText(label.textContent).width / 2, (LINE * font.px) / 2], standing);
+  const wide = PEN.measureText(label.textContent).width + SPACE * font.px;
+  const box = besideTip(tip, [wide / 2, (LINE * font.px) / 2], standing);
   place(label, { x: box.x, y: box.y + BASELINE * font.px });
   return box;
 }

@@ -21,7 +21,8 @@ _REACH, _RING = 2.6, 0.68  # lengths from the centre to the edge of the plain si
 _WIDE, _HIGH = 105, 82  # where an arrow is cut
 _QUERY: Final = -1  # its place among the arrows
 _SEEN: Final = (116, 100)  # half of what is seen of it on a phone
-_HEAD, _AWAY, _LETTER, _LINE = 9, 5.5, 0.52, 1.2  # letters and lines in font sizes
+_HEAD, _AWAY = 9, 5.5
+_LETTER, _SPACE, _LINE = 0.5, 0.3, 1.2  # in font sizes
 
 
 def plane(result: Result, *, lecture: bool = False) -> str:
@@ -129,7 +130,7 @@ def _words(arrows: dict[int, _Arrow], top: int, font: int) -> dict[int, Box]:
     words = dict[int, Box]()
     tips = [arrow.tip for arrow in arrows.values()]
     for at in sorted(arrows, key=lambda at: (at != top, at == _QUERY)):
-        half = len(arrows[at].word) * _LETTER * font / 2, _LINE * font / 2
+        half = (len(arrows[at].word) * _LETTER + _SPACE) * font / 2, _LINE * font / 2
         words[at] = beside_tip(arrows[at].tip, half, words=list(words.values()), arrows=tips, size=_SEEN, away=_AWAY)
     return words
 
