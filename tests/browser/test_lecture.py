@@ -194,3 +194,57 @@ def test_a_recorded_run_is_played_when_its_answer_is_asked_for(server: str, page
         page.wait_for_timeout(100)
         steps.add(page.locator(".reading").first.text_content())
     assert len(steps) > 10
+
+
+# Of every arrow: whether its head is drawn, and whether its word and tip lie inside the drawing.
+WHOLE = """() => {
+  const found = [];
+  const seek = (root) => { for (const node of root.querySelectorAll('*')) {
+    if (node.matches('svg.plane .arrow')) {
+      const room = node.ownerSVGElement.getBoundingClientRect();
+      const inside = ({left, right, top, bottom}) =>
+        left >= room.left - 1 && right <= room.right + 1 && top >= room.top - 1 && bottom <= room.bottom + 1;
+      const [head, word] = ['polygon', 'text'].map((tag) => node.querySelector(tag).getBoundingClientRect());
+      found.push([word.width > 0 && head.width > 4, inside(head), inside(word)]);
+    }
+    if (node.shadowRoot) seek(node.shadowRoot); } };
+  seek(document);
+  return found; }"""
+
+
+@pytest.mark.parametrize(("width", "height", "more"), [(390, 844, ""), (1280, 720, LECTURE), (1920, 1080, LECTURE)])
+def test_all_arrows_are_drawn_whole_when_the_answer_doubles_them(
+    server: str, page: Page, width: int, height: int, more: str
+) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": height})
+    stop = next(stop for stop in TRACKS["beginner"] if stop.lab is arrows.LAB)
+    opened(page, server, ("beginner", stop), more + "&said=!")
+    expect(page.locator(".dial .reading")).to_have_text("× 2")
+    settled(page)
+    assert page.evaluate(WHOLE) == [[True, True, True]] * 12
+
+
+# What has a frame or words, and begins above the bar of keys but ends below it.
+CUT = """(end) => {
+  const cut = [];
+  const framed = (node) => parseFloat(getComputedStyle(node).borderTopWidth) > 0;
+  const says = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+  const seek = (root) => { for (const node of root.querySelectorAll('*')) {
+    const {top, bottom, width} = node.getBoundingClientRect();
+    if (width > 1 && top < end - 1 && bottom > end + 1 && (framed(node) || says(node))) cut.push(node.className);
+    if (node.shadowRoot) seek(node.shadowRoot); } };
+  seek(document.querySelector('[data-testid=stMain]'));
+  return cut; }"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080), (1024, 768)])
+def test_a_lecture_begins_with_one_screen_on_which_nothing_is_cut(
+    server: str, page: Page, width: int, height: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(f"{server}/?lecture=1")
+    settled(page)
+    keys = page.locator(".st-key-lecture-bar").bounding_box()
+    assert keys is not None
+    assert page.evaluate(CUT, keys["y"]) == []
