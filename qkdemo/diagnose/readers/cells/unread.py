@@ -1,7 +1,7 @@
 """NaN that stands for no value, as pandas fills a table with it.
 
 * `of_another_kind(table, columns)`: in rows of another kind than a column's own;
-* `unread(table, columns, steps, calm)`: there, and between numbers that come every so many rows;
+* `unread(table, columns, steps, losses)`: there, and between numbers that come every so many rows;
 * `losses_of(table, losses, …)`: the rows with a loss of the training, and those in which it is lost.
 """
 
