@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qkdemo.diagnose.readers.cells.lacking import Lacking, lacking
 from qkdemo.diagnose.readers.cells.restarts import Point, continued, restarts, without_replaced
 from qkdemo.diagnose.readers.cells.table import Table, asked
-from qkdemo.diagnose.readers.cells.unread import are_calm, of_another_kind, unread
+from qkdemo.diagnose.readers.cells.unread import losses_of, of_another_kind, unread
 from qkdemo.diagnose.readers.inputs import InputError
 from qkdemo.diagnose.readers.steps import CALLS, counted_on, last_known, rows_counted, steps_among
 from qkdemo.diagnose.readers.values import logged, real
@@ -202,8 +202,8 @@ def _unread(table: Table, steps: Sequence[float]) -> tuple[dict[str, NDArray[np.
         return {}, {}
     measures, others = list(filter(_is_measure, table.names)), [name for name in table.names if not _is_measure(name)]
     found, told = unread(table, others, steps)
-    calm = are_calm(table, list(filter(names_loss, others)), others, found)
-    measured, between = unread(table, measures, steps, calm)
+    losses = losses_of(table, list(filter(names_loss, others)), others, found)
+    measured, between = unread(table, measures, steps, losses)
     return found | measured, told | between
 
 

@@ -212,6 +212,26 @@ def test_steps_that_begin_anew_are_counted_on_where_the_loss_is_lost() -> None:
     assert empty["loss_ends"].values["until"] == counted(1990)
 
 
+@pytest.mark.parametrize("written_as", ["NaN", ""])
+def test_a_loss_that_is_lost_in_the_first_of_several_passes_is_lost_there(written_as: str) -> None:
+    """A table of steps from 0 to 490 in each of 4 epochs, and no column that names these."""
+    made = pd.DataFrame({"step": [at % 50 * 10 for at in range(200)], "loss": LOSS[:200], "lr": 1e-4})
+    made.loc[31:, "loss"] = np.nan
+    found = findings(made.to_csv(index=False, na_rep=written_as).encode())
+    if written_as:
+        assert found["cannot_tell"].values["step"] == "310"
+        assert found.keys() == {"cannot_tell", "steps_of_passes"}
+    else:
+        assert found["loss_ends"].values["step"] == "300"
+
+
+def test_runs_one_after_the_other_that_are_lost_each_are_no_passes() -> None:
+    """Each begins with a finite loss."""
+    rows = [{"step": at % 50 * 10, "loss": math.nan if at % 50 > 30 else LOSS[at % 50]} for at in range(200)]
+    for data in written(rows):
+        assert "steps_of_passes" not in findings(data)
+
+
 @pytest.mark.parametrize("logits", [50, 200])
 @pytest.mark.parametrize("coarser", [5, 10, 50])
 def test_what_a_restart_replaced_is_gone_from_columns_that_it_has_not_come_back_to(logits: int, coarser: int) -> None:

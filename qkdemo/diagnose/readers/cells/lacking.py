@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qkdemo.diagnose.readers.cells.beats import off_beat
 from qkdemo.diagnose.readers.cells.restarts import in_force
 from qkdemo.diagnose.readers.cells.spacing import Spacing
 from qkdemo.diagnose.readers.cells.table import Cells, Table
@@ -37,7 +38,8 @@ def lacking(table: Table, column: str, unread: Cells, steps: Sequence[float]) ->
         return None
     last = int(np.flatnonzero(has)[-1])
     until = next((row for row in range(last, len(lost)) if lost[row]), len(lost))
-    kind = (table.of_kind(has, filled=False) & table.named[:, at]) | lost
+    off = off_beat(has, np.array(steps))
+    kind = (table.of_kind(has, filled=False, off=off) & table.named[:, at]) | lost
     rows = [row for row in np.flatnonzero(kind & known).tolist() if row < until]
     rows = list(compress(rows, in_force([steps[row] for row in rows])))
     places = [place for place, row in enumerate(rows) if has[row] or lost[row]]

@@ -41,18 +41,20 @@ class Table:
                     self.nan[place, at] = is_nan(value)
         self.numbers, self.lost, self.zero = np.isfinite(values), np.isinf(values), values == 0
 
-    def of_kind(self, has: Cells, *, filled: bool) -> Cells:
+    def of_kind(self, has: Cells, *, filled: bool, off: Cells | None = None) -> Cells:
         """Of each row whether it is of the kind in which a column `has` values; rows that have one are.
 
         Another kind has a number in a column that seldom has one together with this one, as that of an evaluation; or
         it lacks a rate that nearly always stands beside this one. Rows behind the last value do not tell what seldom
-        is: there this one may be lost. `filled`: NaN has to fill such columns elsewhere, and that rate here.
+        is: there this one may be lost; nor do those `off` its beat, in which it is not due. `filled`: NaN has to fill
+        such columns elsewhere, and that rate here.
         """
         some = np.ones(len(has), bool) if filled else _any(self.numbers)
         if not has.any():
             return some
         until = int(np.flatnonzero(has)[-1]) + 1
-        every, both = self.numbers[:until].sum(axis=0), self.numbers[:until][has[:until]].sum(axis=0)
+        due = slice(None) if off is None else ~off[:until]
+        every, both = self.numbers[:until][due].sum(axis=0), self.numbers[:until][has[:until]].sum(axis=0)
         apart = both <= _SELDOM * np.minimum(every, has.sum())
         beside = self._rates & (both >= _NEARLY * has.sum())
         if filled:
