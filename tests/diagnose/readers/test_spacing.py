@@ -122,3 +122,23 @@ def test_of_columns_for_each_layer_the_one_with_the_most_nan_is_named() -> None:
         made[f"attn/layer{layer}/max_logit"] = np.where(rows > STEPS, np.nan, 8.0)
     (found,) = (each for each in examined(table(made, "nan")).findings if each.key == "between_nan")
     assert (found.values["column"], found.values["count"]) == ("attn/layer1/max_logit", "300")
+
+
+@pytest.mark.parametrize("beside", [{}, {"grad_norm": math.nan}, {"lr": 1e-3, "grad_norm": math.nan}])
+@pytest.mark.parametrize("is_table", [False, True])
+def test_a_last_row_that_was_logged_because_its_loss_is_lost_tells_so(is_table: bool, beside: dict[str, float]) -> None:
+    rows = [{"step": 10 * at, "loss": LOSS[at], **dict.fromkeys(beside, 0.001)} for at in range(200)]
+    rows.append({"step": 1993, "loss": math.nan, **beside})
+    text = "\n".join(map(json.dumps, rows)).encode()
+    found = examined(table(pd.DataFrame(rows), "NaN") if is_table else text).findings
+    assert "healthy" not in {x.key for x in found}
+    assert any(x.values.get("step") == counted(1993) for x in found)
+
+
+@pytest.mark.parametrize("often", [1, 5])
+def test_a_last_row_of_an_evaluation_loses_no_loss(often: int) -> None:
+    rows = [
+        {"step": 10 * at, "loss": LOSS[at], "val_loss": LOSS[at] if at % often == 0 else math.nan} for at in range(200)
+    ]
+    rows.append({"step": 1993, "loss": math.nan, "val_loss": LOSS[199]})
+    assert {x.key for x in examined(table(pd.DataFrame(rows), "NaN")).findings} == {"healthy"}

@@ -1,6 +1,7 @@
 """Which cells of a log's table hold a number, and which rows are of the kind in which a column has its values.
 
-* `Table(rows, names)`: numbers and NaN in it; `Table.of_kind(has, …)`: the rows of a column's kind;
+* `Table(rows, names)`: numbers and NaN in it; `Table.of_kind(has, …)`: the rows of a column's kind; `Table.bare`: rows
+  with no numbers but learning rates and what counts on, such as steps, epochs and times;
 * `asked(names, rows, roles)`: the columns of a log that are looked at.
 """
 
@@ -40,6 +41,8 @@ class Table:
                 if math.isinf(number):
                     self.nan[place, at] = is_nan(value)
         self.numbers, self.lost, self.zero = np.isfinite(values), np.isinf(values), values == 0
+        counts = np.array([_never_falls(column) for column in values.T], bool) | self._rates
+        self.bare = ~_any(self.numbers, ~counts)
 
     def of_kind(self, has: Cells, *, filled: bool, off: Cells | None = None) -> Cells:
         """Of each row whether it is of the kind in which a column `has` values; rows that have one are.
@@ -70,6 +73,11 @@ def asked(names: Sequence[str], rows: int, roles: Sequence[re.Pattern[str]]) -> 
         return list(names)
     first = sorted(range(len(names)), key=lambda at: not any(role.search(str(names[at])) for role in roles))
     return [names[at] for at in sorted(first[:most])]
+
+
+def _never_falls(values: NDArray[np.float64]) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(np.all(known[1:] >= known[:-1]))
 
 
 def _any(cells: Cells, columns: Cells | slice = slice(None)) -> Cells:

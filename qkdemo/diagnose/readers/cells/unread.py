@@ -55,7 +55,7 @@ def unread(
         has = table.numbers[:, table.names[name]] & ~empty
         off = off_beat(has, np.array(steps))
         kind = table.of_kind(has, filled=True, off=off)
-        cells, is_even = _between(has, empty & kind, steps, anywhere=measured)
+        cells, is_even = _between(has, empty & kind, steps, table.bare, anywhere=measured)
         if losses is not None:
             beside = nan & kind & _calm(losses, off)
             cells, of_told = cells | beside, beside & ~off
@@ -118,8 +118,11 @@ def _apart(table: Table, name: str, has: Cells) -> Cells:
     return nan & ~table.of_kind(has, filled=True) if nan.any() else nan
 
 
-def _between(has: Cells, empty: Cells, steps: Sequence[float], *, anywhere: bool) -> tuple[Cells, bool]:
-    """The empty cells, all of the kind of these values, that stand for none; and whether values come regularly."""
+def _between(has: Cells, empty: Cells, steps: Sequence[float], bare: Cells, *, anywhere: bool) -> tuple[Cells, bool]:
+    """The empty cells, all of the kind of these values, that stand for none; and whether values come regularly.
+
+    A `bare` row behind the last value was logged for what it lacks, if that stands in each of the rows before.
+    """
     rows, found = np.flatnonzero(has | empty).tolist(), np.zeros_like(has)
     rows = list(compress(rows, in_force([steps[row] for row in rows])))
     places = np.flatnonzero(has[rows]).tolist()
@@ -136,5 +139,6 @@ def _between(has: Cells, empty: Cells, steps: Sequence[float], *, anywhere: bool
         due = np.inf if is_filled else spacing.steps[start] + usual
         found[[row for at, row in enumerate(rows[start:stop], start) if spacing.steps[at] < due]] = True
     due = spacing.next_due(anywhere=anywhere, dense=not inside[-1])
-    found[[row for at, row in enumerate(rows) if places[-1] < at and spacing.steps[at] < due]] = True
+    after = [row for at, row in enumerate(rows) if places[-1] < at and spacing.steps[at] < due]
+    found[[row for row in after if inside[-1] or not bare[row]]] = True
     return found & empty, anywhere or spacing.even
