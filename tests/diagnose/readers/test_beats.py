@@ -114,3 +114,13 @@ def test_without_a_period_a_value_may_be_due_in_every_row(steps: list[float]) ->
     has = np.array([True, True, False, True, True, True, True, True])
     assert not off_beat(has, np.array(steps)).any()
     assert not off_beat(np.zeros(8, bool), np.arange(8.0)).any()
+
+
+@pytest.mark.parametrize("column", ["grad_norm", "attn_max_logit"])
+def test_a_last_row_logged_for_a_lost_loss_loses_nothing_else(column: str) -> None:
+    rows = run_of((5, 2), column, range(0), loss_until=920)
+    rows = rows[rows["step"] <= 985]
+    assert math.isnan(float(rows[column].iloc[-1]))
+    found = findings(rows, "NaN")
+    assert not {"logits_lost", "logits_gone", "gradient_overflow", "gradient_passed"} & found.keys()
+    assert any(x.values.get("step") == counted(920) for x in found.values())

@@ -121,7 +121,7 @@ def _apart(table: Table, name: str, has: Cells) -> Cells:
 def _between(has: Cells, empty: Cells, steps: Sequence[float], bare: Cells, *, anywhere: bool) -> tuple[Cells, bool]:
     """The empty cells, all of the kind of these values, that stand for none; and whether values come regularly.
 
-    A `bare` row behind the last value was logged for what it lacks, if that stands in each of the rows before.
+    A `bare` row behind the last value was logged for what it lacks, if that was in each of the rows before.
     """
     rows, found = np.flatnonzero(has | empty).tolist(), np.zeros_like(has)
     rows = list(compress(rows, in_force([steps[row] for row in rows])))
@@ -140,5 +140,6 @@ def _between(has: Cells, empty: Cells, steps: Sequence[float], bare: Cells, *, a
         found[[row for at, row in enumerate(rows[start:stop], start) if spacing.steps[at] < due]] = True
     due = spacing.next_due(anywhere=anywhere, dense=not inside[-1])
     after = [row for at, row in enumerate(rows) if places[-1] < at and spacing.steps[at] < due]
-    found[[row for row in after if inside[-1] or not bare[row]]] = True
+    was_filled = inside[-1] or bool(empty[: rows[places[-1]]].any())
+    found[[row for row in after if was_filled or not bare[row]]] = True
     return found & empty, anywhere or spacing.even
