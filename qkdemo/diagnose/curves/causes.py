@@ -84,7 +84,7 @@ def _result(log: Log, given: Mapping[str, str] | None, missing: Sequence[Cause])
     if "entropy" in columns and not _is_share(columns["entropy"]):
         no_share = known.pop("entropy")
         del columns["entropy"]
-    left_out = leaves_out(log.columns)
+    left_out = leaves_out(log.columns) and not ("loss" in columns and np.isinf(columns["loss"]).any())
     found = list(missing)
     chosen = "loss" in columns and "loss" not in (given or {})
     policy = chosen and (holds_rewards(log.columns) or OF_POLICY.search(known["loss"]) is not None)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from qkdemo.diagnose.readers.cells.restarts import restarts, without_replaced
 from qkdemo.diagnose.readers.columns import EVALUATED, names_loss, names_main_loss
 from qkdemo.diagnose.readers.steps import names_steps
 from qkdemo.diagnose.readers.values import is_nan, real
@@ -123,7 +124,7 @@ def of_chart(rows: _Rows, header: Sequence[str], name: str) -> dict[str, _Rows]:
 def of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What `watch` wrote, one row a step: the worst head of each measure."""
     steps: dict[float, dict[str, Any]] = {}
-    for row in rows:
+    for row in _in_force(rows):
         at = real(row.get("step"))
         if math.isnan(at):
             continue
@@ -139,7 +140,7 @@ def of_watch(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
     """Where the largest |logit| of the last step that was measured is."""
-    heads = [row for row in rows if row.keys() >= WATCHED and not math.isnan(_logit(row))]
+    heads = [row for row in _in_force(rows) if row.keys() >= WATCHED and not math.isnan(_logit(row))]
     last = max((real(row.get("step")) for row in heads), default=math.nan)
     worst = max(
         (row for row in heads if real(row.get("step")) == last),
@@ -147,6 +148,15 @@ def worst_head(rows: Iterable[Mapping[str, Any]]) -> str:
         default=None,
     )
     return "" if worst is None else say("log.head", head=worst["head"], layer=worst["layer"])
+
+
+def _in_force(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows without those that a restart has replaced, as the heads' have it: what is noted beside may come late."""
+    kept = list(rows)
+    points = [(real(row.get("step")), math.nan, place) for place, row in enumerate(kept)]
+    heads = [point for point in points if kept[point[2]].get("layer") not in NOTHING and math.isfinite(point[0])]
+    each = [point for at, point in enumerate(heads) if not at or heads[at - 1][0] != point[0]]
+    return [kept[place] for *_, place in without_replaced(points, restarts(each))]
 
 
 def _logit(row: Mapping[str, Any]) -> float:

@@ -115,8 +115,8 @@ def _begin_anew(steps: Sequence[float], epochs: Sequence[float]) -> bool:
 def _passes(steps: Sequence[float], losses: Sequence[float]) -> list[float]:
     """The pass of each row, where nothing names an epoch: steps go from one first to one last, and the loss goes on.
 
-    None, if the loss begins anew as well: then these are runs of their own. One that is lost in the first row of each
-    time but the first goes on: a run of its own begins with a loss.
+    None, if the loss begins anew as well: then these are runs of their own. One that is lost from the first turn on, or
+    before it, goes on: a run of its own begins with a loss.
     """
     both = enumerate(zip(steps, losses, strict=True))
     rows = [at for at, (step, loss) in both if math.isfinite(step) and not math.isnan(loss)]  # a lost one is of a pass
@@ -126,7 +126,7 @@ def _passes(steps: Sequence[float], losses: Sequence[float]) -> list[float]:
         return []
     known = [turn for turn in turns if all(math.isfinite(losses[row]) for row in turn)]
     goes_on = sum(abs(losses[after] - losses[before]) for before, after in known)
-    lost = all(math.isinf(losses[row]) for turn in turns for row in turn)
+    lost = not any(math.isfinite(loss) for loss in losses[turns[0][1] :])
     if not lost and goes_on >= sum(abs(losses[after] - losses[rows[0]]) for _, after in known):
         return []
     begun = {after for _, after in turns}

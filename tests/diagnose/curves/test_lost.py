@@ -32,6 +32,12 @@ def test_a_loss_that_the_trainer_may_have_left_out_is_not_said_to_be_finite(pref
         assert [event.start for event in found.events] == ([] if loss is FALLING else [since])
 
 
+def test_a_trainer_whose_log_holds_a_lost_loss_leaves_none_out() -> None:
+    columns = {"loss": np.where(STEPS < 150, FALLING, LOST), "grad_norm": np.where(STEPS < 140, 1.0, LOST)}
+    found = run(log(**columns, learning_rate=np.full(200, 1e-4), epoch=STEPS / 100))
+    assert {"gradient_overflow"} == {cause.key for cause in found.causes if cause.key.startswith("gradient")}
+
+
 def test_a_loss_that_ends_before_the_log_does_is_not_called_well() -> None:
     """As pandas writes a run whose loss is NaN from step 150 on."""
     rate = np.full(200, 1e-4)

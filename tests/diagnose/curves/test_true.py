@@ -516,7 +516,6 @@ FINDINGS: Final[Mapping[str, Oracle]] = {
         near(said.number("first"), told.losses[0])
         and near(said.number("last"), np.median(told.losses[-(len(told.losses) // 10) :]))
         and 1.25 * told.losses[0] < 1.001 * np.median(told.losses[-(len(told.losses) // 10) :])
-        and rolling(told.losses[len(told.losses) // 10 :], 5).min() > 0.85 * told.losses[0]
     ),
     "since.first": lambda said, told: begins_bad(said, told) and told.row(said) > told.row(said, "since"),
     "since.late": lambda said, told: not begins_bad(said, told),

@@ -232,6 +232,23 @@ def test_runs_one_after_the_other_that_are_lost_each_are_no_passes() -> None:
         assert "steps_of_passes" not in findings(data)
 
 
+@pytest.mark.parametrize("every", [10, 50])
+def test_runs_with_an_evaluation_at_both_ends_are_no_passes(every: int) -> None:
+    """In a table of them all, where NaN stands for the loss that an evaluation does not have."""
+    rows = list[dict[str, Any]]()
+    for _ in range(3):
+        for step in range(0, 1001, every):
+            rows += [{"step": step, "train_loss": LOSS[step // 10], "val_loss": math.nan}] * (step > 0)
+            rows += [{"step": step, "train_loss": math.nan, "val_loss": LOSS[step // 10]}] * (step % 100 == 0)
+    found = findings(pd.DataFrame(rows).to_csv(index=False, na_rep="NaN").encode())
+    assert found.keys() == {"healthy", "replaced"}
+
+
+def test_a_loss_that_is_lost_from_the_second_pass_on_is_lost_there() -> None:
+    rows = [{"step": at % 50, "loss": math.nan if at >= 50 else LOSS[at]} for at in range(200)]
+    assert findings(pd.DataFrame(rows).to_csv(index=False, na_rep="NaN").encode())["cannot_tell"].values["step"] == "50"
+
+
 @pytest.mark.parametrize("logits", [50, 200])
 @pytest.mark.parametrize("coarser", [5, 10, 50])
 def test_what_a_restart_replaced_is_gone_from_columns_that_it_has_not_come_back_to(logits: int, coarser: int) -> None:

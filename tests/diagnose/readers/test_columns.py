@@ -53,6 +53,22 @@ def test_what_watch_writes_is_read_as_the_worst_head_of_a_step() -> None:
     assert log.columns[known["entropy"]].tolist() == [0.5] * 8
 
 
+def test_what_watch_wrote_before_a_restart_does_not_count() -> None:
+    """Steps 0 to 49, and from a checkpoint at step 10 on again, so far up to 40, at which another head is the worst."""
+    steps = [(step, step + 20.0, 10.0) for step in range(50)] + [(step, 20.0, step + 30.0) for step in range(10, 41)]
+    rows = [
+        {"step": step, "layer": layer, "head": 0, "max_logit": logit, "entropy_fraction": 0.5}
+        for step, *logits in steps
+        for layer, logit in zip(("a", "b"), logits, strict=True)
+    ]
+    (log,) = read_logs("\n".join(map(json.dumps, rows)).encode(), "attention.jsonl")
+    assert log.where == "head 0 of b"
+    assert log.columns["max_logit"].tolist() == [
+        *(step + 20 for step in range(10)),
+        *(step + 30 for step in range(10, 41)),
+    ]
+
+
 def test_what_watch_wrote_is_the_same_as_a_table() -> None:
     """As pandas writes it on, with rows that were noted between those of heads."""
     rows = [
