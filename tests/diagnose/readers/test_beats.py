@@ -124,3 +124,20 @@ def test_a_last_row_logged_for_a_lost_loss_loses_nothing_else(column: str) -> No
     found = findings(rows, "NaN")
     assert not {"logits_lost", "logits_gone", "gradient_overflow", "gradient_passed"} & found.keys()
     assert any(x.values.get("step") == counted(920) for x in found.values())
+
+
+def test_of_nan_that_is_read_as_not_logged_every_row_is_counted() -> None:
+    """Logits of 2 layers every 5 rows; one of them is NaN in every row from row 100 on."""
+    rows = list[dict[str, Any]]()
+    for at in range(200):
+        logits = [20 + at / 5 if at % 5 == 0 else None, 15 + at / 9 if at % 5 == 0 else None]
+        if at >= 100:
+            logits[1] = "nan"
+        rows.append(
+            {"step": 10 * at, "loss": 3 + NOISE[at] / 100} | {f"l{i}/max_logit": x for i, x in enumerate(logits)}
+        )
+    made = pd.DataFrame(rows)
+    found = findings(made, "")["between_nan"]
+    count = (made[str(found.values["column"])] == "nan").sum()
+    assert found.sentence.startswith(f"In {count} rows ")
+    assert count >= 100

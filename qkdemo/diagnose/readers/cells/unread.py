@@ -64,11 +64,12 @@ def unread(
         else:
             of_told = cells & ~off
         until = np.ones_like(has) if measured else _until_last(has)  # numbers come again
-        if (of_told & until).any() and not is_even:
-            told[name] = int(of_told.sum())
         if (empty & ~cells & ~off & ~_until_last(has)).any():  # else it may be lost at steps of any kind
             cells |= empty & off
         cells |= empty & ((off & _until_last(has)) | ~kind)
+        if (of_told & until).any() and not is_even:
+            beside_one = losses.known & ~losses.lost if losses else np.ones_like(has)
+            told[name] = int((nan & cells & beside_one).sum())
         if cells.any():
             found[name] = cells
     return found, told
